@@ -108,6 +108,12 @@ pub(crate) enum Failure {
         /// Which one.
         session: SessionId,
     },
+    /// The session contends for something else.
+    #[error("the session {session} neither holds nor waits there; nothing was changed")]
+    NotThere {
+        /// Which one.
+        session: SessionId,
+    },
     /// The user was asked, and said no.
     #[error("nothing was changed")]
     Declined,
@@ -145,7 +151,10 @@ impl Failure {
                 Exit::NOT_FOUND
             }
             Self::Program { .. } => Exit::CANNOT_RUN,
-            Self::Declined | Self::NoSession { .. } | Self::NoSemaphore { .. } => Exit::NO,
+            Self::Declined
+            | Self::NoSession { .. }
+            | Self::NotThere { .. }
+            | Self::NoSemaphore { .. } => Exit::NO,
         }
     }
 

@@ -11,7 +11,7 @@ use transport_ureq::recording::Recorder;
 use crate::cli::duration;
 use crate::exit::{Exit, Outcome};
 use crate::failure::Failure;
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
 use crate::logs;
 use crate::notices::{Event, Notices};
 use crate::supervise::{Care, MARGIN, OnLost};
@@ -26,7 +26,7 @@ pub(crate) struct Holding {
     /// Take what is free at once, or give up
     #[arg(long = "try", conflicts_with = "timeout")]
     pub(crate) is_try: bool,
-    /// The session's name [default: consul-semaphore on HOST]
+    /// The session's name [default: consul-semaphore on HOST since TIME]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// What others are shown [default: host, process and time, as JSON]
@@ -84,7 +84,7 @@ impl Holding {
     pub(crate) fn session_name(&self) -> String {
         match &self.name {
             Some(name) => name.clone(),
-            None => format!("consul-semaphore on {}", crate::identity::host()),
+            None => identity::session_name(),
         }
     }
 

@@ -33,6 +33,21 @@ impl Identity {
     }
 }
 
+/// What stands in the name of a session before the host, and before the time.
+const NAME: &str = "consul-semaphore on ";
+const SINCE: &str = " since ";
+
+/// The name of a session of this process. It says since when: Consul does not, and a value may be the user's.
+pub(crate) fn session_name() -> String {
+    format!("{NAME}{}{SINCE}{}", host(), now())
+}
+
+/// Since when a session has been there, as its name says; none where it is not one of ours.
+pub(crate) fn since_of_name(name: &str) -> Option<Timestamp> {
+    let (_, since) = name.strip_prefix(NAME)?.rsplit_once(SINCE)?;
+    since.parse().ok()
+}
+
 /// The present second: nobody needs more of it.
 pub(crate) fn now() -> Timestamp {
     let now = Timestamp::now();
@@ -81,6 +96,20 @@ mod tests {
         assert_eq!(shown(b"node-1"), "node-1");
         assert_eq!(shown(b""), "-");
         assert_eq!(shown(&[0xff, 0]), "2 bytes");
+    }
+
+    #[test]
+    fn a_session_of_ours_says_since_when_and_no_other_is_believed() {
+        let since = since_of_name(&session_name()).expect("a time");
+        assert!(since <= now());
+        for name in [
+            "",
+            "backup",
+            "consul-semaphore on a",
+            "x since 2026-11-25T10:07:15Z",
+        ] {
+            assert_eq!(since_of_name(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -204,7 +204,8 @@ impl Options {
             .scope(agent.scope.clone())
             .value(holding.value())
             .ttl(holding.ttl)
-            .session_name(holding.session_name());
+            .session_name(holding.session_name())
+            .keep_lost();
         if let Some(tokens) = &agent.tokens {
             builder = builder.token_source(tokens.clone());
         }

@@ -12,7 +12,7 @@ use transport_ureq::{Prefix, RequestError, SessionId};
 
 use crate::agent::Agent;
 use crate::failure::Failure;
-use crate::identity::{Identity, shown};
+use crate::identity::{Identity, shown, since_of_name};
 
 /// Who holds, and who waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,6 +96,7 @@ impl<'a> Reader<'a> {
         if let Some(details) = self.sessions.get(&session).and_then(Option::as_ref) {
             member.node = Some(details.node.clone());
             member.name = Some(details.name.clone());
+            member.since = member.since.or_else(|| since_of_name(&details.name));
         }
         Ok(())
     }

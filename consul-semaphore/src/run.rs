@@ -24,6 +24,9 @@ pub(crate) struct RunOptions {
     /// Take over another limit that is found there
     #[arg(long)]
     adopt_limit: bool,
+    /// Write this limit in place of another one that is found there, if nobody holds a slot
+    #[arg(long)]
+    resize_if_idle: bool,
     #[command(flatten)]
     holding: Holding,
     /// The semaphore, such as service/db
@@ -50,7 +53,9 @@ impl RunOptions {
             .scope(agent.scope.clone())
             .value(holding.value())
             .ttl(holding.ttl)
-            .session_name(holding.session_name());
+            .session_name(holding.session_name())
+            // The command may take its grace to end.
+            .keep_lost();
         if let Some(tokens) = &agent.tokens {
             builder = builder.token_source(tokens.clone());
         }
@@ -59,6 +64,9 @@ impl RunOptions {
         }
         if self.adopt_limit {
             builder = builder.adopt_limit();
+        }
+        if self.resize_if_idle {
+            builder = builder.resize_if_idle();
         }
         Ok(builder.connect(agent.transport.clone())?)
     }

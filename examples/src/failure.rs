@@ -84,8 +84,8 @@ impl Failure {
             self,
             Self::Environment(_)
                 | Self::Backend(_)
-                | Self::Semaphore(Error::InvalidInput(_))
-                | Self::Election(Error::InvalidInput(_))
+                | Self::Semaphore(Error::InvalidInput { .. })
+                | Self::Election(Error::InvalidInput { .. })
         )
     }
 }

@@ -162,7 +162,7 @@ impl Fleet<'_> {
             };
             match connected {
                 Ok(semaphore) => members.push(Member { number, semaphore }),
-                Err(error @ Error::InvalidInput(_)) => return Err(error),
+                Err(error @ Error::InvalidInput { .. }) => return Err(error),
                 Err(error) => failures.push(error),
             }
         }

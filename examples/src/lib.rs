@@ -1,7 +1,7 @@
 //! What the example programs share.
 //!
 //! ```text
-//!  quickstart, contend
+//!  contend
 //!     │ contender     one contender: acquire, hold, release, told to an Observer
 //!     │ crew          many of them at once, until they are done or late
 //!     │ fleet         many semaphores at once, and who waits behind them; fleet_report says it
@@ -12,7 +12,7 @@
 //!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
 //!     ├ fairness      how many were served out of turn
-//!     └ timeline, percentile, peaks, bare, holds, wall, report, say, failure
+//!     └ percentile, peaks, bare, holds, wall, report, say, failure
 //! ```
 //! `leader`, `discover` and `resource` elect a leader, follow it, and refuse former leaders.
 //!
@@ -39,5 +39,4 @@ pub mod percentile;
 pub mod place;
 pub mod report;
 pub mod say;
-pub mod timeline;
 pub mod wall;

@@ -46,6 +46,8 @@ defects! {
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
+    /// A campaign with a session that was kept does not know what the one before it saw.
+    FormerTermForgotten,
     /// Holders are pruned on a view that shows no contender key of ours.
     PruneWithoutOwnKey,
     /// Holders are pruned on a view that says that it is filtered.
@@ -80,6 +82,8 @@ defects! {
     LossNotNoticed,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
+    /// A read by name that began before a contender of ours entered is believed when it does not show it.
+    NamesBelievedLate,
     /// A view that was asked for before the known one is taken for news.
     OlderViewAccepted,
     /// A watch goes on from its index when the server's went backwards.

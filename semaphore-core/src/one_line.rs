@@ -53,7 +53,7 @@ pub(crate) fn brief_name(name: &str) -> String {
 const MOST_OF_NAME: usize = 200;
 
 /// A text from outside as a part of a line.
-fn line(text: impl fmt::Display) -> String {
+pub(crate) fn line(text: impl fmt::Display) -> String {
     let mut line = String::new();
     // Writing to a string does not fail unless the text's own `Display` does.
     let _ = write!(line, "{text}");

@@ -37,6 +37,7 @@ pub mod api {
     //! | [`ReleaseKey`] | `PUT /v1/kv/<key>?release=<session>` |
     //! | [`ListSessions`] | `GET /v1/session/list` |
     //! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
+    //! | [`ListNames`] | `GET /v1/kv/<path>?keys&separator=/`, plain or as a blocking query |
     //! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
     //! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
     //! | [`DeleteKey`] | `DELETE /v1/kv/<key>`, plain or `?cas=<index>` |

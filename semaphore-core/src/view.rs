@@ -5,11 +5,13 @@ mod flags;
 mod passed;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::api::{Entry, KeyList};
 use crate::error::Conflict;
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
+use crate::one_line::line;
 use crate::record::Record;
 use crate::work;
 
@@ -47,6 +49,9 @@ pub(crate) enum Source {
     List,
     /// A transaction, which does not say so: nobody is taken for dead on its word.
     Transaction,
+    /// The names below the prefix, and a check of each that names a session: a session that is tied to a key of another name is
+    /// not seen, so that nobody is taken for dead on its word.
+    Named,
     /// A record that is newer than the list: its holders may have come after the list.
     NewerRecord,
 }
@@ -75,6 +80,8 @@ pub struct Contender {
     pub lock_index: u64,
     /// Its flags.
     pub flags: u64,
+    /// Why it is asked to go, if it is.
+    pub(crate) eviction: Option<Arc<str>>,
 }
 
 impl Contender {
@@ -86,6 +93,7 @@ impl Contender {
             modify_index: entry.modify_index(),
             lock_index: entry.lock_index(),
             flags: entry.flags(),
+            eviction: ContenderFlags::ask_to_go(entry.flags()).then(|| reason(entry)),
         }
     }
 
@@ -93,6 +101,12 @@ impl Contender {
     fn place_in_queue(&self) -> (Index, &[u8]) {
         (self.create_index, self.session.as_bytes())
     }
+}
+
+/// The value of a key as the reason of an eviction: one line, whatever it is.
+fn reason(entry: &Entry<'_>) -> Arc<str> {
+    let value = entry.value().unwrap_or_default();
+    line(String::from_utf8_lossy(&value)).into()
 }
 
 /// A key directly below the prefix that has the name of a session and is tied to none: what a
@@ -106,6 +120,17 @@ pub struct Orphan {
     pub modify_index: Index,
     /// Its flags.
     pub flags: u64,
+}
+
+impl Orphan {
+    /// What the entry of its contender key says of a session.
+    pub(crate) fn new(session: SessionId, entry: &Entry<'_>) -> Self {
+        Self {
+            session,
+            modify_index: entry.modify_index(),
+            flags: entry.flags(),
+        }
+    }
 }
 
 /// The key `<prefix>/<session>` as a view shows it.
@@ -129,16 +154,8 @@ impl View {
             index: list.index,
             version: list.index,
             filtered: list.filtered,
-            lock: None,
             contenders: Vec::with_capacity(list.entries.len()),
-            places: Vec::new(),
-            waiting: Vec::new(),
-            keyless: Vec::new(),
-            renamed: 0,
-            strangers: BTreeSet::new(),
-            orphans: Vec::new(),
-            taken: BTreeSet::new(),
-            source: Source::List,
+            ..Self::empty()
         };
         for entry in &list.entries {
             view.version = view.version.max(entry.modify_index());
@@ -154,6 +171,24 @@ impl View {
         view
     }
 
+    fn empty() -> Self {
+        Self {
+            index: Index::ZERO,
+            version: Index::ZERO,
+            filtered: false,
+            lock: None,
+            contenders: Vec::new(),
+            places: Vec::new(),
+            waiting: Vec::new(),
+            keyless: Vec::new(),
+            renamed: 0,
+            strangers: BTreeSet::new(),
+            orphans: Vec::new(),
+            taken: BTreeSet::new(),
+            source: Source::List,
+        }
+    }
+
     fn add(&mut self, name: &str, entry: &Entry<'_>) {
         let named = SessionId::read(name).filter(|named| named.is(name));
         match (named, entry.session()) {
@@ -165,11 +200,7 @@ impl View {
                 self.strangers.insert(session.to_ascii_lowercase());
                 self.taken.extend(named);
             }
-            (Some(named), None) => self.orphans.push(Orphan {
-                session: named,
-                modify_index: entry.modify_index(),
-                flags: entry.flags(),
-            }),
+            (Some(named), None) => self.orphans.push(Orphan::new(named, entry)),
             (None, None) => {}
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,12 +13,14 @@ use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Lane, Request, Response, Runtime, Transport, TransportError,
     TransportErrorKind,
 };
+use semaphore_core::error::ClosedBy;
 
 use crate::fault::Fault;
 use crate::network::{Host, Network, Pool};
 use crate::pooled::PooledClient;
 use crate::process::Process;
 use crate::time::Time;
+use crate::watchdog;
 use crate::world::World;
 
 /// What is said of a client whose process is no more.
@@ -214,6 +217,18 @@ impl Runtime for MockClient {
             living.await;
         }));
         Ok(())
+    }
+
+    /// Handles ask this whenever they are used. It panics in a world that was ended since nobody moved it.
+    fn ended(&self) -> Option<ClosedBy> {
+        if !matches!(self.world.time, Time::Own) {
+            return None;
+        }
+        let has_ended = self.world.executor.used();
+        if has_ended && !watchdog::looks_here() && !thread::panicking() {
+            self.world.executor.assert_not_ended();
+        }
+        has_ended.then_some(ClosedBy::RuntimeEnded)
     }
 
     /// From the world's seed: each call gives another number, each run the same ones.

@@ -149,6 +149,20 @@ impl Executor {
         true
     }
 
+    /// Somebody uses a handle of this world, and may wait for what a task of it does. Whether the world was ended, since nobody
+    /// moved it.
+    pub(crate) fn used(&self) -> bool {
+        let mut state = self.lock();
+        state.strand(&self.me);
+        matches!(state.stranded, Stranded::Ended)
+    }
+
+    /// # Panics
+    /// With advice, when this world was ended.
+    pub(crate) fn assert_not_ended(&self) {
+        self.lock().assert_not_ended();
+    }
+
     /// Takes over a future and queues its first poll.
     pub(crate) fn spawn(&self, future: BoxFuture<'static, ()>) -> Id {
         let mut state = self.lock();

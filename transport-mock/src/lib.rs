@@ -67,7 +67,7 @@
 //! | [`MockConsul::run`] with code that needs tokio's timers or sockets | it panics at once, as tokio does |
 //! | `MockConsul::on_tokio` outside of a runtime, or its world moved by [`MockConsul::run`] or [`MockConsul::advance`] | it panics at once |
 //! | a blocking handle of a world on tokio whose time is paused | it panics at once: tokio's time does not wait for threads |
-//! | a world of [`MockConsul::new`] on smol or another executor, which does not move it | after 5 s of real time it is ended: its handles are closed, its requests panic, and the advice is on the standard error |
+//! | a world of [`MockConsul::new`] on smol or another executor, which does not move it | after 5 s of real time it is ended: its handles and requests panic with the advice, which is on the standard error, too |
 //! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: no answer comes in a time that leaps |
 //! | a world that two clocks move, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
 //!

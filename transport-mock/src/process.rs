@@ -12,6 +12,7 @@ use std::time::Duration;
 use semaphore_core::adapter::{
     BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError, Unfinished,
 };
+use semaphore_core::error::ClosedBy;
 
 use crate::client::MockClient;
 
@@ -128,6 +129,10 @@ impl Runtime for MockProcess {
         self.client.spawn(Box::pin(async move {
             living.await;
         }))
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        self.client.ended()
     }
 
     fn seed(&self) -> u64 {

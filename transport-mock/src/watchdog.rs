@@ -3,6 +3,7 @@
 //! A world whose time is its own goes on while a thread is in `run`, `advance`, `step` or a client's `block_on`. What is begun
 //! elsewhere, on another executor, waits for such a thread. One thread for the whole process looks whether any comes.
 
+use std::cell::Cell;
 use std::sync::{Mutex, Once, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -37,7 +38,17 @@ pub(crate) fn watch(executor: Weak<Executor>) {
     });
 }
 
+thread_local! {
+    static LOOKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is the one that ends worlds. It drops what runs in them, and goes on with the others.
+pub(crate) fn looks_here() -> bool {
+    LOOKS.get()
+}
+
 fn look() {
+    LOOKS.set(true);
     loop {
         thread::sleep(BETWEEN_LOOKS);
         let watched = WATCHED.lock();

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use transport_mock::adapter::{Method, Request, Runtime as _, Transport as _};
-use transport_mock::{Error, MockConsul, Semaphore};
+use transport_mock::{MockConsul, Semaphore, blocking};
 
 fn semaphore(world: &MockConsul) -> Semaphore {
     let builder = Semaphore::builder("service/db", 1);
@@ -33,11 +33,11 @@ fn hasty() -> MockConsul {
 }
 
 #[test]
-fn on_smol_a_handle_is_closed_and_whoever_uses_the_world_is_told() {
+fn on_smol_a_handle_panics_with_advice_and_so_does_whoever_uses_the_world_later() {
     let world = MockConsul::new(7);
     let semaphore = semaphore(&world);
-    let error = smol::block_on(semaphore.acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
+    let said = panic_of(move || drop(smol::block_on(semaphore.acquire())));
+    assert!(said.contains("`LoopbackConsul`"), "{said}");
     let said = panic_of(|| world.run(async {}));
     assert!(said.contains("nobody has moved this world"), "{said}");
     let builder = Semaphore::builder("service/db", 1);
@@ -46,14 +46,51 @@ fn on_smol_a_handle_is_closed_and_whoever_uses_the_world_is_told() {
 }
 
 #[test]
-fn on_smol_a_handle_that_has_been_driven_before_is_closed_too() {
+#[should_panic(expected = "nobody has moved this world")]
+fn on_smol_a_handle_that_has_been_driven_before_panics_too() {
     let world = hasty();
     let semaphore = semaphore(&world);
     let permit = world.run(semaphore.acquire()).unwrap();
     world.run(permit.release()).unwrap();
     world.advance(Duration::from_secs(60));
-    let error = smol::block_on(semaphore.acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
+    drop(smol::block_on(semaphore.acquire()));
+}
+
+#[test]
+#[should_panic(expected = "nobody has moved this world")]
+fn whoever_waits_on_smol_for_a_loss_is_told_too() {
+    let world = hasty();
+    let permit = world.run(semaphore(&world).acquire()).unwrap();
+    smol::block_on(permit.lost());
+}
+
+#[test]
+#[should_panic(expected = "nobody has moved this world")]
+fn a_timeout_on_smol_is_told_before_it_is_over() {
+    let world = hasty();
+    let semaphore = semaphore(&world);
+    drop(smol::block_on(
+        semaphore.acquire_timeout(Duration::from_secs(3600)),
+    ));
+}
+
+#[test]
+#[should_panic(expected = "nobody has moved this world")]
+fn whoever_asks_again_and_again_whether_it_holds_is_told_too() {
+    let world = hasty();
+    let permit = world.run(semaphore(&world).acquire()).unwrap();
+    while permit.is_held() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_thread_of_std_with_a_blocking_handle_moves_the_world() {
+    let world = hasty();
+    let builder = blocking::Semaphore::builder("service/db", 1);
+    let semaphore = builder.connect(world.client("a")).unwrap();
+    let thread = std::thread::spawn(move || semaphore.acquire()?.release());
+    thread.join().unwrap().unwrap();
 }
 
 #[test]
@@ -102,8 +139,7 @@ fn a_world_that_is_moved_by_hand_waits_for_as_long_as_it_takes() {
     let waiting = semaphore(&patient);
     let waiting = patient.start(async move { waiting.acquire().await });
     // Until the watchdog has ended another world that waited as long.
-    let error = smol::block_on(semaphore(&hasty).acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
+    panic_of(|| drop(smol::block_on(semaphore(&hasty).acquire())));
     patient.advance(Duration::from_secs(1));
     patient.set_automatic_time(true);
     assert!(patient.run(waiting).is_ok());
@@ -111,8 +147,6 @@ fn a_world_that_is_moved_by_hand_waits_for_as_long_as_it_takes() {
 
 #[cfg(feature = "tokio")]
 mod on_tokio {
-    use transport_mock::blocking;
-
     use super::*;
 
     fn acquire(world: &MockConsul) {

@@ -1,7 +1,7 @@
 use std::env;
 #[cfg(feature = "tls")]
 use std::fs;
-#[cfg(any(feature = "tls", unix))]
+#[cfg(feature = "tls")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

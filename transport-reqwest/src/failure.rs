@@ -129,6 +129,22 @@ pub(crate) fn during_body(error: reqwest::Error) -> TransportError {
 #[cfg(feature = "tls")]
 pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
     use rustls::{AlertDescription as Alert, Error as Tls};
+    const REFUSALS: [Alert; 14] = [
+        Alert::AccessDenied,
+        Alert::BadCertificate,
+        Alert::CertificateExpired,
+        Alert::CertificateRequired,
+        Alert::CertificateRevoked,
+        Alert::CertificateUnknown,
+        Alert::DecryptError,
+        Alert::HandshakeFailure,
+        Alert::InsufficientSecurity,
+        Alert::NoCertificate,
+        Alert::ProtocolVersion,
+        Alert::UnknownCA,
+        Alert::UnrecognisedName,
+        Alert::UnsupportedCertificate,
+    ];
     match find::<Tls>(error) {
         Some(
             Tls::InvalidCertificate(_)
@@ -137,24 +153,15 @@ pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
             | Tls::PeerIncompatible(_)
             | Tls::InconsistentKeys(_),
         ) => true,
-        Some(Tls::AlertReceived(alert)) => matches!(
-            alert,
-            Alert::AccessDenied
-                | Alert::BadCertificate
-                | Alert::CertificateExpired
-                | Alert::CertificateRequired
-                | Alert::CertificateRevoked
-                | Alert::CertificateUnknown
-                | Alert::DecryptError
-                | Alert::HandshakeFailure
-                | Alert::InsufficientSecurity
-                | Alert::NoCertificate
-                | Alert::ProtocolVersion
-                | Alert::UnknownCA
-                | Alert::UnrecognisedName
-                | Alert::UnsupportedCertificate
-        ),
-        _ => is_plain_text(error),
+        Some(Tls::AlertReceived(alert)) => REFUSALS.contains(alert),
+        Some(_) => is_plain_text(error),
+        // Of what TLS says while HTTP/2 is spoken, h2 keeps the text alone.
+        None => find::<std::io::Error>(error).is_some_and(|it| {
+            let told = it.to_string();
+            let mut refusals = REFUSALS.iter();
+            it.kind() == std::io::ErrorKind::InvalidData
+                && refusals.any(|alert| Tls::AlertReceived(*alert).to_string() == told)
+        }),
     }
 }
 

@@ -144,8 +144,11 @@ fn connecting_on_a_runtime_that_can_do_nothing_is_refused_at_once() {
     let connect = |transport: ReqwestTransport| {
         let connected = Semaphore::builder("service/db", 1).connect(transport);
         let error = connected.expect_err("it can't run");
-        assert!(matches!(error, Error::NoTask(_)), "{error:?}");
-        error.to_string()
+        assert!(matches!(error, Error::NoTask { .. }), "{error:?}");
+        let text = error.to_string();
+        let begin = format!("semaphore \"service/db\" at {}: ", consul.url());
+        assert!(text.starts_with(&begin), "{text}");
+        text
     };
     let ended = runtime();
     let of_ended = transport(&ended, &consul);

@@ -3,6 +3,7 @@
 use clap::Args;
 use semaphore_core::sans_io::api::DestroySession;
 use transport_ureq::SessionId;
+use transport_ureq::manage::Eviction;
 
 use crate::agent::{Agent, AgentOptions};
 use crate::confirm::Confirmation;
@@ -17,6 +18,12 @@ use crate::overview::details;
 pub(crate) struct EvictOptions {
     /// The session, as `status` shows it
     session: String,
+    /// Why; a holder of the semaphore given with --at is told, and gives its slot back itself
+    #[arg(long, requires = "at", value_name = "TEXT")]
+    reason: Option<String>,
+    /// The semaphore where it is told why
+    #[arg(long, requires = "reason", value_name = "PREFIX")]
+    at: Option<String>,
     #[command(flatten)]
     confirmation: Confirmation,
 }
@@ -33,8 +40,18 @@ pub(crate) fn evict(agent: &AgentOptions, options: &EvictOptions) -> Result<Exit
         printable(&known.name),
         printable(&known.node)
     ))?;
-    agent.wait(end(&agent, &session))?;
-    print(&format!("session {session}: ended\n"))?;
+    let ended = if let (Some(prefix), Some(reason)) = (&options.at, &options.reason) {
+        let semaphore = super::semaphore(&agent, prefix)?;
+        agent.wait(semaphore.evict(&session, reason.as_str()))?
+    } else {
+        agent.wait(end(&agent, &session))?;
+        Eviction::Ended
+    };
+    match ended {
+        Eviction::Left => print(&format!("session {session}: told, and has left\n"))?,
+        Eviction::NotHere => return Err(Failure::NotThere { session }),
+        _ => print(&format!("session {session}: ended\n"))?,
+    }
     Ok(Exit::SUCCESS)
 }
 

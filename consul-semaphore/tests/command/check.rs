@@ -2,6 +2,7 @@
 
 use real_agent::{Agent, Gateway};
 
+use crate::false_agent::FalseAgent;
 use crate::support::{Dev, closed_port, program, run, run_with, scene};
 
 const MANAGEMENT: &str = "11111111-2222-3333-4444-555555555555";
@@ -99,6 +100,33 @@ fn a_token_that_lacks_something_is_told_what_and_the_policy_that_is_printed_is_e
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let ran = with_token(&enough, &["run", "p", "--", "sh", "-c", "exit 3"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
+}
+
+#[test]
+fn an_old_release_and_a_clock_that_runs_at_another_rate_are_told() {
+    let old = FalseAgent {
+        version: "1.7.9",
+        rate: 1.0,
+    };
+    let checked = run(&old.start(), &["check", "--no-clock"]);
+    assert_eq!(checked.code, Some(16), "{checked:?}");
+    assert!(checked.stdout.contains("use 1.8.7 or newer"), "{checked:?}");
+    let fast = FalseAgent {
+        version: "1.8.7",
+        rate: 10.0,
+    };
+    let checked = run(&fast.start(), &["check"]);
+    assert_eq!(checked.code, Some(19), "{checked:?}");
+    assert!(checked.stdout.contains("time service"), "{checked:?}");
+}
+
+#[test]
+fn plain_http_where_tls_is_wanted_is_told_as_a_failure_of_tls() {
+    let (agent, _) = scene();
+    let url = agent.url().replace("http://", "https://");
+    let checked = run(&url, &["check", "--no-clock"]);
+    assert_eq!(checked.code, Some(11), "{checked:?}");
+    assert!(checked.stdout.contains("use http://"), "{checked:?}");
 }
 
 #[test]

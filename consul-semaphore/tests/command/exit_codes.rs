@@ -93,6 +93,9 @@ fn another_limit_and_a_key_of_something_else_are_conflicts() {
     run(agent.url(), &["run", "-n", "2", &prefix, "--", "true"]).assert(123, "limit");
     let adopted = ["run", "-n", "2", "--adopt-limit", &prefix, "--", "true"];
     assert_eq!(run(agent.url(), &adopted).code, Some(0));
+    let resized = ["run", "-n", "2", "--resize-if-idle", &prefix, "--", "true"];
+    assert_eq!(run(agent.url(), &resized).code, Some(0));
+    run(agent.url(), &["run", "-n", "3", &prefix, "--", "true"]).assert(123, "limit");
     let other = format!("{prefix}/other");
     let key = format!("/v1/kv/{other}/.lock");
     agent.put(&key, b"mine").expect("an answer");

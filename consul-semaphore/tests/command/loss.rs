@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use real_agent::{Agent, Proxy};
 
-use crate::support::{Running, is_alive, names, scene};
+use crate::support::{Running, contenders, is_alive, names, scene, wait_until};
 
 fn destroy_session_of(running: &mut Running, agent: &real_agent::Client) {
     let granted = running.event("granted");
@@ -33,6 +33,26 @@ fn a_session_that_is_destroyed_ends_the_command_and_has_a_code() {
         (&last["event"], &last["code"]),
         (&"failed".into(), &120.into())
     );
+}
+
+#[test]
+fn nobody_else_runs_before_a_command_whose_session_was_destroyed_is_dead() {
+    let (agent, prefix) = scene();
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
+    let arguments = ["--grace", "2s", &prefix, "--", "sh", "-c", script];
+    let mut running = Running::start(agent.url(), &arguments);
+    let granted = running.event("granted");
+    let command = running.command();
+    assert_eq!(running.line(), "ready");
+    // The next one asks whether the first is alive, with its first breath.
+    let asks = format!("kill -0 {command} && exit 9; exit 0");
+    let next = Running::start(agent.url(), &[&prefix, "--", "sh", "-c", &asks]);
+    wait_until("a waiter", || contenders(&agent, &prefix) == 2);
+    let session = granted["session"].as_str().expect("a session");
+    agent.destroy_session(session).expect("an answer");
+    assert_eq!(running.end().0, Some(120));
+    assert_eq!(next.end().0, Some(0), "both ran");
+    agent.assert_nothing_left(&prefix);
 }
 
 #[test]

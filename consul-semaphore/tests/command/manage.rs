@@ -39,6 +39,30 @@ fn whoever_is_evicted_loses_its_slot_and_its_command() {
 }
 
 #[test]
+fn whoever_is_evicted_with_a_reason_is_told_it() {
+    let (agent, prefix) = scene();
+    let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+    let session = holder.event("granted")["session"].clone();
+    let session = session.as_str().expect("a session").to_owned();
+    holder.event("started");
+    let evict = |prefix: &str| {
+        let why = ["--reason", "the disk is full", "--at", prefix];
+        let arguments = [&["evict", "--yes", &session][..], &why].concat();
+        run(agent.url(), &arguments)
+    };
+    evict("somewhere/else").assert(1, "neither holds nor waits");
+    let evicted = evict(&prefix);
+    assert_eq!(evicted.code, Some(0), "{evicted:?}");
+    assert!(evicted.stdout.contains("told, and has left"), "{evicted:?}");
+    let (code, events) = holder.end();
+    assert_eq!(code, Some(120), "{events:?}");
+    let lost = events.iter().find(|it| it["event"] == "lost");
+    let lost = lost.expect("it is told").to_string();
+    assert!(lost.contains("was evicted: the disk is full"), "{lost}");
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
 fn a_semaphore_is_removed_when_nobody_uses_it() {
     let (agent, prefix) = scene();
     let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);

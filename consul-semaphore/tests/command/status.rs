@@ -32,6 +32,7 @@ fn status_shows_holders_and_waiters_in_order_with_node_and_session() {
     assert!(shown["holders"][0]["node"].is_string(), "{shown}");
     assert!(shown["holders"][0]["since"].is_string(), "{shown}");
     assert_eq!(shown["waiters"][0]["value"], "first");
+    assert!(shown["waiters"][0]["since"].is_string(), "{shown}");
     assert_eq!(shown["waiters"][1]["value"], "second");
 
     let text = run(agent.url(), &["status", &prefix]).stdout;

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use crate::support::{Consul, closed_port, run};
 
-const QUICKSTART: &str = env!("CARGO_BIN_EXE_quickstart");
 const CONTEND: &str = env!("CARGO_BIN_EXE_contend");
 
 #[test]
@@ -21,9 +20,7 @@ fn bad_flags_are_refused_with_the_reason() {
         ),
     ];
     for (args, reason) in cases {
-        for program in [QUICKSTART, CONTEND] {
-            run(program, Consul::InMemory, args).assert_refused(2, reason);
-        }
+        run(CONTEND, Consul::InMemory, args).assert_refused(2, reason);
     }
 }
 
@@ -71,12 +68,10 @@ fn a_bad_address_is_refused_without_being_shown() {
         ("http://", "host"),
         ("unix://", "socket"),
     ] {
-        for program in [QUICKSTART, CONTEND] {
-            let ran = run(program, Consul::At(address), &[]);
-            ran.assert_refused(2, "CONSUL_HTTP_ADDR is not the address of an agent: ");
-            assert!(ran.stderr.contains(reason), "{}", ran.stderr);
-            assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
-        }
+        let ran = run(CONTEND, Consul::At(address), &[]);
+        ran.assert_refused(2, "CONSUL_HTTP_ADDR is not the address of an agent: ");
+        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
     }
 }
 
@@ -85,19 +80,17 @@ fn an_address_where_nobody_listens_is_told() {
     let address = closed_port().to_string();
     let gone = Consul::At("unix:///no/such/consul.sock");
     for backend in ["tokio", "threads", "smol"] {
-        let ran = run(QUICKSTART, gone, &["--backend", backend]);
+        let ran = run(CONTEND, gone, &["--backend", backend]);
         ran.assert_refused(
             1,
             "error: no agent answers at unix:///no/such/consul.sock: ",
         );
         assert!(ran.stderr.contains("No such file"), "{}", ran.stderr);
     }
-    for program in [QUICKSTART, CONTEND] {
-        for backend in ["tokio", "threads", "smol"] {
-            let ran = run(program, Consul::At(&address), &["--backend", backend]);
-            ran.assert_refused(1, &format!("error: no agent answers at http://{address}: "));
-            assert!(ran.stderr.contains("onnection refused"), "{}", ran.stderr);
-        }
+    for backend in ["tokio", "threads", "smol"] {
+        let ran = run(CONTEND, Consul::At(&address), &["--backend", backend]);
+        ran.assert_refused(1, &format!("error: no agent answers at http://{address}: "));
+        assert!(ran.stderr.contains("onnection refused"), "{}", ran.stderr);
     }
 }
 
@@ -105,6 +98,6 @@ fn an_address_where_nobody_listens_is_told() {
 fn an_agent_that_is_silent_is_not_waited_for_without_end() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
-    let ran = run(QUICKSTART, Consul::At(&address), &[]);
+    let ran = run(CONTEND, Consul::At(&address), &[]);
     ran.assert_refused(1, "the agent did not answer in time");
 }

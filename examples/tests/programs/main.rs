@@ -11,7 +11,6 @@ mod contend;
 mod crashed;
 mod elected;
 mod leaders;
-mod quickstart;
 mod short_programs;
 mod sockets;
 mod support;

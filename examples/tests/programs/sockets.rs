@@ -10,14 +10,10 @@ fn agent() -> Agent {
 }
 
 #[test]
-fn quickstart_and_contend_run_on_a_socket_on_each_backend() {
+fn contend_runs_on_a_socket_on_each_backend() {
     let agent = agent();
     let url = agent.socket_url();
     for backend in BACKENDS {
-        let args = ["--backend", backend, "--hold-ms", "200"];
-        let shown = run(env!("CARGO_BIN_EXE_quickstart"), Consul::At(&url), &args).success();
-        assert_eq!(shown.lines().last(), Some("max concurrent: 3 of 3"));
-        assert!(shown.contains(&url), "{shown}");
         let args = "--contenders 4 --hold-ms 10 --rounds 3 --json --backend";
         let args: Vec<_> = args.split(' ').chain([backend]).collect();
         let shown = run(env!("CARGO_BIN_EXE_contend"), Consul::At(&url), &args).success();
@@ -25,7 +21,6 @@ fn quickstart_and_contend_run_on_a_socket_on_each_backend() {
         assert_eq!(report["acquisitions"], 12, "{shown}");
         assert_eq!(report["errors"], 0, "{shown}");
     }
-    agent.assert_nothing_left("examples/quickstart");
     agent.assert_nothing_left("examples/contend");
 }
 

@@ -31,7 +31,8 @@
 //!
 //! # What must hold
 //! In every state S1 (nobody believes beyond the limit, also not whose session has ended early and who does not
-//! know; and every belief is founded on the record, or on the session of the election's key), at every write S3, S4 (the key of an election is written by `acquire` and
+//! know; and every belief is founded on the record, or on the session of the election's key), at every write S3, S4 (the limit changes only
+//! where that was asked for and nobody holds; the key of an election is written by `acquire` and
 //! `release` only, says what its leader was asked to write, and is left with nothing older than what the leader
 //! was told last) and S5, at every event L4 (nothing is lost or fails for a fault that is to be
 //! outlived), and, while nothing has gone wrong, L2 (who is done has left nothing behind). When all states

@@ -30,6 +30,8 @@ pub struct Scene {
     pub cancels: bool,
     /// How many changes of a value leaders may ask for in one run.
     pub changes: u8,
+    /// Whether each participant asks for one slot more than the one before it, where nobody holds.
+    pub is_rolling: bool,
     /// What is in Consul at the start.
     pub furniture: Furniture,
     /// What may go wrong.
@@ -149,6 +151,7 @@ impl Scene {
             messages: Messages::Each,
             cancels: false,
             changes: 0,
+            is_rolling: false,
             furniture: Furniture::Nothing,
             faults: Vec::new(),
             budget: 0,
@@ -208,6 +211,21 @@ impl Scene {
         let plural = if changes == 1 { "" } else { "s" };
         let _ = write!(self.name, ", {changes} change{plural}");
         self
+    }
+
+    /// The same scene where each participant asks for one slot more than the one before it: a rolling deploy. Each writes its limit
+    /// where nobody holds, and goes by the record's otherwise.
+    #[must_use]
+    pub fn rolling(mut self) -> Self {
+        self.is_rolling = true;
+        self.name.push_str(", rolling");
+        self
+    }
+
+    /// What the participant at this place takes for the limit.
+    pub(crate) fn limit_of(&self, at: usize) -> u32 {
+        let more = if self.is_rolling { at } else { 0 };
+        self.limit + u32::try_from(more).unwrap_or(u32::MAX)
     }
 
     /// The same scene with so many acquisitions for each caller.

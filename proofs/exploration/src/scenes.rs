@@ -40,6 +40,7 @@ fn small_semaphores() -> Vec<Scene> {
         one().with_faults(1, &[Fault::LoseServer]),
         Scene::new(1, &[2]).in_round_trips(),
         two(),
+        two().rolling(),
     ];
     let mut scenes = in_both_encodings(&scenes);
     scenes.extend(in_crowds);
@@ -146,6 +147,17 @@ fn large_semaphores() -> Vec<Scene> {
         trips(2, &[2, 2]),
         trips(1, &[1, 1, 1, 1]),
         trips(2, &[1, 1, 1, 1]),
+        // A rolling deploy.
+        each(1, &[1, 1]).rolling(),
+        trips(1, &[1, 1]).rolling().with_rounds(2),
+        trips(1, &[1, 1]).rolling().with_faults(1, &[Crash]),
+        trips(1, &[1, 1]).rolling().with_faults(1, &[Cut]),
+        trips(1, &[1, 1]).rolling().with_faults(1, &[LoseAnswer]),
+        trips(1, &[1, 1]).rolling().with_faults(1, &[Destroy]),
+        trips(1, &[1, 1]).rolling().with_faults(1, &[LoseServer]),
+        trips(1, &[1, 1]).rolling().with(Furniture::Stranger),
+        trips(1, &[2, 1]).rolling(),
+        trips(1, &[1, 1, 1]).rolling(),
         // A session is kept for the next turn, a slot passes from caller to caller.
         one().with_rounds(2),
         trips(1, &[2]).with_rounds(2),

@@ -18,6 +18,16 @@ pub enum Violation {
         /// Who.
         caller: String,
     },
+    /// The limit was changed where nobody had asked for it, or where somebody held.
+    #[error(
+        "S4: {writer} sets the limit to {limit} although somebody holds, or nobody asked for it"
+    )]
+    LimitChanged {
+        /// Who wrote it.
+        writer: String,
+        /// What the record says then.
+        limit: u32,
+    },
     /// A write names more holders than there are slots.
     #[error("S1: the record names {holders} holders of {limit} slots")]
     OverfullRecord {

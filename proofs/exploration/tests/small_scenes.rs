@@ -80,6 +80,17 @@ fn two_participants_to_whom_two_are_a_crowd() {
 }
 
 #[test]
+fn two_participants_in_a_rolling_deploy() {
+    assert_proved_as_it_is(&two().rolling(), Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn two_participants_in_a_rolling_deploy_by_requests() {
+    assert_proved_as_it_is(&two().rolling().by_requests(), Bounds::default());
+}
+
+#[test]
 fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() {
     let scene = one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
     assert_proved_as_it_is(&scene.in_crowd(), Bounds::default());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use semaphore_core::Semaphore;
-use semaphore_core::adapter::Runtime as _;
+use semaphore_core::adapter::{Method, Request, Runtime as _, Transport as _};
 use transport_mock::{MockClient, MockConsul, Stats, Task};
 
 /// Who contends.
@@ -19,6 +19,9 @@ pub(crate) struct Crowd {
     pub(crate) latency: Duration,
     pub(crate) seed: u64,
     pub(crate) watches_whole: Option<usize>,
+    pub(crate) others: u32,
+    pub(crate) others_bytes: usize,
+    pub(crate) value_bytes: Option<usize>,
 }
 
 /// What it came to.
@@ -58,6 +61,7 @@ impl Crowd {
     pub(crate) fn run(self) -> Figures {
         let world = MockConsul::new(self.seed);
         world.set_latency(self.latency / 2..=self.latency * 3 / 2);
+        self.put_others(&world);
         let tally = Shared::default();
         let clients: Vec<_> = (0..self.processes)
             .map(|number| world.client(format!("process-{number}")))
@@ -100,9 +104,30 @@ impl Crowd {
         }
     }
 
+    /// Keys of others: half of them directly below the prefix, half deeper.
+    fn put_others(self, world: &MockConsul) {
+        let client = world.client("operator");
+        for number in 0..self.others {
+            let name = if number % 2 == 0 {
+                "config"
+            } else {
+                "shards/a"
+            };
+            let target = format!("/v1/kv/service/db/{name}-{number}");
+            let request =
+                Request::new(Method::Put, target).with_body(vec![b'x'; self.others_bytes]);
+            let answer = world.run(client.send(request));
+            answer.unwrap_or_else(|error| unreachable!("nothing fails here: {error}"));
+        }
+    }
+
     fn connect(self, client: &MockClient) -> Semaphore {
         let name = client.host().chars().last().unwrap_or('?').to_string();
-        let mut builder = Semaphore::builder("service/db", self.limit).value(name);
+        let value = match self.value_bytes {
+            Some(bytes) => vec![b'x'; bytes],
+            None => name.into_bytes(),
+        };
+        let mut builder = Semaphore::builder("service/db", self.limit).value(value);
         if let Some(crowd) = self.watches_whole {
             builder = builder.crowd(crowd);
         }

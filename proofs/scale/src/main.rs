@@ -43,6 +43,15 @@ struct Flags {
     /// How many contend before they are a crowd
     #[arg(long)]
     crowd: Option<usize>,
+    /// How many keys of others lie below the prefix
+    #[arg(long, default_value_t = 0)]
+    others: u32,
+    /// How long the value of each of those is
+    #[arg(long, default_value_t = 100)]
+    others_bytes: usize,
+    /// How long the value of each contender is; its process's name otherwise
+    #[arg(long)]
+    value_bytes: Option<usize>,
     /// What so many permits of one participant cost while they are acquired, held and given back, with its own time
     #[arg(long, value_delimiter = ',')]
     held: Vec<u32>,
@@ -62,6 +71,9 @@ fn main() {
         latency: Duration::from_micros(flags.latency_us),
         seed: flags.seed,
         watches_whole: flags.crowd,
+        others: flags.others,
+        others_bytes: flags.others_bytes,
+        value_bytes: flags.value_bytes,
     };
     if !flags.held.is_empty() {
         println!("{}", held::Figures::HEAD);

@@ -120,6 +120,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         lock_delay: None,
         clock,
         encoding: Encoding::default(),
+        rolling: None,
         crowd: 8,
         follows: false,
         refuses_from: None,
@@ -168,6 +169,7 @@ fn broken_clock() -> Plan {
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
         strangers: Vec::new(),
         dialect: Dialect::Map,
+        is_beside_others: false,
         deeds,
     }
 }
@@ -209,6 +211,7 @@ fn a_snapshot_restored(saved: Duration) -> Plan {
             ..host(0, 1.0)
         }],
         dialect: Dialect::Map,
+        is_beside_others: false,
         strangers: vec![StrangerPlan {
             number: 0,
             prefix: 0,
@@ -261,6 +264,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         hosts: vec![host(0, 1.0)],
         strangers: Vec::new(),
         dialect: Dialect::Map,
+        is_beside_others: false,
         deeds: vec![(secs(2), pause)],
     };
     let outcome = run(&plan, true);

@@ -70,6 +70,11 @@ pub enum Operation<'a> {
         /// The `ModifyIndex` that the key must still have.
         index: Index,
     },
+    /// Reads a key. Fails when it is not there.
+    Get {
+        /// The key.
+        key: &'a str,
+    },
     /// Reads everything below a prefix, as the operations before have left it.
     GetTree {
         /// The prefix.
@@ -105,6 +110,15 @@ impl Txn<'_> {
 
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
+        self.to(Target::new("/v1/txn").scoped(scope), scope)
+    }
+
+    /// The request, of operations that only read: the leader confirms itself for it, as for a consistent read of a key.
+    pub fn confirmed_read(&self, scope: &Scope) -> Request {
+        self.to(Target::new("/v1/txn").scoped_read(scope, true), scope)
+    }
+
+    fn to(&self, target: String, scope: &Scope) -> Request {
         let body: Vec<_> = self
             .operations
             .iter()
@@ -118,7 +132,7 @@ impl Txn<'_> {
             .collect();
         // Structs of strings and numbers always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
-        Request::new(Method::Put, Target::new("/v1/txn").scoped(scope))
+        Request::new(Method::Put, target)
             .with_body(body)
             .with_changes(self.operations.iter().filter_map(Operation::changed_path))
             .with_token(scope.token().cloned())
@@ -146,6 +160,7 @@ impl<'a> Operation<'a> {
             Self::Lock { .. }
             | Self::Unlock { .. }
             | Self::Cas { .. }
+            | Self::Get { .. }
             | Self::CheckSession { .. }
             | Self::CheckIndex { .. } => true,
             Self::Delete { .. }
@@ -163,7 +178,8 @@ impl<'a> Operation<'a> {
             | Self::Cas { key, .. }
             | Self::Delete { key }
             | Self::DeleteCas { key, .. } => Some(Target::key(key).into_path()),
-            Self::GetTree { .. }
+            Self::Get { .. }
+            | Self::GetTree { .. }
             | Self::CheckSession { .. }
             | Self::CheckIndex { .. }
             | Self::CheckNotExists { .. } => None,
@@ -207,6 +223,7 @@ impl<'a> Operation<'a> {
                 index: Some(index.0),
                 ..Fields::new("delete-cas", key)
             },
+            Self::Get { key } => Fields::new("get", key),
             Self::GetTree { prefix } => Fields::new("get-tree", prefix.directory()),
             Self::CheckSession { key, session } => Fields {
                 session: Some(session.map_or("", SessionId::as_str)),
@@ -318,6 +335,10 @@ mod tests {
             (
                 cas,
                 format!(r#""Verb":"cas","Key":"{key}","Value":"/wA=","Flags":0,"Index":901"#),
+            ),
+            (
+                Operation::Get { key },
+                format!(r#""Verb":"get","Key":"{key}""#),
             ),
             (
                 Operation::Delete { key },

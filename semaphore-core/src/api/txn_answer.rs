@@ -54,7 +54,7 @@ pub enum TxnFaultKind {
     /// The session is gone.
     SessionGone,
     /// A check found otherwise: another session or none, another index, or a key that is there or is
-    /// not.
+    /// not. Or a key that is to be read is not there.
     Check,
     /// The token lacks a permission, or is unknown.
     Denied,
@@ -105,6 +105,7 @@ impl TxnFaultKind {
             || is("failed index check for key ", "")
             || is("failed to check index, key ", " doesn't exist")
             || is("key ", " exists")
+            || is("key ", " doesn't exist")
         {
             Self::Check
         } else if is("permission denied", "") || is("acl not found", "") {

@@ -1,6 +1,7 @@
 //! Why something is not held any more.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use super::request::RequestError;
 use crate::id::SessionId;
@@ -32,6 +33,17 @@ pub enum Lost {
     RemovedFromHolders {
         /// The session.
         session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// Somebody took the slot away, and says why: [`Semaphore::evict`](crate::Semaphore::evict), or an operator by the command. Others may
+    /// have it as soon as the permit is given back or dropped, or after ten seconds.
+    #[error("{}lost: the session {session} was evicted: {reason}", .on.intro())]
+    Evicted {
+        /// The session.
+        session: SessionId,
+        /// The reason, in one line.
+        reason: Arc<str>,
         /// What was held.
         on: Subject,
     },
@@ -131,6 +143,7 @@ impl Lost {
         match self {
             Self::SessionGone { on, .. }
             | Self::RemovedFromHolders { on, .. }
+            | Self::Evicted { on, .. }
             | Self::ContenderKeyTaken { on, .. }
             | Self::LeaseExpired { on, .. }
             | Self::KeyReleased { on, .. }
@@ -148,6 +161,7 @@ impl Lost {
         match &mut self {
             Self::SessionGone { on, .. }
             | Self::RemovedFromHolders { on, .. }
+            | Self::Evicted { on, .. }
             | Self::ContenderKeyTaken { on, .. }
             | Self::LeaseExpired { on, .. }
             | Self::KeyReleased { on, .. }

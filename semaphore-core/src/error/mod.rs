@@ -29,8 +29,14 @@ pub use request::{ParseError, RequestError};
 #[non_exhaustive]
 pub enum Error {
     /// A value that the caller gave can't be used; nothing was sent.
-    #[error("invalid input: {_0}")]
-    InvalidInput(#[source] InvalidInput),
+    #[error("{}invalid input: {input}", .on.intro())]
+    InvalidInput {
+        /// What is wrong with it.
+        #[source]
+        input: InvalidInput,
+        /// Which semaphore or election.
+        on: Subject,
+    },
     /// The semaphore under this prefix has another limit. Use its limit, let the builder adopt
     /// it, or resize the semaphore.
     #[error(
@@ -164,8 +170,13 @@ pub enum Error {
     Lost(#[source] Lost),
     /// The runtime could not run the task that speaks to Consul, as where the process may have no more threads, or the runtime
     /// has ended or has no timers. Nothing was sent.
-    #[error("the runtime can't run the task that speaks to Consul: {}", WithCauses(&**_0))]
-    NoTask(#[source] Arc<std::io::Error>),
+    #[error("{}the runtime can't run the task that speaks to Consul: {}", .on.intro(), WithCauses(&**.source))]
+    NoTask {
+        /// Why not.
+        source: Arc<std::io::Error>,
+        /// Which semaphore or election.
+        on: Subject,
+    },
     /// Nothing more is granted.
     #[error("{}{by}", .on.intro())]
     Closed {
@@ -252,7 +263,8 @@ impl Error {
     /// Which semaphore or election it is about, and at which agent; none where that is unknown, or it is about none.
     pub fn subject(&self) -> Option<Subject> {
         let subject = match self {
-            Self::LimitConflict { on, .. }
+            Self::InvalidInput { on, .. }
+            | Self::LimitConflict { on, .. }
             | Self::Conflict { on, .. }
             | Self::NotAnElection { on, .. }
             | Self::IncompleteView { on, .. }
@@ -261,10 +273,10 @@ impl Error {
             | Self::SessionInUse { on, .. }
             | Self::InUse { on, .. }
             | Self::NotFound { on }
+            | Self::NoTask { on, .. }
             | Self::Closed { on, .. } => on.clone(),
             Self::Request(error) => error.asked().subject(),
             Self::Lost(lost) => lost.subject()?.clone(),
-            Self::InvalidInput(_) | Self::NoTask(_) => return None,
         };
         Some(subject).filter(|subject| !subject.is_unknown())
     }
@@ -278,7 +290,8 @@ impl Error {
             error => error,
         };
         match &mut error {
-            Self::LimitConflict { on, .. }
+            Self::InvalidInput { on, .. }
+            | Self::LimitConflict { on, .. }
             | Self::Conflict { on, .. }
             | Self::NotAnElection { on, .. }
             | Self::IncompleteView { on, .. }
@@ -287,20 +300,22 @@ impl Error {
             | Self::SessionInUse { on, .. }
             | Self::InUse { on, .. }
             | Self::NotFound { on }
+            | Self::NoTask { on, .. }
             | Self::Closed { on, .. } => {
                 if on.is_unknown() {
                     on.clone_from(subject);
                 }
             }
-            Self::InvalidInput(_) | Self::NoTask(_) | Self::Request(_) | Self::Lost(_) => {}
+            Self::Request(_) | Self::Lost(_) => {}
         }
         error
     }
 }
 
 impl From<InvalidInput> for Error {
-    fn from(error: InvalidInput) -> Self {
-        Self::InvalidInput(error)
+    fn from(input: InvalidInput) -> Self {
+        let on = Subject::default();
+        Self::InvalidInput { input, on }
     }
 }
 

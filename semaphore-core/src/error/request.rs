@@ -182,6 +182,11 @@ impl RequestError {
         }
     }
 
+    /// Whether an answer came that the transport did not take, as one that is larger than its limit.
+    pub(crate) fn is_unreadable_answer(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.kind() == crate::transport::TransportErrorKind::BadAnswer)
+    }
+
     /// Whether it was refused for the number of requests, as an agent with `limits.request_limits` does (from 1.15), or one
     /// with too many connections.
     pub(crate) fn is_rate_limit(&self) -> bool {

@@ -38,10 +38,10 @@ pub use terms::Terms;
 use super::lost_signal::LostSignal;
 use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
 use crate::error::{Awaited, Error, Lost, Refusal};
-use crate::id::FencingToken;
+use crate::id::{FencingToken, SessionId};
 use crate::input::Prefix;
 use crate::machine::{Availability, Status};
-use crate::manage::Snapshot;
+use crate::manage::{Eviction, Snapshot};
 use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::token::Token;
@@ -156,6 +156,14 @@ impl Semaphore {
     /// The same.
     pub fn collect(&self) -> Result<usize, Error> {
         self.wait(self.inner.collect())
+    }
+
+    /// See [`Semaphore::evict`](crate::Semaphore::evict).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn evict(&self, session: &SessionId, reason: impl Into<String>) -> Result<Eviction, Error> {
+        self.wait(self.inner.evict(session, reason.into()))
     }
 
     /// See [`Semaphore::verify`](crate::Semaphore::verify).

@@ -21,9 +21,11 @@ use super::Semaphore;
 use super::observer::{Observer, Observers};
 use super::presence::Defaults;
 use super::recorder::Recorder;
+use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
 use crate::machine::Encoding;
+use crate::subject::Subject;
 use crate::token::Token;
 use crate::token_source::{TokenProvider, TokenSource};
 
@@ -37,13 +39,19 @@ use crate::token_source::{TokenProvider, TokenSource};
 #[must_use = "a builder does nothing until it is connected"]
 pub struct Builder<T: Buildable = Semaphore> {
     /// The first thing that was wrong, told when it is connected.
-    told: Result<Told<T::Subject>, InvalidInput>,
+    told: Result<Told<T::Subject>, Error>,
 }
 
 /// A handle that a [`Builder`] builds.
 pub trait Buildable: Sized {
     /// What it is about.
-    type Subject: Clone + fmt::Debug;
+    type Subject: Named + Clone + fmt::Debug;
+}
+
+/// What a builder is about, as errors name it.
+pub trait Named {
+    /// Its name. The agent is not known yet.
+    fn named(&self) -> Subject;
 }
 
 /// A handle that contends, for slots or for the lead.
@@ -128,7 +136,7 @@ impl<S> Told<Contention<S>> {
 
 /// What every builder is told.
 impl<T: Buildable> Builder<T> {
-    fn of(subject: Result<T::Subject, InvalidInput>) -> Self {
+    fn of(subject: Result<T::Subject, Error>) -> Self {
         let told = subject.map(|subject| Told {
             subject,
             scope: Scope::default(),
@@ -211,7 +219,8 @@ impl<T: Buildable> Builder<T> {
         change: impl FnOnce(&mut Told<T::Subject>) -> Result<(), InvalidInput>,
     ) -> Self {
         let told = self.told.and_then(|mut told| {
-            change(&mut told)?;
+            let changed = change(&mut told);
+            changed.map_err(|input| Error::from(input).or_about(&told.subject.named()))?;
             Ok(told)
         });
         Self { told }
@@ -220,7 +229,7 @@ impl<T: Buildable> Builder<T> {
 
 /// What those who contend are told.
 impl<T: Contends> Builder<T> {
-    fn contending(settings: Result<T::Settings, InvalidInput>) -> Self {
+    fn contending(settings: Result<T::Settings, Error>) -> Self {
         Self::of(settings.map(|settings| Contention {
             settings,
             value: None,
@@ -234,7 +243,8 @@ impl<T: Contends> Builder<T> {
     }
 
     /// What is shown to whoever looks: by the contender keys of a semaphore, or by an election's key of its
-    /// leader. Any bytes up to 512 KiB, such as a node's name, an address or a JSON document.
+    /// leader. Any bytes up to 512 KiB, of a semaphore up to 320 KiB ([`Value::MAX_OF_CONTENDER`]), such as a node's name, an
+    /// address or a JSON document. A contender whose value has more than 4 KiB shows it from its claim on, and nothing before.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|told| {
             told.subject.value = Some(Value::new(value)?);

@@ -68,6 +68,10 @@ impl<M: Machine> Hold<M> {
         let outcome = granted.await;
         let outcome = outcome.unwrap_or_else(|_| Err(Error::ended().or_about(subject)));
         pending.command = None;
+        if let Err(Error::Closed { .. }) = outcome {
+            // The runtime knows best why nobody drives it any more.
+            owner.0.ensure_running()?;
+        }
         Ok(outcome?.map(|granted| Self::new(Arc::clone(owner), command, granted)))
     }
 
@@ -116,7 +120,11 @@ impl<M: Machine> Hold<M> {
         if let Some(lost) = self.forked() {
             return lost;
         }
-        self.lost.clone().await.unwrap_or(Lost::RuntimeEnded)
+        let lost = self.lost.clone().await;
+        match lost.unwrap_or(Lost::RuntimeEnded) {
+            Lost::RuntimeEnded => self.forked().unwrap_or(Lost::RuntimeEnded),
+            lost => lost,
+        }
     }
 
     /// The same, for work that runs elsewhere.

@@ -14,6 +14,7 @@ use crate::error::{ClosedBy, Error};
 use crate::machine::{Household, Machine, Shares};
 use crate::manage::{Operation, Task};
 use crate::runtime::Runtime;
+use crate::subject::Subject;
 use crate::transport::Transport;
 
 /// Held by every handle; the last one that goes ends the machine.
@@ -48,7 +49,8 @@ impl<M: Machine> Owner<M> {
         ));
         let machine = move_in(&house, machine, None, tokens, company)?;
         house.close();
-        drive(&house, Household::new(0))?;
+        let driven = drive(&house, Household::new(0));
+        driven.map_err(|error| error.or_about(machine.subject()))?;
         Ok(Arc::new(Self(machine, None)))
     }
 
@@ -178,7 +180,10 @@ pub(super) fn drive(
 ) -> Result<(), Error> {
     let driver = driver::drive(Arc::clone(house), household);
     let spawned = house.runtime().spawn(Box::pin(driver));
-    spawned.map_err(|error| Error::NoTask(Arc::new(error)))
+    spawned.map_err(|error| Error::NoTask {
+        source: Arc::new(error),
+        on: Subject::default(),
+    })
 }
 
 impl<M: Machine> Drop for Owner<M> {

@@ -12,11 +12,11 @@ use super::owner::Owner;
 use super::presence::Presence;
 use super::shared::Shared;
 use crate::error::{Awaited, Error, Refusal};
-use crate::id::CommandId;
+use crate::id::{CommandId, SessionId};
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
 use crate::machine::{Availability, Participant, Settings, Status};
-use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
+use crate::manage::{Collect, Destroy, Evict, Eviction, Inspect, Resize, Snapshot, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
@@ -241,6 +241,26 @@ impl Semaphore {
         self.owner
             .run(Collect::new(self.prefix.clone(), self.scope.clone()))
             .await
+    }
+
+    /// Takes the slot of a session away, and tells its holder why: [`Lost::Evicted`](crate::Lost::Evicted) there. Who does not go within
+    /// ten seconds, or can't be told, loses its session. [`Evict`] says whom the reason reaches. `inspect` shows the sessions.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a reason that is empty or has a control character; [`Error::Request`], as where the token lacks
+    /// `session` write on the node of that session.
+    ///
+    /// # Cancel safety
+    /// The session may have been asked to go, or have been ended; doing it again is safe.
+    pub async fn evict(
+        &self,
+        session: &SessionId,
+        reason: impl Into<String>,
+    ) -> Result<Eviction, Error> {
+        let (prefix, scope) = (self.prefix.clone(), self.scope.clone());
+        let evict = Evict::new(prefix, scope, session.clone(), reason);
+        let evict = evict.map_err(|input| Error::from(input).or_about(self.owner.0.subject()))?;
+        self.owner.run(evict).await
     }
 
     /// Whether a sequencer that somebody hands over is that of one who contends here. One read, tried

@@ -96,9 +96,21 @@ pub enum InvalidInput {
     /// The age that what a follower knows may reach is outside 3 s to 10 min.
     #[error("the greatest age {0:?} of what a follower knows is outside 3 s to 10 min")]
     MaxAge(Duration),
-    /// A value over the size that Consul stores.
-    #[error("the value has {len} bytes; Consul stores at most {max}")]
+    /// A value over the size that Consul stores, or that fits into the transaction of a claim.
+    #[error("the value has {len} bytes, and at most {max} fit")]
     ValueTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The largest length in bytes.
+        max: usize,
+    },
+    /// A record that would be larger than Consul stores: with so many holders no more fit, whatever the limit is.
+    #[error(
+        "with {holders} holders the record has {len} bytes, and Consul stores at most {max}: split the semaphore over several prefixes"
+    )]
+    RecordTooLarge {
+        /// How many would hold.
+        holders: usize,
         /// Its length in bytes.
         len: usize,
         /// The largest length in bytes.

@@ -19,7 +19,7 @@ pub use value::Value;
 pub(crate) use session_options::{go_duration, parse_go_duration};
 
 /// A name that travels in a query or a JSON body: not empty, no control characters.
-fn checked_name(what: &'static str, name: String) -> Result<String, InvalidInput> {
+pub(crate) fn checked_name(what: &'static str, name: String) -> Result<String, InvalidInput> {
     if name.is_empty() || name.chars().any(char::is_control) {
         Err(InvalidInput::Name { what, name })
     } else {

@@ -10,6 +10,13 @@ impl Value {
     /// What Consul stores under one key at most, in bytes.
     pub const MAX_LEN: usize = 512 * 1024;
 
+    /// What a contender of a semaphore may show at most, in bytes: as base64 it goes into one transaction with the record, which
+    /// may be 512 KiB in all. What is left is enough for a thousand holders and more.
+    pub const MAX_OF_CONTENDER: usize = 320 * 1024;
+
+    /// Above this a value is sent once, with the claim, and is not read with each look at who contends.
+    const SMALL: usize = 4 * 1024;
+
     /// Takes a value over.
     ///
     /// # Errors
@@ -23,6 +30,20 @@ impl Value {
             });
         }
         Ok(Self(bytes))
+    }
+
+    /// The same, for a contender of a semaphore.
+    pub(crate) fn of_contender(self) -> Result<Self, InvalidInput> {
+        let (len, max) = (self.0.len(), Self::MAX_OF_CONTENDER);
+        if len > max {
+            return Err(InvalidInput::ValueTooLarge { len, max });
+        }
+        Ok(self)
+    }
+
+    /// Whether it is too large to be sent again and again.
+    pub(crate) fn is_large(&self) -> bool {
+        self.0.len() > Self::SMALL
     }
 
     /// What Consul has stored is no larger than what it stores.

@@ -148,7 +148,7 @@ pub enum Notice {
 pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
     match reason {
         Lost::SessionGone { .. } => "session-gone",
-        Lost::RemovedFromHolders { .. } => "evicted",
+        Lost::RemovedFromHolders { .. } | Lost::Evicted { .. } => "evicted",
         Lost::ContenderKeyTaken { .. } | Lost::KeyTaken { .. } => "key-taken",
         Lost::LeaseExpired { .. } => "lease-expired",
         Lost::KeyReleased { .. } => "key-released",

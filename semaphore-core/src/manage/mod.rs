@@ -13,6 +13,7 @@
 
 mod collect;
 mod destroy;
+mod evict;
 mod inspect;
 mod leader;
 mod resize;
@@ -23,6 +24,7 @@ use core::time::Duration;
 pub use crate::api::SessionDetails;
 pub use collect::Collect;
 pub use destroy::Destroy;
+pub use evict::{Evict, Eviction};
 pub use inspect::{Inspect, Member, Snapshot};
 pub use leader::{DescribeSession, DiscoverLeader};
 pub use resize::Resize;

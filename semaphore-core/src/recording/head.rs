@@ -37,6 +37,8 @@ enum Of {
         adopt_limit: bool,
         #[serde(default)]
         resize_if_idle: bool,
+        #[serde(default)]
+        keep_lost: bool,
         crowd: usize,
     },
     Election {
@@ -77,6 +79,7 @@ impl Head {
             limit: settings.limit,
             adopt_limit: settings.other_limit.is_adopted(),
             resize_if_idle: settings.other_limit.is_replaced_if_idle(),
+            keep_lost: settings.keeps_lost,
             crowd: settings.crowd,
         };
         Self::new(
@@ -158,11 +161,13 @@ impl Head {
                 limit,
                 adopt_limit,
                 resize_if_idle,
+                keep_lost,
                 crowd,
             } => {
                 let settings = Settings::new(Prefix::new(prefix)?, *limit)?
                     .with_limit_adopted(*adopt_limit)
                     .with_limit_replaced_if_idle(*resize_if_idle)
+                    .with_lost_kept(*keep_lost)
                     .with_crowd(*crowd)
                     .with_value(value)
                     .with_encoding(encoding)

@@ -1,6 +1,6 @@
 //! Views that no list has shown: what a transaction read, and what is known to have changed since.
 
-use super::{Contender, Key, Lock, Source, View};
+use super::{Contender, Key, Lock, Orphan, Source, View};
 use crate::api::{Entry, KeyList};
 use crate::id::{Index, SessionId};
 use crate::input::Prefix;
@@ -23,6 +23,39 @@ impl View {
             source: Source::Transaction,
             ..Self::new(prefix, &list)
         }
+    }
+
+    /// What was found key by key, when everything below the prefix was no newer than `index`. Orphans are in the order of their
+    /// sessions.
+    pub(crate) fn of_named(
+        index: Index,
+        contenders: Vec<Contender>,
+        orphans: Vec<Orphan>,
+        lock: Option<Lock>,
+        filtered: bool,
+    ) -> Self {
+        let indexes = contenders.iter().map(|it| it.modify_index);
+        let indexes = indexes.chain(orphans.iter().map(|it| it.modify_index));
+        let newest = indexes.chain(lock.iter().map(|it| it.modify_index)).max();
+        let mut view = Self {
+            index,
+            version: newest.map_or(index, |newest| newest.max(index)),
+            filtered,
+            lock,
+            contenders,
+            orphans,
+            source: Source::Named,
+            ..Self::empty()
+        };
+        view.line_up();
+        view
+    }
+
+    /// A contender of ours has entered, when everything below the prefix was no newer than its key. Who else has entered meanwhile
+    /// is not known.
+    pub(crate) fn enter(&mut self, contender: Contender) {
+        self.version = self.version.max(contender.modify_index);
+        self.lock_key(contender);
     }
 
     pub(crate) fn source(&self) -> Source {
@@ -181,6 +214,7 @@ mod tests {
             modify_index: Index(modify),
             lock_index: 1,
             flags: 0,
+            eviction: None,
         }
     }
 

@@ -8,7 +8,8 @@
 //!   key gone leaves the slot alone. Written so that plain [`SEMAPHORE_FLAGS`] say 15 s, which is what
 //!   Consul gives to sessions that don't name one, such as those of Go's client.
 //! - The *claim*: a contender that has claimed a slot changes its flags. That moves the key's index, which
-//!   wakes whoever watches the key.
+//!   wakes whoever watches the key. Both bits ask the contender to go: its value is the reason then. See
+//!   [`Evict`](crate::manage::Evict).
 //!
 //! Clients of other kinds read no meaning into the flags of contender keys: Go's `api.Semaphore` and `consul lock`
 //! look at those of `.lock` alone, and the guide has none. Flags that are not of this form say nothing, so that
@@ -60,15 +61,31 @@ impl ContenderFlags {
         let code = flags ^ SEMAPHORE_FLAGS;
         let millis = code >> CLAIM_BITS ^ DEFAULT_MILLIS;
         let claim = match code & CLAIM_MASK {
-            0 => Claimed::None,
             1 => Claimed::Last,
             2 => Claimed::One,
-            _ => return None,
+            // Where both bits ask it to go, they don't say any more what it had claimed.
+            _ => Claimed::None,
         };
         (millis <= MOST_MILLIS).then_some(Self {
             lock_delay: Duration::from_millis(millis),
             claim,
         })
+    }
+
+    /// The same flags, but that they ask the contender to go.
+    pub(crate) fn asking_to_go(flags: u64) -> u64 {
+        let known = Self::decode(flags).filter(|_| !Self::ask_to_go(flags));
+        let claim = Claimed::None;
+        let kept = known.map_or(
+            Self::entering(SessionOptions::DEFAULT_LOCK_DELAY),
+            |known| Self { claim, ..known },
+        );
+        kept.encode() ^ CLAIM_MASK
+    }
+
+    /// Whether they ask the contender to go.
+    pub(crate) fn ask_to_go(flags: u64) -> bool {
+        (flags ^ SEMAPHORE_FLAGS) & CLAIM_MASK == CLAIM_MASK && Self::decode(flags).is_some()
     }
 
     /// How long a slot is left alone whose holder's key had these flags and has gone.
@@ -100,16 +117,28 @@ mod tests {
     }
 
     #[test]
+    fn flags_that_ask_to_go_keep_the_lock_delay() {
+        for claim in CLAIMS {
+            let lock_delay = Duration::from_millis(27_000);
+            let flags = ContenderFlags { lock_delay, claim }.encode();
+            assert!(!ContenderFlags::ask_to_go(flags));
+            let asking = ContenderFlags::asking_to_go(flags);
+            assert!(ContenderFlags::ask_to_go(asking));
+            assert_eq!(ContenderFlags::lock_delay_of(asking), lock_delay);
+        }
+        for anothers in [0, u64::MAX] {
+            assert!(!ContenderFlags::ask_to_go(anothers));
+            assert!(ContenderFlags::ask_to_go(ContenderFlags::asking_to_go(
+                anothers
+            )));
+        }
+    }
+
+    #[test]
     fn plain_flags_say_consuls_default() {
         let plain = ContenderFlags::entering(SessionOptions::DEFAULT_LOCK_DELAY);
         assert_eq!(plain.encode(), SEMAPHORE_FLAGS);
-        for anothers in [
-            0,
-            1,
-            u64::MAX,
-            SEMAPHORE_FLAGS ^ 3,
-            SEMAPHORE_FLAGS ^ 1 << 40,
-        ] {
+        for anothers in [0, 1, u64::MAX, SEMAPHORE_FLAGS ^ 1 << 40] {
             assert_eq!(ContenderFlags::decode(anothers), None, "{anothers}");
             let delay = ContenderFlags::lock_delay_of(anothers);
             assert_eq!(delay, SessionOptions::DEFAULT_LOCK_DELAY);

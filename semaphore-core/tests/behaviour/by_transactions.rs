@@ -74,6 +74,7 @@ mod watched_once {
 #[path = "cost"]
 mod cost_once {
     mod connections;
+    mod dear_lists;
     mod parked_polls;
     mod shared_connections;
     mod throughput;

@@ -26,7 +26,7 @@ pub fn a_session_of_the_callers_carries_a_slot_and_stays(backend: &impl Backend)
         assert_eq!(scene.session_info(id.as_str())["ID"], id.as_str());
     }
     let many = scene.run(semaphore.acquire_many(2));
-    assert!(matches!(many, Err(Error::InvalidInput(_))), "{many:?}");
+    assert!(matches!(many, Err(Error::InvalidInput { .. })), "{many:?}");
     scene.run(semaphore.shutdown());
     scene.admin().destroy_session(id.as_str()).unwrap();
     scene.assert_nothing_left();

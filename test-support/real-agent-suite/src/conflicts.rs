@@ -37,7 +37,10 @@ pub fn another_limit_is_adopted_when_asked_for(backend: &impl Backend) {
     let adopted = scene.acquire(&other);
     assert!(scene.run(other.try_acquire()).unwrap().is_err());
     let three = scene.run(other.acquire_many(3));
-    assert!(matches!(three, Err(Error::InvalidInput(_))), "{three:?}");
+    assert!(
+        matches!(three, Err(Error::InvalidInput { .. })),
+        "{three:?}"
+    );
     assert_eq!(scene.record()["Limit"], 2);
     scene.release(adopted);
     scene.release(permit);

@@ -49,6 +49,7 @@ pub mod cut_connections;
 pub mod drops;
 pub mod early_ends;
 pub mod elections;
+pub mod forks;
 pub mod gateway;
 pub mod https;
 pub mod keys;
@@ -199,6 +200,9 @@ macro_rules! tests {
                 nobody_leads_during_the_lock_delay_of_a_session_that_was_destroyed,
                 an_election_and_a_semaphore_refuse_each_others_keys,
                 a_thread_campaigns_leads_and_resigns;
+            forks:
+                a_child_holds_nothing_and_is_told_so_at_once,
+                a_thread_of_a_child_waits_for_nothing;
             gateway: a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it;
             https:
                 an_agent_that_demands_client_certificates_is_used_with_one,
@@ -362,6 +366,9 @@ macro_rules! tests_of_the_backend {
                 a_dropped_leadership_or_campaign_leaves_nothing,
                 a_leaders_values_are_seen_by_those_who_follow,
                 a_thread_campaigns_leads_and_resigns;
+            forks:
+                a_child_holds_nothing_and_is_told_so_at_once,
+                a_thread_of_a_child_waits_for_nothing;
             gateway: a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it;
             https:
                 an_agent_that_demands_client_certificates_is_used_with_one,

@@ -1,11 +1,11 @@
 //! What is known of a request that failed.
 
 use h2::Reason;
-use semaphore_core::adapter::TransportErrorKind;
+use semaphore_core::adapter::{Transport as _, TransportErrorKind};
 use transport_reqwest::ReqwestTransport;
 
 use crate::scene::{Trust, put, send, start};
-use crate::server::{frame, start_raw};
+use crate::server::{Server, frame, start_raw};
 
 #[tokio::test]
 async fn a_refused_stream_was_not_applied() {
@@ -64,4 +64,20 @@ async fn sent_to(answer: Vec<u8>) -> TransportErrorKind {
     let transport: ReqwestTransport = builder.build().unwrap();
     let sent = send(&transport, put("/v1/a", ""));
     sent.await.unwrap().unwrap_err().kind()
+}
+
+/// In TLS 1.3 the agent says so after the client's handshake is over. When that is there before the request is under way, the
+/// connection is merely gone.
+#[tokio::test]
+async fn a_missing_client_certificate_is_a_misconfiguration_in_the_end() {
+    let trust = Trust::demanding_certificates();
+    let server = Server::start(&trust.tls).await;
+    let transport = trust.builder(&server.url()).build().unwrap();
+    let kind = loop {
+        let error = transport.send(put("/v1/a", "")).await.unwrap_err();
+        if error.kind() != TransportErrorKind::NotSent {
+            break error.kind();
+        }
+    };
+    assert_eq!(kind, TransportErrorKind::Misconfigured);
 }

@@ -19,8 +19,17 @@ pub(crate) struct Trust {
 
 impl Trust {
     pub(crate) fn new() -> Self {
+        Self::of_clients(None)
+    }
+
+    /// With an agent that asks for a certificate of another authority.
+    pub(crate) fn demanding_certificates() -> Self {
+        Self::of_clients(Some(&Authority::new()))
+    }
+
+    fn of_clients(clients: Option<&Authority>) -> Self {
         let authority = Authority::new();
-        let tls = authority.certify(Names::loopback()).server_config(None);
+        let tls = authority.certify(Names::loopback()).server_config(clients);
         Self { authority, tls }
     }
 

@@ -16,7 +16,8 @@ use crate::scene::Scene;
 
 /// A machine that can be asked, cloned and shown.
 pub(crate) trait Actor: Machine + Clone + fmt::Debug {
-    fn new(scene: &Scene, seed: u64) -> Result<Self, Error>;
+    /// The one at this place.
+    fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error>;
     /// Somebody wants what it is for.
     fn ask(&mut self, now: Instant) -> Result<CommandId, Error>;
     /// A leader wants the key to say something else. None for what has nothing to say.
@@ -50,9 +51,11 @@ pub(crate) struct Fencing {
 const GRANTS_OF_A_WRITE: u64 = 64;
 
 impl Actor for Participant {
-    fn new(scene: &Scene, seed: u64) -> Result<Self, Error> {
-        let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit)?;
-        let settings = settings.with_encoding(scene.encoding);
+    fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error> {
+        let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit_of(at))?
+            .with_encoding(scene.encoding)
+            .with_limit_adopted(scene.is_rolling)
+            .with_limit_replaced_if_idle(scene.is_rolling);
         let settings = if scene.is_crowd {
             settings.with_crowd(0)
         } else {
@@ -90,7 +93,7 @@ impl Actor for Participant {
 }
 
 impl Actor for Candidate {
-    fn new(scene: &Scene, seed: u64) -> Result<Self, Error> {
+    fn new(scene: &Scene, _: usize, seed: u64) -> Result<Self, Error> {
         let settings = ElectionSettings::new(LockKey::new(LEADER)?)
             .with_encoding(scene.encoding)
             .with_value(Value::new(values::text(values::FIRST))?);

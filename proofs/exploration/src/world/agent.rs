@@ -151,6 +151,11 @@ impl Agent {
         &self.holders
     }
 
+    /// How many may hold; none where there is no record.
+    pub(crate) fn limit(&self) -> Option<u32> {
+        self.contest.limit(self.subject()?)
+    }
+
     /// Whether nothing of any participant is left. Where one could not leave in order, the record may
     /// name its session, which is dead, until somebody else wants the slot.
     pub(crate) fn is_clean(&self, may_name_dead: bool) -> bool {

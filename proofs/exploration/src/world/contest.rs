@@ -31,6 +31,17 @@ impl Contest {
         }
     }
 
+    /// How many the key lets hold at once; none where it can't be understood.
+    pub(super) fn limit(self, entry: &Entry) -> Option<u32> {
+        match self {
+            Self::Semaphore => {
+                let record = Record::decode(entry.value(), entry.flags()).ok()?;
+                Some(record.limit())
+            }
+            Self::Election => Some(1),
+        }
+    }
+
     /// Whether it changes the key without looking at what it was before: anything but check-and-set of
     /// the record, and anything but `acquire` and `release` of an election's key.
     pub(super) fn is_plain_write(self, request: &Request) -> bool {

@@ -131,8 +131,8 @@ impl<A: Actor> State<A> {
                 }
             }
         }
-        if believers > scene.limit as usize {
-            let limit = scene.limit;
+        let limit = self.agent.limit().unwrap_or(scene.limit);
+        if believers > limit as usize {
             return Err(Violation::TooManyHolders { believers, limit });
         }
         self.judge_rest(scene)

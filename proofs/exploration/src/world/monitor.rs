@@ -119,9 +119,14 @@ impl Monitor {
         let Some(has) = holders(after) else {
             return Err(Violation::GarbageWritten { writer });
         };
-        let (holders, limit) = (has.len(), scene.limit);
+        let limit_of = |entry: &Entry| scene.contest.limit(entry).unwrap_or(scene.limit);
+        let (holders, limit) = (has.len(), limit_of(after));
         if holders > limit as usize {
             return Err(Violation::OverfullRecord { holders, limit });
+        }
+        let is_changed = before.is_some_and(|before| limit_of(before) != limit);
+        if is_changed && (!scene.is_rolling || had.iter().any(|it| has.contains(it))) {
+            return Err(Violation::LimitChanged { writer, limit });
         }
         for session in had.iter().filter(|session| !has.contains(session)) {
             if agent.is_tied(session) && self.owner(session) != Some(sent.node) {

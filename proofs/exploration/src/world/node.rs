@@ -17,6 +17,8 @@ pub(crate) struct Node<A> {
     pub(crate) actor: Option<A>,
     pub(crate) callers: Vec<Caller>,
     pub(crate) is_paused: bool,
+    /// What it takes for the limit.
+    limit: u32,
     shown: Shown,
 }
 
@@ -62,9 +64,10 @@ impl<A: Actor> Node<A> {
         };
         let mut node = Self {
             name: char::from(b'A' + u8::try_from(at).unwrap_or(25)),
-            actor: Some(A::new(scene, SEED)?),
+            actor: Some(A::new(scene, at, SEED)?),
             callers: vec![caller; scene.callers[at]],
             is_paused: false,
+            limit: scene.limit_of(at),
             shown: Shown::default(),
         };
         node.show();
@@ -138,7 +141,7 @@ impl<A: Actor> Node<A> {
                 caller.step, caller.rounds_left, caller.sessions, caller.changes
             );
         }
-        let _ = write!(callers, "{}", self.is_paused);
+        let _ = write!(callers, "{} {}", self.is_paused, self.limit);
         self.shown = match &self.actor {
             Some(actor) if !self.is_done() => A::shown(&format!("{actor:?}")),
             // Nothing comes of it any more.

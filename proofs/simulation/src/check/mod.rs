@@ -85,6 +85,8 @@ trait Check: Send {
 pub struct Bounds {
     /// The limit of a record that is still to be made.
     pub limit: u32,
+    /// Whether somebody writes another limit where nobody holds.
+    pub changes_limits: bool,
     /// How long a participant waits at most between two attempts of one request.
     pub retry_cap: Duration,
     /// How long leases last, where all are alike and each has the connections that it needs.
@@ -116,6 +118,7 @@ impl Bounds {
         use crate::plan::Deed;
         Self {
             limit: plan.limit,
+            changes_limits: plan.hosts.iter().any(|it| it.rolling.is_some()),
             retry_cap: plan.retry_cap(),
             lease: plan.lease(),
             latency: plan.latency,
@@ -127,15 +130,13 @@ impl Bounds {
             holds_back: plan.shares_connections()
                 || plan.is_slow()
                 || plan.has(|deed| matches!(deed, Deed::Restrict { .. })),
-            expects_refusals: plan.has(|deed| {
-                matches!(
-                    deed,
-                    Deed::Garble { .. }
-                        | Deed::Resize { .. }
-                        | Deed::Restrict { .. }
-                        | Deed::Gateway { .. }
-                )
-            }),
+            expects_refusals: plan.changes_limits()
+                || plan.has(|deed| {
+                    matches!(
+                        deed,
+                        Deed::Garble { .. } | Deed::Restrict { .. } | Deed::Gateway { .. }
+                    )
+                }),
         }
     }
 }
@@ -154,7 +155,7 @@ impl Judge {
             checks: vec![
                 Box::new(loss_is_noticed::LossIsNoticed::default()),
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
-                Box::new(record_by_check_and_set::RecordByCheckAndSet),
+                Box::new(record_by_check_and_set::RecordByCheckAndSet::new(bounds)),
                 Box::new(release_goes_on::ReleaseGoesOn::new(bounds)),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),

@@ -1,12 +1,27 @@
 //! S4: we change the record by check-and-set only, never over something that can't be understood,
-//! and leave its limit and its dialect as they are.
+//! and leave its dialect as it is, and its limit unless one is to be written where nobody holds.
 
-use semaphore_core::sans_io::Instant;
+use semaphore_core::sans_io::{Instant, Record};
 
-use super::{Check, Invariant, Verdict};
+use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Who};
 
-pub(super) struct RecordByCheckAndSet;
+pub(super) struct RecordByCheckAndSet {
+    /// Whether somebody has another limit to write.
+    changes_limits: bool,
+}
+
+impl RecordByCheckAndSet {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let changes_limits = bounds.changes_limits;
+        Self { changes_limits }
+    }
+}
+
+/// Whether one of those who held goes on holding.
+fn stays_any(before: &Record, after: &Record) -> bool {
+    before.holders().any(|holder| after.holds(holder))
+}
 
 impl Check for RecordByCheckAndSet {
     fn invariant(&self) -> Invariant {
@@ -28,7 +43,14 @@ impl Check for RecordByCheckAndSet {
             (_, None) => Err(format!("{by} deleted the record")),
             (_, Some(Err(_))) => Err(format!("{by} wrote something that is no record")),
             (Some(Err(_)), _) => Err(format!("{by} wrote over something that is no record")),
-            (Some(Ok(before)), Some(Ok(after))) if before.limit() != after.limit() => {
+            (Some(Ok(before)), Some(Ok(after)))
+                if before.limit() != after.limit() && stays_any(before, after) =>
+            {
+                Err(format!("{by} changed the limit while somebody held"))
+            }
+            (Some(Ok(before)), Some(Ok(after)))
+                if before.limit() != after.limit() && !self.changes_limits =>
+            {
                 Err(format!("{by} changed the limit"))
             }
             (Some(Ok(before)), Some(Ok(after))) if before.dialect() != after.dialect() => {

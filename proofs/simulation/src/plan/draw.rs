@@ -8,6 +8,7 @@ mod gateway;
 mod holding;
 mod own_node;
 mod profile;
+mod rolling;
 mod server;
 mod sharing;
 mod slow;
@@ -52,6 +53,9 @@ impl Plan {
         holding::draw_holding(&mut plan, &mut mixed(seed ^ HOLDING));
         profile::draw_profile(&mut plan, &mut mixed(seed ^ PROFILES));
         clients::draw_clients(&mut plan, &mut mixed(seed ^ CLIENTS));
+        rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
+        // One in four: the rest of the plan stays as it is.
+        plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
     }
 }
@@ -87,6 +91,12 @@ const PROFILES: u64 = 0x7072_6f66_696c_6573;
 
 /// Sets what is drawn about clients apart from the rest.
 const CLIENTS: u64 = 0x0063_6c69_656e_7473;
+
+/// Sets what is drawn about rolling deploys apart from the rest.
+const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
+
+/// Sets what is drawn about what others keep apart from the rest.
+const OTHERS: u64 = 0x006f_7468_6572_7321;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -179,6 +189,7 @@ impl Draft {
             hosts,
             dialect: dialect(rng, &strangers),
             strangers,
+            is_beside_others: false,
             deeds,
         }
     }
@@ -225,6 +236,7 @@ impl Draft {
             lock_delay: None,
             clock: clock(rng),
             encoding: Encoding::default(),
+            rolling: None,
             crowd: 0,
             follows: false,
             refuses_from: None,

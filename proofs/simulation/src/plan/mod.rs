@@ -85,6 +85,8 @@ pub struct Plan {
     /// How strangers spell the record. In another dialect than Go's they were here before us, and
     /// left an empty one.
     pub dialect: Dialect,
+    /// Whether others keep so much below the prefix of each semaphore that a list of it is dear.
+    pub is_beside_others: bool,
     /// What is done to the world, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
 }
@@ -140,6 +142,8 @@ pub struct HostPlan {
     pub clock: f64,
     /// How it encodes its steps.
     pub encoding: Encoding,
+    /// The limit that it was built with, where that is another one than the others': a rolling deploy.
+    pub rolling: Option<Rolling>,
     /// How many contenders are no crowd to it, in a semaphore.
     pub crowd: usize,
     /// Whether it follows the leader besides, in an election.
@@ -159,6 +163,15 @@ pub struct HostPlan {
     pub users: Vec<UserPlan>,
     /// What its requests meet, by their number among those of their sort.
     pub troubles: BTreeMap<(Sort, u64), Trouble>,
+}
+
+/// A limit that is written into the record where nobody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rolling {
+    /// The limit.
+    pub limit: u32,
+    /// Whether the record's is taken over while somebody holds, instead of being refused.
+    pub adopts: bool,
 }
 
 /// Connections that a process shares among all that it runs.
@@ -451,6 +464,12 @@ impl Plan {
     fn candidates(&self) -> impl Iterator<Item = &HostPlan> {
         let is_candidate = |it: &&HostPlan| self.place(it.prefix).is_election();
         self.hosts.iter().filter(is_candidate)
+    }
+
+    /// Whether the record's limit may become another one.
+    pub(crate) fn changes_limits(&self) -> bool {
+        let is_rolling = self.hosts.iter().any(|it| it.rolling.is_some());
+        is_rolling || self.has(|deed| matches!(deed, Deed::Resize { .. }))
     }
 
     /// Whether there is an election.

@@ -7,7 +7,8 @@ use semaphore_core::sans_io::Dialect;
 use transport_mock::consul::Profile;
 
 use super::{
-    Deed, End, Fate, Hidden, Holding, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
+    Deed, End, Fate, Hidden, Holding, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told,
+    Trouble, Turn,
 };
 
 impl fmt::Display for Plan {
@@ -38,6 +39,17 @@ impl fmt::Display for Plan {
             }
             if let Some(delay) = host.lock_delay {
                 writeln!(f, "  its lock delay is {delay:?}")?;
+            }
+            if let Some(Rolling { limit, adopts }) = host.rolling {
+                let meanwhile = if adopts {
+                    "goes by the record's until then"
+                } else {
+                    "refuses the record's until then"
+                };
+                writeln!(
+                    f,
+                    "  it writes the limit {limit} where nobody holds, and {meanwhile}"
+                )?;
             }
             if host.follows {
                 writeln!(f, "  it follows the leader")?;
@@ -76,6 +88,9 @@ impl fmt::Display for Plan {
                 writeln!(f, "there are empty records in the dialect of Java clients")?;
             }
             other => writeln!(f, "there are empty records in {other:?}")?,
+        }
+        if self.is_beside_others {
+            writeln!(f, "others keep 40 kB below the prefix of each semaphore")?;
         }
         for stranger in &self.strangers {
             let prefix = Self::prefix(stranger.prefix);

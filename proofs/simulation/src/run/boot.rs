@@ -15,7 +15,7 @@ use super::onlooker::Onlooker;
 use super::user::User;
 use super::wire::{Line, Looks, Wire};
 use crate::history::Happening;
-use crate::plan::{Deed, HostPlan, Place, Plan};
+use crate::plan::{HostPlan, Place, Plan};
 
 impl Run<'_> {
     /// A new process on this host, with a semaphore or an election, and all the host's users.
@@ -82,12 +82,16 @@ impl Run<'_> {
         let prefix = &self.prefixes[host.prefix];
         match plan.place(host.prefix) {
             Place::Semaphore => {
-                let builder = Semaphore::builder(prefix.as_str(), plan.limit).crowd(host.crowd);
+                let limit = host.rolling.map_or(plan.limit, |it| it.limit);
+                let builder = Semaphore::builder(prefix.as_str(), limit).crowd(host.crowd);
                 let mut builder = self.told(builder, host, host.prefix, plan.behavior);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
                 }
-                if plan.has(|deed| matches!(deed, Deed::Resize { .. })) {
+                if host.rolling.is_some() {
+                    builder = builder.resize_if_idle();
+                }
+                if plan.changes_limits() && host.rolling.is_none_or(|it| it.adopts) {
                     builder = builder.adopt_limit();
                 }
                 let connected = match client {

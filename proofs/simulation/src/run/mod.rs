@@ -215,6 +215,7 @@ impl<'a> Run<'a> {
     fn execute(&mut self) -> Judged {
         self.prepare();
         self.leave_records()?;
+        self.put_others();
         let numbers: Vec<_> = self.hosts.keys().copied().collect();
         for number in numbers {
             self.boot(number);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use semaphore_core::{Behavior, Semaphore};
 
 use super::state::State;
+use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
@@ -182,6 +183,9 @@ impl Run<'_> {
                 let place = self.plan.place(number);
                 let is_election = place.is_election();
                 for entry in consul.entries(&prefix.directory()) {
+                    if entry.key().ends_with(OTHERS) {
+                        continue;
+                    }
                     if entry.key() != lock {
                         left.push(format!("key {}", entry.key()));
                         continue;

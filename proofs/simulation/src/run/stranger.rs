@@ -36,6 +36,9 @@ struct Visitor {
     scope: Scope,
 }
 
+/// What others keep below a prefix.
+pub(super) const OTHERS: &str = "others/value";
+
 const RETRY: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
@@ -53,6 +56,21 @@ impl Run<'_> {
             });
         }
         self.judge_operation()
+    }
+
+    /// Others keep what has nothing to do with the semaphores.
+    pub(super) fn put_others(&mut self) {
+        if !self.plan.is_beside_others {
+            return;
+        }
+        let is_semaphore = |prefix: &usize| !self.plan.place(*prefix).is_election();
+        let prefixes = (0..self.prefixes.len()).filter(is_semaphore);
+        for prefix in prefixes.collect::<Vec<_>>() {
+            self.submit_on(prefix, |record| {
+                let key = record.replace(".lock", OTHERS);
+                Request::new(Method::Put, key).with_body(vec![b'x'; 40_000])
+            });
+        }
     }
 
     pub(super) fn start_strangers(&mut self) {

@@ -162,7 +162,7 @@ impl User {
             Error::NotAnElection { .. } => "the key is something else",
             Error::LimitConflict { .. } => "the limit is another",
             Error::IncompleteView { .. } => "the view is incomplete",
-            Error::InvalidInput(_) => "more than the limit",
+            Error::InvalidInput { .. } => "more than the limit",
             Error::Request(_) => "a request failed for good",
             _ => "other",
         });

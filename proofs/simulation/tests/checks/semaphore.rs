@@ -241,6 +241,20 @@ fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
     assert_eq!(verdict(blind), Some(Invariant::S4));
 }
 
+#[test]
+fn s4_a_limit_that_is_to_be_another_one_changes_where_nobody_holds() {
+    let all = Bounds {
+        changes_limits: true,
+        ..bounds()
+    };
+    let verdict = |what| history_within(all).then(&what).verdict;
+    assert_eq!(verdict(written(record(1, &[]), record(2, &[]), &[])), None);
+    let admits = written(record(1, &[]), record(2, &[A]), &[A]);
+    assert_eq!(verdict(admits), None);
+    let stays = written(record(1, &[A]), record(2, &[A]), &[]);
+    assert_eq!(verdict(stays), Some(Invariant::S4));
+}
+
 /// Two grants one after the other, with these tokens.
 fn grants(first: u64, second: u64, epoch: bool) -> Option<Invariant> {
     let mut history = history().then(&admits(A)).granted(&belief(1, 0, A), first);

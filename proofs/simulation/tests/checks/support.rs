@@ -26,6 +26,7 @@ pub(crate) struct History {
 pub(crate) fn bounds() -> Bounds {
     Bounds {
         limit: 1,
+        changes_limits: false,
         retry_cap: Duration::from_secs(1),
         lease: None,
         latency: Duration::from_millis(1),

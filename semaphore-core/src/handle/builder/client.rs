@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention};
+use super::{Buildable, Builder, Contends, Contention, Named};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Client, blocking};
 use crate::machine::Household;
 use crate::runtime::{BlockOn, Runtime};
+use crate::subject::Subject;
 use crate::transport::Transport;
 
 /// A client is about nothing in particular.
@@ -36,6 +37,12 @@ impl Client {
     /// What is told here holds for all that is connected to the client, unless it is told otherwise there.
     pub fn builder() -> Builder<Self> {
         Builder::contending(Ok(Anything::default()))
+    }
+}
+
+impl Named for Contention<Anything> {
+    fn named(&self) -> Subject {
+        Subject::default()
     }
 }
 

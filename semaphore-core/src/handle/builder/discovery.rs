@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{Buildable, Builder};
+use super::{Buildable, Builder, Named};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::discovery::Following;
@@ -12,6 +12,7 @@ use crate::handle::{Discovery, blocking};
 use crate::input::LockKey;
 use crate::machine::Follow;
 use crate::runtime::{BlockOn, Runtime};
+use crate::subject::Subject;
 use crate::transport::Transport;
 
 impl Discovery {
@@ -19,6 +20,12 @@ impl Discovery {
     /// [greatest age](Builder::max_age) are a discovery's.
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_discovery(key.as_ref())
+    }
+}
+
+impl Named for Following {
+    fn named(&self) -> Subject {
+        Subject::of_election(self.key.as_str(), None)
     }
 }
 
@@ -40,7 +47,8 @@ impl Buildable for blocking::Discovery {
 impl<T: Buildable<Subject = Following>> Builder<T> {
     fn for_discovery(key: &str) -> Self {
         let max_age = None;
-        Self::of(LockKey::new(key).map(|key| Following { key, max_age }))
+        let key = LockKey::new(key).map_err(Error::from);
+        Self::of(key.map(|key| Following { key, max_age }))
     }
 
     /// How old what a [`Follower`](crate::Follower) knows may get before it says that it is

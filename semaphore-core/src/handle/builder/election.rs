@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention};
+use super::{Buildable, Builder, Contends, Contention, Named};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
@@ -23,6 +23,12 @@ impl Election {
     /// [`lock_delay`](Builder::lock_delay).
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_election(key.as_ref())
+    }
+}
+
+impl Named for Contention<ElectionSettings> {
+    fn named(&self) -> Subject {
+        Subject::of_election(self.settings.key().as_str(), None)
     }
 }
 
@@ -51,7 +57,8 @@ impl Contends for blocking::Election {
 
 impl<T: Contends<Settings = ElectionSettings>> Builder<T> {
     fn for_election(key: &str) -> Self {
-        Self::contending(LockKey::new(key).map(ElectionSettings::new))
+        let key = LockKey::new(key).map_err(Error::from);
+        Self::contending(key.map(ElectionSettings::new))
     }
 }
 
@@ -88,7 +95,9 @@ impl Builder<Election> {
             session_options,
             farewell,
             observers,
-        } = told.or(&known)?;
+        } = told
+            .or(&known)
+            .map_err(|input| Error::from(input).or_about(&told.subject.named()))?;
         let Contention {
             settings,
             is_isolated,

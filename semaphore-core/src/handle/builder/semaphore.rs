@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention};
+use super::{Buildable, Builder, Contends, Contention, Named};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
@@ -22,6 +22,16 @@ impl Semaphore {
     pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder<Self> {
         Builder::for_semaphore(prefix.as_ref(), limit)
     }
+}
+
+impl Named for Contention<Settings> {
+    fn named(&self) -> Subject {
+        named(self.settings.prefix(), self.settings.limit())
+    }
+}
+
+fn named(prefix: &Prefix, limit: u32) -> Subject {
+    Subject::of_semaphore(prefix.as_str(), limit, None)
 }
 
 impl Buildable for Semaphore {
@@ -50,8 +60,12 @@ impl Contends for blocking::Semaphore {
 /// What only a semaphore is told.
 impl<T: Contends<Settings = Settings>> Builder<T> {
     fn for_semaphore(prefix: &str, limit: u32) -> Self {
-        let settings = Prefix::new(prefix).and_then(|prefix| Settings::new(prefix, limit));
-        Self::contending(settings)
+        let settings = Prefix::new(prefix).map_err(Error::from);
+        Self::contending(settings.and_then(|prefix| {
+            let subject = named(&prefix, limit);
+            let settings = Settings::new(prefix, limit);
+            settings.map_err(|input| Error::from(input).or_about(&subject))
+        }))
     }
 
     /// Up to how many contenders each participant watches the whole prefix, see [`Settings::with_crowd`].
@@ -69,10 +83,17 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
     /// does so admits, too. A holder that has died is waited for until its slot is free. Where somebody holds, the other limit is
     /// [`Error::LimitConflict`], or with [`Self::adopt_limit`] taken over until an acquisition finds nobody.
     ///
-    /// It is for a new limit in a rolling deploy: docs/RUNNING.md has the steps. Two kinds of instances that ask for different limits
-    /// this way would change it back and forth.
+    /// It is for a new limit in a rolling deploy, together with `adopt_limit`: docs/RUNNING.md says what happens when. Old and new
+    /// instances that both ask for it change the limit back and forth while they run side by side.
     pub fn resize_if_idle(self) -> Self {
         self.setting(|settings| settings.with_limit_replaced_if_idle(true))
+    }
+
+    /// Leaves a slot taken that is lost since its session has ended, until its permit is given back or dropped, or the lock delay is over:
+    /// for work that takes time to stop. Otherwise others may have the slot as soon as this process notices the loss. It makes no
+    /// difference where somebody takes the session out of the record.
+    pub fn keep_lost(self) -> Self {
+        self.setting(|settings| settings.with_lost_kept(true))
     }
 
     /// What becomes of contender keys whose session is invalidated.
@@ -127,7 +148,9 @@ impl Builder<Semaphore> {
             session_options,
             farewell,
             observers,
-        } = told.or(&known)?;
+        } = told
+            .or(&known)
+            .map_err(|input| Error::from(input).or_about(&told.subject.named()))?;
         let has_tokens = told.tokens.is_some();
         let Contention {
             settings,
@@ -136,7 +159,7 @@ impl Builder<Semaphore> {
             ..
         } = told.subject;
         let settings = settings
-            .with_value(value)
+            .with_value(value.of_contender()?)
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
         // Who renews a session needs a token that may.

@@ -89,6 +89,9 @@ struct Seen {
     /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
     /// after the poll may be older.
     at: Moment,
+    /// Whether a campaign before this one saw it. It still tells which answers are older, and nothing of the present: the session
+    /// is the same, so that an answer from a former term would name the right one.
+    is_past: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -264,7 +267,11 @@ impl Candidacy {
     pub(super) fn take_up(&mut self, value: &Value, unseen_since: Option<Moment>) {
         self.phase.taken_up();
         self.value = value.as_bytes().to_vec();
-        self.seen = None;
+        if is_on(Defect::FormerTermForgotten) {
+            self.seen = None;
+        } else if let Some(seen) = &mut self.seen {
+            seen.is_past = true;
+        }
         self.is_outdated = false;
         self.unresolved = unseen_since;
         self.pace.reset();
@@ -448,7 +455,7 @@ impl Candidacy {
 
     /// Whether it has seen the key, and that was an election's or missing.
     pub(super) fn has_seen_election(&self, key: &LockKey) -> bool {
-        self.seen.is_some() && self.conflict(key).is_none()
+        self.present().is_some() && self.conflict(key).is_none()
     }
 
     /// What the key is instead of an election's, as it was last seen.
@@ -465,7 +472,12 @@ impl Candidacy {
     }
 
     pub(super) fn shown(&self) -> Option<&ElectionKey> {
-        self.seen.as_ref()?.key.as_ref()
+        self.present()?.key.as_ref()
+    }
+
+    /// What this campaign has seen.
+    fn present(&self) -> Option<&Seen> {
+        self.seen.as_ref().filter(|seen| !seen.is_past)
     }
 
     /// The key as it was last seen, if that was with our session.
@@ -494,7 +506,7 @@ impl Candidacy {
     /// Whether the key is there to be taken, for all that is known.
     fn is_free(&self) -> bool {
         let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
-        self.seen.as_ref().is_some_and(is_free)
+        self.present().is_some_and(is_free)
     }
 
     fn wants_write(&self, now: Instant) -> bool {

@@ -55,6 +55,7 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
+                self.watch.spread(now, &mut self.rng);
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
                 self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));

@@ -103,18 +103,23 @@ pub(in crate::machine) struct Room {
     ahead: usize,
     /// The slots of holders who seem dead and may not be pruned yet.
     withheld: usize,
+    /// Whether all that is free is so by a limit of others, who hold or come first.
+    is_of_others: bool,
 }
 
 impl Room {
     /// Why so many slots are not free beyond what the waiters ahead of a newcomer will take; none if they are.
     pub(in crate::machine) fn refusal(&self, permits: u32) -> Option<Refusal> {
         let wanted = permits as usize;
-        if self.ahead + wanted <= self.free {
+        if self.ahead + wanted <= self.free && !self.is_of_others {
             return None;
         }
         let count = |of| u32::try_from(of).unwrap_or(u32::MAX);
         let free = count(self.free);
-        Some(if wanted <= self.free {
+        Some(if self.is_of_others && self.withheld > 0 {
+            let withheld = count(self.withheld);
+            Refusal::LockDelay { withheld }
+        } else if wanted <= self.free {
             let waiters = count(self.ahead);
             Refusal::OthersWait { waiters, free }
         } else if wanted <= self.free + self.withheld {
@@ -151,7 +156,7 @@ impl Situation<'_> {
         self.prune(&mut record);
         self.resize(&mut record);
         let (admit, turn) = if self.is_of_others(&record) {
-            (Vec::new(), Turn::NotYet)
+            (Vec::new(), self.turn_of_others(&record))
         } else {
             self.admit(&mut record, withdraw.len())
         };
@@ -182,12 +187,12 @@ impl Situation<'_> {
             withheld = record.holders().filter(is_missing).count();
         }
         self.resize(&mut record);
-        let is_of_others = self.is_of_others(&record);
         Some(Room {
             limit: record.limit(),
-            free: if is_of_others { 0 } else { free(&record) },
+            free: free(&record),
             ahead: self.ahead().count(),
             withheld,
+            is_of_others: self.is_of_others(&record),
         })
     }
 
@@ -204,6 +209,15 @@ impl Situation<'_> {
     /// Whether the record has a limit that ours is to take the place of, and can't yet.
     fn is_of_others(&self, record: &Record) -> bool {
         self.other_limit == OtherLimit::ReplacedIfIdle && record.limit() != self.limit
+    }
+
+    /// How the first of our queue stands in such a record: others who came before may claim there while nobody holds.
+    fn turn_of_others(&self, record: &Record) -> Turn {
+        if self.wanted.is_empty() || self.admissible.is_empty() || record.holders().len() > 0 {
+            Turn::NotYet
+        } else {
+            Turn::BehindOthers
+        }
     }
 
     fn create(&self) -> Option<Write> {
@@ -271,7 +285,8 @@ impl Situation<'_> {
 
     /// Whether somebody seems dead of whom only a list can raise suspicion.
     pub(in crate::machine) fn needs_list(&self) -> bool {
-        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
+        let is_partial = matches!(self.view.source(), Source::Transaction | Source::Named);
+        is_partial && !self.missing().is_subset(self.suspected)
     }
 
     /// Of a holder that is not alive in the view. A name that is no session's can't live.

@@ -17,6 +17,9 @@ use crate::view::View;
 impl Participant {
     pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
         let moment = self.moment();
+        if sent.rest.enters_any() {
+            self.watch.entered(now);
+        }
         for (no, key) in after.iter().flat_map(|after| &after.locked) {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.locked(moment, key.clone());

@@ -24,7 +24,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::tenure::Tenure;
-use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
+use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
@@ -234,8 +234,8 @@ impl Contender {
         seen.map(|seen| seen.modify_index)
     }
 
-    /// The prefix as the answer to entering showed it.
-    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Box<View>> {
+    /// What the answer to entering showed.
+    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Arrival> {
         self.key.take_arrival()
     }
 
@@ -576,6 +576,18 @@ impl Contender {
             KeyEvent::SessionGone => {
                 self.session.found_gone();
                 self.check_session()
+            }
+            // Whoever only waits learns it by the end of its session.
+            KeyEvent::Evicted => {
+                let (acquire, session) = (self.held_for()?, self.session.id()?.clone());
+                let reason = self.key.seen()?.eviction.clone()?;
+                let on = Subject::default();
+                let lost = Lost::Evicted {
+                    session,
+                    reason,
+                    on,
+                };
+                Some(ContenderEvent::Lost(acquire, lost))
             }
             KeyEvent::Taken => match (self.held_for(), self.session.id()) {
                 (Some(acquire), Some(session)) => {

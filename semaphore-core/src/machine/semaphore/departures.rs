@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Error;
+use crate::error::{Error, Lost};
 use crate::id::CommandId;
 use crate::machine::callers::Caller;
 use crate::machine::contract::Machine as _;
@@ -31,6 +31,14 @@ impl Participant {
         };
         match event {
             ContenderEvent::Lost(acquire, reason) => {
+                // Whoever has it has yet to stop: others get the slot when it is given back, or when its lock delay is over.
+                let is_kept = match reason {
+                    Lost::Evicted { .. } => true,
+                    Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } => {
+                        self.settings.keeps_lost
+                    }
+                    _ => false,
+                };
                 if let Some(hold) = self.callers.hold_mut(acquire)
                     && hold.lost.is_none()
                 {
@@ -39,7 +47,9 @@ impl Participant {
                         self.callers.lost(now, acquire, reason);
                     }
                 }
-                self.end_hold(now, acquire);
+                if !is_kept {
+                    self.end_hold(now, acquire);
+                }
             }
             ContenderEvent::SessionGone => self.replace(now, no, |session| match session {
                 SessionSource::Callers(session) => Some(Error::SessionGone {

@@ -52,8 +52,8 @@ pub(in crate::machine) struct ContenderKey {
     seen: Option<Contender>,
     /// What a deletion names as `cas`.
     deletable: Option<Index>,
-    /// The prefix as the answer to entering showed it.
-    arrival: Option<Box<View>>,
+    /// What the answer to entering showed.
+    arrival: Option<Arrival>,
     /// Until when a write of it that was not answered may still be applied.
     unsettled_until: Option<Instant>,
     failure: Option<RequestError>,
@@ -88,6 +88,15 @@ enum State {
     Deleted,
 }
 
+/// What the answer to entering showed.
+#[derive(Clone, Debug)]
+pub(in crate::machine) enum Arrival {
+    /// The whole prefix.
+    Seen(Box<View>),
+    /// The key alone.
+    Unseen(Contender),
+}
+
 /// What an answer or a view changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum KeyEvent {
@@ -99,6 +108,8 @@ pub(in crate::machine) enum KeyEvent {
     Freed,
     /// The session behind it is gone.
     SessionGone,
+    /// Somebody asks whoever has it to go.
+    Evicted,
     /// The key was acquired, yet the view does not show it.
     Unseen,
 }
@@ -292,7 +303,8 @@ impl ContenderKey {
             }
             State::Acquiring => {
                 let (encoding, request) = Encoding::enter(session, flags, settings);
-                (KeyRequest::Acquisition(encoding), request)
+                let reads = !settings.reads_by_name();
+                (KeyRequest::Acquisition { encoding, reads }, request)
             }
             State::Deleting(_) => {
                 let index = self.deletable;
@@ -343,8 +355,8 @@ impl ContenderKey {
         }
     }
 
-    /// The prefix as the answer to entering showed it.
-    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Box<View>> {
+    /// What the answer to entering showed.
+    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Arrival> {
         self.arrival.take()
     }
 
@@ -361,8 +373,8 @@ impl ContenderKey {
         let sent = self.in_flight.take()?;
         let outcome = match sent {
             KeyRequest::Reservation => answer.and_then(CasKey::parse),
-            KeyRequest::Acquisition(encoding) => answer
-                .and_then(|response| encoding.entered(response, session, settings))
+            KeyRequest::Acquisition { encoding, reads } => answer
+                .and_then(|response| encoding.entered(response, session, reads, settings))
                 .map(|entered| self.arrive(entered)),
             KeyRequest::Write => return None,
             KeyRequest::Deletion => answer.and_then(DeleteKey::parse),
@@ -387,16 +399,16 @@ impl ContenderKey {
             (KeyRequest::Reservation, Ok(false)) => {
                 self.contest(now, moment, rng);
             }
-            (KeyRequest::Acquisition(_), Ok(true)) => {
+            (KeyRequest::Acquisition { .. }, Ok(true)) => {
                 if self.proceed_from(State::Acquiring, State::There(moment)) {
                     return Some(KeyEvent::Entered);
                 }
             }
-            (KeyRequest::Acquisition(_), Ok(false)) => {
+            (KeyRequest::Acquisition { .. }, Ok(false)) => {
                 self.is_gone(moment);
                 return Some(KeyEvent::Taken);
             }
-            (KeyRequest::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
+            (KeyRequest::Acquisition { .. }, Err(RequestError::InvalidSession { .. })) => {
                 return Some(KeyEvent::SessionGone);
             }
             (KeyRequest::Deletion, Ok(true)) => self.is_gone(moment),
@@ -411,7 +423,7 @@ impl ContenderKey {
                 self.failure = Some(error);
             }
             // The view has shown that it was applied.
-            (KeyRequest::Acquisition(_), Err(_)) if self.is_there() => {}
+            (KeyRequest::Acquisition { .. }, Err(_)) if self.is_there() => {}
             (_, Err(error)) => {
                 self.retry_at = Some(now + self.backoff.next(rng));
                 self.failure = Some(error);
@@ -428,8 +440,11 @@ impl ContenderKey {
             Entered::Tied(Some(arrival)) => {
                 let (own, view) = *arrival;
                 if self.state == State::Acquiring || self.is_there() {
+                    self.arrival = Some(match view {
+                        Some(view) => Arrival::Seen(Box::new(view)),
+                        None => Arrival::Unseen(own.clone()),
+                    });
                     self.seen = Some(own);
-                    self.arrival = Some(Box::new(view));
                 }
                 true
             }
@@ -477,7 +492,10 @@ impl ContenderKey {
                 }
             }
             State::There(since) => match key {
-                Key::Tied(found) => self.seen = Some(found.clone()),
+                Key::Tied(found) => {
+                    self.seen = Some(found.clone());
+                    return found.eviction.is_some().then_some(KeyEvent::Evicted);
+                }
                 Key::Absent if view.is_filtered() => {}
                 Key::Taken => {
                     self.is_gone(sent);
@@ -570,7 +588,11 @@ impl ContenderKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRequest {
     Reservation,
-    Acquisition(Encoding),
+    Acquisition {
+        encoding: Encoding,
+        /// Whether the prefix is read along.
+        reads: bool,
+    },
     /// A write of the record, of which entering or leaving is a part.
     Write,
     Deletion,

@@ -212,10 +212,8 @@ impl Knowledge {
         self.former_limit = None;
     }
 
-    /// Whether so many contend that not everybody watches the whole prefix. Who has several contenders
-    /// has as many turns to watch for, so that a crowd is the larger for it.
-    pub(super) fn is_crowd(&self, own: usize, settings: &Settings) -> bool {
-        let crowd = settings.crowd.saturating_mul(own.max(1));
+    /// Whether more than so many contend, and what they do can be watched key by key.
+    pub(super) fn is_crowd(&self, crowd: usize, settings: &Settings) -> bool {
         settings.encoding == Encoding::Transactions
             && self.newest.as_ref().is_some_and(|observed| {
                 let is_understood = |lock: &Lock| lock.record.is_ok();

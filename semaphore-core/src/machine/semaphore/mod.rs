@@ -24,7 +24,7 @@
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
 //! | [`claims`], [`departures`] | grants, and how they end |
 //! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
-//! | [`watch`], [`refresh`] | the reads themselves |
+//! | [`watch`], [`refresh`], [`glance`] | the reads themselves: polls and lists, and by name where lists are dear ([`listing`]) |
 //! | [`spare`] | sessions that are kept for the next turn |
 //! | [`availability`] | what is free, for those who only want to know |
 
@@ -34,9 +34,11 @@ mod claims;
 mod contender;
 mod departures;
 mod focus;
+mod glance;
 mod key;
 mod knowledge;
 mod ledger;
+mod listing;
 mod outlook;
 mod refresh;
 mod roster;
@@ -263,7 +265,9 @@ impl Participant {
 
     fn is_believed(&self, acquire: CommandId) -> bool {
         let hold = self.callers.hold(acquire);
-        hold.is_some_and(|hold| self.roster.all_hold(&hold.of.contenders, acquire))
+        hold.is_some_and(|hold| {
+            hold.lost.is_none() && self.roster.all_hold(&hold.of.contenders, acquire)
+        })
     }
 
     /// How many slots are free, from what was learned last. None where nothing is known: nobody waits or holds here, the first
@@ -325,7 +329,7 @@ impl Participant {
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Write, self.ledger.timeout())
             .with(Timer::Poll, self.watch.timeout())
-            .with(Timer::Read, self.watch.refresh_timeout())
+            .with(Timer::Read, self.watch.read_timeout())
             .with(Timer::FirstView, self.outlook().first_view_until())
             .with(Timer::Question, self.vanished.asks_at(&self.settings))
             .with(Timer::LockDelay, self.vanished.lock_delay_until())

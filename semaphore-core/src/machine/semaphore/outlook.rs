@@ -63,6 +63,9 @@ const LOOK_AT_MOST: Duration = Duration::from_secs(15);
 /// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
 const PROMPT: Duration = Duration::from_millis(50);
 
+/// How many contend before they are a crowd where turns follow each other at once.
+const BUSY_CROWD: usize = 1;
+
 /// The rooms that it follows from.
 pub(super) struct Outlook<'a> {
     pub(super) settings: &'a Settings,
@@ -109,9 +112,34 @@ impl Outlook<'_> {
         }
     }
 
-    /// Whether so many contend that not everybody watches the whole prefix.
+    /// Whether not everybody watches the whole prefix: so many contend, or so often do they have their turns that each who watched
+    /// it would be at the ceiling of reads, and learn late what it waits for.
     pub(super) fn is_in_crowd(&self) -> bool {
-        self.knowledge.is_crowd(self.roster.len(), self.settings)
+        let own = self.roster.len();
+        if self.settings.reads_by_name() {
+            return true;
+        }
+        let crowd = if self.watch.is_busy() {
+            BUSY_CROWD.min(self.settings.crowd)
+        } else {
+            self.settings.crowd
+        };
+        self.knowledge
+            .is_crowd(crowd.saturating_mul(own.max(1)), self.settings)
+    }
+
+    /// Whether what is known begins with a read by name, in place of a poll that would be answered with everything below the prefix.
+    pub(super) fn begins_by_name(&self) -> bool {
+        self.settings.reads_by_name() && self.knowledge.current().is_none()
+    }
+
+    /// Whether a read beside the poll is about to go out.
+    fn is_about_to_look(&self) -> bool {
+        if self.settings.reads_by_name() {
+            self.watch.is_glance_wanted()
+        } else {
+            self.watch.is_refresh_wanted()
+        }
     }
 
     /// Whether only another view tells what there is to delete, since the present one leaves something out.
@@ -153,6 +181,9 @@ impl Outlook<'_> {
         }
         if self.knowledge.record_look() != RecordLook::Not && self.is_in_crowd() {
             return Some(now);
+        }
+        if self.begins_by_name() {
+            return None;
         }
         let Some(observed) = self.knowledge.current() else {
             let entered_at = self.entered_at();
@@ -204,7 +235,7 @@ impl Outlook<'_> {
             && self.settings.encoding == Encoding::Transactions
             && self.roster.len() <= Check::MOST_KEYS;
         let holds = self.roster.has_any(Group::Held) && !self.waits();
-        let is_settled = !self.knowledge.is_doubted() && !self.watch.is_refresh_wanted();
+        let is_settled = !self.knowledge.is_doubted() && !self.is_about_to_look();
         let observed = self.knowledge.current();
         observed.filter(|it| may_share && holds && is_settled && it.view.record().is_some())
     }
@@ -216,10 +247,10 @@ impl Outlook<'_> {
     /// When a request was sent, or is about to be, whose answer tells as much as a poll.
     fn answer_awaited(&self, now: Instant) -> Option<Instant> {
         let is_in_crowd = self.is_in_crowd();
-        let is_planned = self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
+        let is_planned = self.ledger.is_planned() || self.is_about_to_look() && is_in_crowd;
         let under_way = self.requests.last_step(|from| match from {
             From::Ledger => true,
-            From::Refresh => is_in_crowd,
+            From::Refresh | From::Glance(_) => is_in_crowd,
             _ => false,
         });
         let entered_at = self.entered_at();

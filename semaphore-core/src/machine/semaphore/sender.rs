@@ -9,6 +9,8 @@ use crate::machine::semaphore::contender::Part;
 pub(super) enum From {
     Watch,
     Refresh,
+    /// With its number.
+    Glance(u32),
     Ledger,
     Vanished,
     Contender(ContenderNo, Part),
@@ -30,7 +32,7 @@ impl From {
     pub(super) fn service(self, looks_ahead: bool) -> Service {
         match self {
             Self::Watch if looks_ahead => Service::Inquiries,
-            Self::Watch | Self::Refresh => Service::Reads,
+            Self::Watch | Self::Refresh | Self::Glance(_) => Service::Reads,
             Self::Vanished => Service::Inquiries,
             Self::Ledger => Service::Records,
             Self::Contender(_, Part::Key) => Service::Keys,

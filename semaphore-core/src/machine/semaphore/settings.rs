@@ -9,6 +9,7 @@ use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::pool::Shares;
 use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
+use crate::machine::semaphore::listing::Listing;
 
 /// What a participant contends for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +20,16 @@ pub struct Settings {
     pub(crate) limit: u32,
     /// What becomes of another limit in the record.
     pub(crate) other_limit: OtherLimit,
+    /// Whether a slot that is lost early stays taken until it is given back.
+    pub(crate) keeps_lost: bool,
     /// Where sessions come from, and what every request carries.
     pub(crate) session: SessionSettings,
     /// What contender keys show.
     pub(crate) value: Value,
     /// How the steps become requests.
     pub(crate) encoding: Encoding,
+    /// What a read of the whole prefix costs.
+    pub(in crate::machine) listing: Listing,
     /// How many contenders are not yet a crowd.
     pub(crate) crowd: usize,
 }
@@ -43,9 +48,11 @@ impl Settings {
             prefix,
             limit,
             other_limit: OtherLimit::Refused,
+            keeps_lost: false,
             session: SessionSettings::new(options),
             value: Value::default(),
             encoding: Encoding::default(),
+            listing: Listing::default(),
             crowd: CROWD,
         })
     }
@@ -62,6 +69,14 @@ impl Settings {
     #[must_use]
     pub fn with_limit_replaced_if_idle(mut self, replace: bool) -> Self {
         self.other_limit = OtherLimit::new(self.other_limit.is_adopted(), replace);
+        self
+    }
+
+    /// Leaves a slot taken that is lost early, since its session has ended or its key was taken, until it is given back. Others may have
+    /// it before that when the lock delay is over; otherwise as soon as its loss is noticed here.
+    #[must_use]
+    pub fn with_lost_kept(mut self, keep: bool) -> Self {
+        self.keeps_lost = keep;
         self
     }
 
@@ -118,7 +133,7 @@ impl Settings {
 
     /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
     /// that, whoever waits watches the next ahead, and the cost of a handoff grows no more. The
-    /// default is 8, for each contender of the participant's own. With [`Encoding::Requests`] the whole prefix is always watched.
+    /// default is 8, for each contender of the participant's own. Where one turn follows the other within 100 ms, two are a crowd. With [`Encoding::Requests`] the whole prefix is always watched.
     #[must_use]
     pub fn with_crowd(mut self, crowd: usize) -> Self {
         self.crowd = crowd;
@@ -188,6 +203,14 @@ impl Settings {
     /// Whether sessions are ours to destroy.
     pub(crate) fn owns_sessions(&self) -> bool {
         self.session.owns_sessions()
+    }
+
+    /// Whether contenders and record are read without what else lies below the prefix. The key of a caller's session is told by its
+    /// flags, whoever has it, which only a list shows.
+    pub(in crate::machine) fn reads_by_name(&self) -> bool {
+        self.listing == Listing::Dear
+            && self.encoding == Encoding::Transactions
+            && self.owns_sessions()
     }
 
     /// Whether others of the process stand on the same sessions.

@@ -295,7 +295,7 @@ impl Participant {
         if !self.needs_view() {
             self.watch.pause();
             if self.is_idle() {
-                self.watch.stop_refresh();
+                self.watch.stop_reads();
                 self.vanished.suspect(BTreeSet::new());
                 self.knowledge.forget();
                 self.requests.forget_services();
@@ -308,7 +308,7 @@ impl Participant {
             // What is left of the turn before may do for an attempt: it names the record's index.
             Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
             Start::Anew => self.knowledge.drop_view(),
-            Start::Resumed if self.knowledge.current().is_none() => self.watch.refresh(now),
+            Start::Resumed if self.knowledge.current().is_none() => self.look(now),
             Start::Resumed | Start::Running => {}
         }
         // The one under way goes on.
@@ -318,6 +318,9 @@ impl Participant {
         }
         let focus = self.outlook().focus(now);
         self.watch.look_at(focus);
+        if self.outlook().begins_by_name() {
+            self.look(now);
+        }
         if self.watch.is_for_another() {
             self.restart_watch(now);
         }
@@ -325,13 +328,15 @@ impl Participant {
         let record_index = known.map(|observed| observed.view.record_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
         // A session that lives on does not take its key along.
-        let mut looking = self.roster.those(Group::Looking);
-        let is_waited_for = looking.any(|(_, it)| it.needs_read(sent));
+        let is_waited_for = self
+            .roster
+            .those(Group::Looking)
+            .any(|(_, it)| it.needs_read(sent));
         if self.knowledge.is_doubted()
             || is_waited_for
             || self.ledger.needs_read(record_index, sent)
         {
-            self.watch.refresh(now);
+            self.look(now);
         }
     }
 
@@ -366,7 +371,7 @@ impl Participant {
         self.ledger.forget_overtaken(now);
         if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
             // Who is ahead is not known well enough to pass by them.
-            self.watch.refresh(now);
+            self.look(now);
         }
         if self.plan_withdrawal() {
             return;
@@ -392,12 +397,15 @@ impl Participant {
             let needs_list = situation.needs_list();
             (write, turn, situation.suspects(), ahead, needs_list)
         });
-        // Who seems to be ahead may have been served between two looks at the record.
-        if needs_list || turn == Turn::BehindOthers && is_patched {
-            self.watch.refresh(now);
-        }
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);
+        }
+        // Who seems to be ahead may have been served between two looks at the record.
+        if turn == Turn::BehindOthers && is_patched {
+            self.look(now);
+        }
+        if needs_list {
+            self.watch.refresh(now);
         }
         if turn == Turn::NotYet && self.knowledge.record_look() == RecordLook::Not {
             self.knowledge.set_next_stuck(false);

@@ -2,7 +2,7 @@
 //!
 //! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
 //! |---|---|---|
-//! | enter | `[lock contender, get-tree]` | `PUT ?acquire` of the contender key |
+//! | enter | `[lock contender, get-tree]`; where lists are dear `[lock contender]` | `PUT ?acquire` of the contender key |
 //! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
 //! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
 //!
@@ -28,8 +28,8 @@ use crate::view::{Contender, ContenderFlags, View};
 /// What the answer to entering says.
 #[derive(Debug)]
 pub(super) enum Entered {
-    /// The key is ours. A transaction shows it, and the prefix at that moment.
-    Tied(Option<Box<(Contender, View)>>),
+    /// The key is ours. A transaction shows it, and the prefix at that moment where it was read along.
+    Tied(Option<Box<(Contender, Option<View>)>>),
     /// Another session has it.
     Taken,
 }
@@ -70,8 +70,7 @@ pub(super) enum Probed {
 }
 
 impl Encoding {
-    /// Ties the contender key to its session. Says how it is encoded: with a large value it is no
-    /// transaction.
+    /// Ties the contender key to its session. A transaction leaves a large value to the claim. Says how it is encoded.
     pub(super) fn enter(
         session: &SessionId,
         flags: ContenderFlags,
@@ -84,19 +83,26 @@ impl Encoding {
             value: settings.value.as_bytes(),
             flags: flags.encode(),
         };
+        // Its claim locks the key again, and sends the value anew.
+        let is_shown_later = settings.value.is_large();
         let operations = [
             Operation::Lock {
                 key: acquire.key,
                 session,
-                value: acquire.value,
+                value: if is_shown_later { &[] } else { acquire.value },
                 flags: acquire.flags,
             },
             Operation::GetTree {
                 prefix: &settings.prefix,
             },
         ];
+        let operations = if settings.reads_by_name() {
+            &operations[..1]
+        } else {
+            &operations[..]
+        };
         let (encoding, request) = match settings.encoding {
-            Self::Transactions => transaction(&operations, settings),
+            Self::Transactions => transaction(operations, settings),
             Self::Requests => None,
         }
         .map_or_else(
@@ -111,6 +117,7 @@ impl Encoding {
         self,
         response: &Response,
         session: &SessionId,
+        reads: bool,
         settings: &Settings,
     ) -> Result<Entered, RequestError> {
         if self == Self::Requests {
@@ -129,7 +136,8 @@ impl Encoding {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
                     let index = own.modify_index;
-                    let view = View::of_tree(&settings.prefix, index, tree, is_filtered);
+                    let view =
+                        reads.then(|| View::of_tree(&settings.prefix, index, tree, is_filtered));
                     Some(Box::new((own, view)))
                 });
                 Ok(Entered::Tied(arrival))
@@ -331,6 +339,12 @@ impl Rest {
             _ => None,
         });
         leaving.collect()
+    }
+
+    pub(super) fn enters_any(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step, Step::Enter(..)))
     }
 
     pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {

@@ -15,6 +15,7 @@ use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::key::Arrival;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Finding;
@@ -67,6 +68,9 @@ impl Participant {
         }
         if let Some(request) = self.watch.transmit_refresh(now, &self.settings) {
             return Some((From::Refresh, request));
+        }
+        if let Some((number, request)) = self.watch.transmit_glance(now, &self.settings) {
+            return Some((From::Glance(number), request));
         }
         self.transmit_contender(now)
     }
@@ -163,6 +167,7 @@ impl Participant {
             _ if is_without_transactions => self.do_without_transactions(now, from),
             From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
             From::Watch | From::Refresh => self.handle_view(now, from, (sent, sent_at), answer),
+            From::Glance(number) => self.handle_glance(now, number, (sent, sent_at), answer),
             From::Ledger => self.handle_write(now, (sent, sent_at), answer),
             From::Vanished => self.handle_finding(now, answer),
             From::Contender(no, part) => {
@@ -199,9 +204,13 @@ impl Participant {
         self.note_renewal(now, no, held);
         let contender = self.roster.get_mut(no);
         let arrival = contender.and_then(|mut it| it.take_arrival());
-        if let Some(view) = arrival {
-            self.knowledge.confirm(now);
-            self.accept(now, *view, sent, true);
+        match arrival {
+            Some(Arrival::Seen(view)) => {
+                self.knowledge.confirm(now);
+                self.accept(now, *view, sent, true);
+            }
+            Some(Arrival::Unseen(own)) => self.enter_unseen(now, own),
+            None => {}
         }
         let contender = self.roster.get(no);
         let failure = contender.and_then(|it| it.failure().cloned());

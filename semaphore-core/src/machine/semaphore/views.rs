@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use crate::api::{ListKeys, ReadKey};
+use crate::api::{ListKeys, ListNames, ReadKey};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::Response;
@@ -11,9 +11,10 @@ use crate::id::Index;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::CheckNews;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::contender::ContenderEvent;
+use crate::machine::semaphore::contender::{Contender, ContenderEvent};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
+use crate::machine::semaphore::listing::Listing;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::record::Record;
@@ -28,6 +29,7 @@ impl Participant {
         sent: (Moment, Instant),
         answer: Result<&Response, RequestError>,
     ) {
+        let bytes = answer.as_ref().map_or(0, |response| response.body().len());
         let view = answer
             .and_then(ListKeys::parse)
             .map(|list| View::new(&self.settings.prefix, &list));
@@ -43,9 +45,14 @@ impl Participant {
                     _ => self.watch.refreshed(),
                 }
                 self.note(now, None);
+                self.settings.listing = Listing::of(bytes, &view);
                 self.accept(now, view, sent, consistent);
             }
             Err(error) => {
+                if error.is_unreadable_answer() {
+                    tracing::debug!(name: "list-unreadable", %error, "a list of the prefix can't be had: goes on key by key");
+                    self.settings.listing = Listing::Dear;
+                }
                 match from {
                     From::Watch => {
                         self.watch.failed(now, &mut self.rng);
@@ -60,6 +67,58 @@ impl Participant {
                 self.note(now, Some(error));
             }
         }
+    }
+
+    /// Reads what lies below the prefix anew, confirmed by the leader.
+    pub(super) fn look(&mut self, now: Instant) {
+        if self.settings.reads_by_name() {
+            self.watch.glance(now);
+        } else {
+            self.watch.refresh(now);
+        }
+    }
+
+    /// Takes a step of a read by name.
+    pub(super) fn handle_glance(
+        &mut self,
+        now: Instant,
+        number: u32,
+        sent: (Moment, Instant),
+        answer: Result<&Response, RequestError>,
+    ) {
+        let own = self.roster.all().filter_map(Contender::session_id);
+        let own = own.cloned().collect();
+        match self
+            .watch
+            .glanced(number, sent, answer, own, &self.settings)
+        {
+            Ok(seen) => {
+                self.note(now, None);
+                if let Some((view, sent)) = seen {
+                    self.accept(now, view, sent, true);
+                }
+            }
+            Err(error) => {
+                self.watch.glance_failed(now, &mut self.rng);
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.end_unreadable(now, &error);
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// One of ours has entered, and does not know yet who is ahead. What is being read may be from before.
+    pub(super) fn enter_unseen(&mut self, now: Instant, own: Shown) {
+        let moment = self.moment();
+        if let Some(observed) = self.knowledge.newest_mut() {
+            observed.view.enter(own);
+            observed.update(now, moment);
+            observed.outdate();
+        }
+        self.watch.entered(now);
+        self.watch.glance(now);
     }
 
     /// An agent that takes no such key, as one from 1.22 may after an upgrade (docs/CONSUL.md, "Keys"), never will: who holds
@@ -94,7 +153,7 @@ impl Participant {
         {
             let is_older = view.version() < known.view.version();
             // A transaction that changed nothing does not tell its index, so that it proves nothing.
-            let is_outdated = view.source() == Source::List;
+            let is_outdated = view.source() != Source::Transaction;
             if is_older && (sent <= known.received || !is_outdated) {
                 // A write of ours that came since tells of the record, and not of all our keys.
                 if !self.watch.asks_leader() {
@@ -216,6 +275,14 @@ impl Participant {
     /// Takes the answer to a poll of one key.
     pub(super) fn handle_key(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
         let is_early = self.watch.is_early(now);
+        if let Focus::Ahead { session, index, .. } = self.watch.polled().clone()
+            && self.settings.value.is_large()
+        {
+            let key = self.settings.prefix.contender_key(&session);
+            let names = answer.and_then(ListNames::parse);
+            let is_as_before = names.map(|list| list.names.contains(&key) && list.index <= index);
+            return self.handle_name(now, is_as_before);
+        }
         match answer.and_then(ReadKey::parse_at) {
             Ok((_, entry)) => {
                 self.note(now, None);
@@ -229,7 +296,7 @@ impl Participant {
                             self.knowledge.learn_ahead(&session, index, shown)
                         } else {
                             // It has gone, and who is next ahead now only the prefix tells.
-                            self.watch.refresh(now);
+                            self.look(now);
                             true
                         }
                     }
@@ -246,7 +313,7 @@ impl Participant {
                     self.watch.key_answered(now);
                 } else {
                     // An agent ends all polls when a snapshot is restored, with the index of before (`reader::cursor`).
-                    self.watch.refresh(now);
+                    self.look(now);
                     self.watch.failed(now, &mut self.rng);
                 }
             }
@@ -259,6 +326,39 @@ impl Participant {
                         self.fail_waiting(now, |_| Error::Request(error.clone()));
                     }
                     Focus::Record { .. } | Focus::Prefix => self.refuse(now, &error),
+                }
+                self.end_unreadable(now, &error);
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// Takes the answer to a poll of the name of the next ahead: whether it is there and was not touched. Its value is not sent, nor are
+    /// its flags: whether it has claimed is asked.
+    fn handle_name(&mut self, now: Instant, is_as_before: Result<bool, RequestError>) {
+        match is_as_before {
+            Ok(is_as_before) => {
+                self.note(now, None);
+                let is_early = self.watch.is_early(now);
+                if is_as_before {
+                    self.knowledge.set_next_stuck(true);
+                    self.knowledge.set_record_look(RecordLook::Now);
+                } else if let Some(observed) = self.knowledge.newest_mut() {
+                    observed.outdate();
+                }
+                if !is_as_before || is_early {
+                    self.look(now);
+                }
+                if is_as_before && is_early {
+                    self.watch.failed(now, &mut self.rng);
+                } else {
+                    self.watch.key_answered(now);
+                }
+            }
+            Err(error) => {
+                self.watch.failed(now, &mut self.rng);
+                if error.is_permanent() {
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
                 }
                 self.end_unreadable(now, &error);
                 self.note(now, Some(error));
@@ -281,7 +381,7 @@ impl Participant {
             CheckNews::Changed(index) => {
                 let observed = self.knowledge.newest_mut();
                 if observed.is_none_or(|it| is_about(&it, index)) {
-                    self.watch.refresh(now);
+                    self.look(now);
                 }
             }
         }
@@ -297,7 +397,7 @@ impl Participant {
         let rank = self.outlook().ahead(now, Some(observed));
         let due = observed.read_at + READ_PER_RANK * (rank + 1);
         if due <= now && !self.callers.queue().is_empty() {
-            self.watch.refresh(now);
+            self.look(now);
         }
     }
 
@@ -331,7 +431,7 @@ impl Participant {
             }
             // A server that lags behind, or a restored snapshot.
             _ => {
-                self.watch.refresh(now);
+                self.look(now);
                 true
             }
         }

@@ -9,14 +9,19 @@
 
 use core::time::Duration;
 
-use crate::api::{ListKeys, ReadKey};
-use crate::http::Request;
-use crate::id::Index;
+use std::collections::BTreeSet;
+
+use crate::api::{ListKeys, ListNames, ReadKey};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
 use crate::machine::process::reader::check::Reads;
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::{Poller, Start};
 use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::glance::{Glance, Seen};
 use crate::machine::semaphore::refresh::Refresh;
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
@@ -35,10 +40,14 @@ pub(super) struct Watch {
     is_suspect: bool,
     /// A read beside the poll.
     refresh: Refresh,
+    /// A read of who contends and of the record alone.
+    glance: Glance,
     /// How long the last short request took.
     round_trip: Duration,
     /// How many polls in a row were answered soon after they were sent, as far as that is counted.
     soon_answered: u32,
+    /// How many in a row were answered at once, as far as that is counted.
+    quickly_answered: u32,
     /// Who looks while one only holds.
     reads: Reads,
 }
@@ -65,8 +74,10 @@ impl Watch {
             },
             is_suspect: false,
             refresh: Refresh::new(settings),
+            glance: Glance::new(settings),
             round_trip: Duration::ZERO,
             soon_answered: 0,
+            quickly_answered: 0,
             reads: Reads::Own,
         }
     }
@@ -110,11 +121,12 @@ impl Watch {
         self.poller.is_polling()
     }
 
-    /// Since when a plain read of the prefix is under way, which is answered at once.
+    /// Since when a plain read of the prefix, or one by name, is under way, which is answered at once.
     pub(super) fn reads_since(&self) -> Option<Instant> {
         let is_of_prefix = self.polled.focus == Focus::Prefix;
         let is_reading = self.is_polling() && is_of_prefix && self.poller.is_at_start();
-        is_reading.then_some(self.poller.sent_at())
+        let reading = is_reading.then_some(self.poller.sent_at());
+        reading.or(self.glance.began_at())
     }
 
     /// What polls are for from now on.
@@ -157,10 +169,20 @@ impl Watch {
             .map_or(Duration::ZERO, rest)
     }
 
+    /// Whether what is watched changes so often that polls would soon be at their ceiling.
+    pub(super) fn is_busy(&self) -> bool {
+        self.quickly_answered >= BUSY
+    }
+
     fn count_answer(&mut self, now: Instant) {
-        let is_soon = now.saturating_since(self.poller.sent_at()) < SOON;
-        self.soon_answered = if is_soon {
-            (self.soon_answered + 1).min(UNRESTED + MOST_DOUBLINGS)
+        let took = now.saturating_since(self.poller.sent_at());
+        if took < SOON {
+            self.soon_answered = (self.soon_answered + 1).min(UNRESTED + MOST_DOUBLINGS);
+        } else {
+            self.soon_answered = 0;
+        }
+        self.quickly_answered = if took < QUICK {
+            (self.quickly_answered + 1).min(BUSY)
         } else {
             0
         };
@@ -203,8 +225,59 @@ impl Watch {
         self.refresh.want(now);
     }
 
-    pub(super) fn stop_refresh(&mut self) {
+    /// Who contends and the record are read, without what else lies below the prefix.
+    pub(super) fn glance(&mut self, now: Instant) {
+        self.glance.want(now);
+    }
+
+    /// One of ours has entered: a read by name that is under way is of no use any more.
+    pub(super) fn entered(&mut self, now: Instant) {
+        self.glance.entered(now);
+    }
+
+    pub(super) fn stop_glance(&mut self) {
+        self.glance.stop();
+    }
+
+    pub(super) fn is_glance_wanted(&self) -> bool {
+        self.glance.is_wanted()
+    }
+
+    /// The first step is under the same ceiling as polls, and those after it belong to it.
+    pub(super) fn transmit_glance(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<(u32, Request)> {
+        if self.glance.goes_on() {
+            return self.glance.go_on(settings);
+        }
+        let starts_at = self.glance.starts_at()?;
+        if starts_at.max(self.poller.ready_at()) > now {
+            return None;
+        }
+        self.poller.spend(now);
+        Some(self.glance.start(now, settings))
+    }
+
+    pub(super) fn glanced(
+        &mut self,
+        number: u32,
+        sent: (Moment, Instant),
+        answer: Result<&Response, RequestError>,
+        also: BTreeSet<SessionId>,
+        settings: &Settings,
+    ) -> Result<Option<Seen>, RequestError> {
+        self.glance.handle(number, sent, answer, also, settings)
+    }
+
+    pub(super) fn glance_failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        self.glance.failed(now, rng);
+    }
+
+    pub(super) fn stop_reads(&mut self) {
         self.refresh.stop();
+        self.glance.stop();
     }
 
     /// Whether a read beside the poll is wanted and not yet sent.
@@ -212,10 +285,14 @@ impl Watch {
         self.refresh.timeout().is_some()
     }
 
-    /// When the read that is wanted is due: under the same ceiling as polls.
-    pub(super) fn refresh_timeout(&self) -> Option<Instant> {
-        let wanted = self.refresh.timeout();
-        wanted.map(|at| at.max(self.poller.ready_at()))
+    /// When the next read that is wanted is due: under the same ceiling as polls.
+    pub(super) fn read_timeout(&self) -> Option<Instant> {
+        if self.glance.goes_on() {
+            return Some(Instant::ORIGIN);
+        }
+        let wanted = [self.refresh.timeout(), self.glance.starts_at()];
+        let first = wanted.into_iter().flatten().min();
+        first.map(|at| at.max(self.poller.ready_at()))
     }
 
     pub(super) fn transmit_refresh(
@@ -301,6 +378,12 @@ impl Watch {
                 consistent,
             }
             .request(settings.scope()),
+            Some(path) if self.focus.ahead().is_some() && settings.value.is_large() => ListNames {
+                path: &path,
+                wait,
+                consistent,
+            }
+            .request(settings.scope()),
             Some(key) => ReadKey {
                 key: &key,
                 wait,
@@ -333,6 +416,11 @@ const SOON: Duration = Duration::from_secs(1);
 const UNRESTED: u32 = 4;
 const SHORTEST_REST: Duration = Duration::from_millis(250);
 const MOST_DOUBLINGS: u32 = 2;
+
+/// So many polls in a row that were answered within so short a time show that what is watched is busy. The ceiling of reads allows
+/// fifty at once.
+const BUSY: u32 = 16;
+const QUICK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -534,7 +622,7 @@ mod tests {
         }
         watch.refresh(now);
         assert!(watch.transmit_refresh(now, &settings()).is_none());
-        assert_eq!(watch.refresh_timeout(), Some(now + READ_INTERVAL));
+        assert_eq!(watch.read_timeout(), Some(now + READ_INTERVAL));
         assert_eq!(poll(&mut watch, now), None);
     }
 

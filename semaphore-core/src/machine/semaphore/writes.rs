@@ -5,6 +5,7 @@ use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
+use crate::input::{InvalidInput, Value};
 use crate::machine::notice::Notice;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
@@ -17,7 +18,7 @@ use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::time::Instant;
-use crate::view::{Claimed, ContenderFlags, Key};
+use crate::view::{Claimed, ContenderFlags, Key, View};
 
 impl Participant {
     /// The write of the record that is due.
@@ -27,12 +28,22 @@ impl Participant {
             let write = self.judge(now, observed, |situation| situation.plan().0);
             self.ledger.made(write);
         }
+        if let Some(error) = self.ledger.planned().and_then(too_large) {
+            self.ledger.unplan();
+            self.fail_waiting(now, |_| error.clone().into());
+            return None;
+        }
         let write = self.ledger.planned()?;
         let pruned: Vec<_> = self.pruned(write).map(str::to_owned).collect();
         let mut rest = self.rest(write);
         if !pruned.is_empty() {
             tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
             rest.pruned = pruned;
+        }
+        let known = self.knowledge.view().and_then(View::record);
+        if let Some(known) = known.filter(|it| it.limit() != write.record.limit()) {
+            let (from, to) = (known.limit(), write.record.limit());
+            tracing::debug!(name: "limit-replaced", from, to, "writes another limit where nobody holds");
         }
         let claims = self.claims_of(write);
         let leaving = rest.leaving();
@@ -138,7 +149,7 @@ impl Participant {
             || leaves.into_iter().any(Contender::keeps_session)
             || !write.withdraw.is_empty() && !self.callers.queue().is_empty();
         let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
-        goes_on && self.knowledge.newest().is_some_and(is_small)
+        goes_on && !self.settings.reads_by_name() && self.knowledge.newest().is_some_and(is_small)
     }
 
     /// Whether the record names any of these already.
@@ -197,7 +208,7 @@ impl Participant {
                     let is_too_many = sent.rest.steps.len() >= Txn::MAX_OPERATIONS;
                     if is_too_many && sent.encoding != self.settings.encoding {
                         // Only a read tells the index that whoever leaves next has to name.
-                        self.watch.refresh(now);
+                        self.look(now);
                     }
                     if let Some(after) = after {
                         self.learn(now, sent_at, sent, *after);
@@ -217,7 +228,7 @@ impl Participant {
                 let leaves = self.roster.has_any(Group::Withdrawing);
                 if is_unfounded || leaves || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
-                    self.watch.refresh(now);
+                    self.look(now);
                 } else {
                     self.knowledge.set_record_look(RecordLook::Now);
                 }
@@ -233,7 +244,7 @@ impl Participant {
                 self.write_failed(now, sent.as_ref(), is_unknown);
                 if is_unknown {
                     tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
-                    self.watch.refresh(now);
+                    self.look(now);
                 }
                 if is_on(Defect::UnknownTakenForNotApplied) {
                     let claims = self.ledger.take_claims().into_iter();
@@ -280,6 +291,7 @@ impl Participant {
                 }
             }
             From::Vanished => self.vanished.take_back(),
+            From::Glance(_) => self.watch.stop_glance(),
             From::Watch | From::Refresh => {}
         }
     }
@@ -348,6 +360,19 @@ impl Participant {
         observed.update(now, moment);
     }
 }
+
+/// Why the record can't take those whom this write admits. Consul would refuse it with a 413.
+fn too_large(write: &Write) -> Option<InvalidInput> {
+    let holders = write.record.holders().len();
+    if write.admit.is_empty() || holders * LEAST_BYTES_OF_HOLDER < Value::MAX_LEN {
+        return None;
+    }
+    let (len, max) = (write.record.encode().len(), Value::MAX_LEN);
+    (len > max).then_some(InvalidInput::RecordTooLarge { holders, len, max })
+}
+
+/// Below so much for each, a record need not be encoded to know that it fits.
+const LEAST_BYTES_OF_HOLDER: usize = 64;
 
 /// How many contenders a prefix has at most that is read along with a write.
 const SMALL: usize = 16;

@@ -2,6 +2,7 @@
 //! `cargo run --release -p scale` prints the figures, of more and for longer.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Method;
@@ -34,10 +35,13 @@ const TIME: u64 = 500;
 
 impl Crowd {
     fn run(&self) -> Figures {
-        let world = MockConsul::new(3);
+        self.run_on(&MockConsul::new(3))
+    }
+
+    fn run_on(&self, world: &MockConsul) -> Figures {
         let tally = Arc::new(Mutex::new((0_u64, 0_u32, 0_u32)));
         let handles: Vec<_> = (0..self.processes)
-            .map(|number| semaphore(&world, &format!("process-{number}"), self.limit))
+            .map(|number| semaphore(world, &format!("process-{number}"), self.limit))
             .collect();
         let callers: Vec<_> = (0..self.callers)
             .map(|number| {
@@ -116,6 +120,26 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
         assert!(figures.most_held <= 60, "{processes}");
         assert!(figures.percent >= percent, "{processes}: {figures:?}");
         assert!(figures.requests <= requests, "{processes}: {figures:?}");
+    }
+}
+
+/// Few enough to watch the whole prefix, and so quick that each who did would be at the ceiling of reads all the time.
+#[test]
+fn few_who_take_short_turns_use_the_slots_as_well_as_more_do() {
+    for callers in [4, 8, 9] {
+        let crowd = Crowd {
+            limit: 2,
+            callers,
+            processes: callers,
+            hold: 10,
+        };
+        let world = MockConsul::new(3);
+        world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
+        let figures = crowd.run_on(&world);
+        eprintln!("{callers} processes: {figures:?}");
+        assert_eq!(figures.most_held, 2, "{callers}");
+        assert!(figures.percent >= 85, "{callers}: {figures:?}");
+        assert!(figures.requests <= 750, "{callers}: {figures:?}");
     }
 }
 

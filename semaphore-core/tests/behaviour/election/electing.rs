@@ -227,7 +227,11 @@ fn clones_share_one_candidate_and_lead_in_turn() {
 fn a_key_that_consul_would_read_as_another_is_refused() {
     let world = MockConsul::new(1);
     let refused = builder_for("a//b").connect(world.client("a"));
-    let Err(Error::InvalidInput(InvalidInput::Key { key, .. })) = refused else {
+    let Err(Error::InvalidInput {
+        input: InvalidInput::Key { key, .. },
+        ..
+    }) = refused
+    else {
         panic!("{refused:?}");
     };
     assert_eq!(key, "a//b");

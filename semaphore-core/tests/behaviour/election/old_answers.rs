@@ -136,6 +136,50 @@ fn an_attempt_that_was_overtaken_elects_nobody() {
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
 }
 
+/// Found by twenty candidates with short terms on a real agent: the session is kept from one term to the next, so that an answer
+/// that shows the former term names the right session.
+#[test]
+fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
+    let (mut bench, first) = Bench::leading();
+    bench.candidate.release(bench.now, first);
+    bench.run_for(10);
+    bench.keeps = |kind| kind == RequestKind::KvWatch;
+    let second = bench.candidate.campaign(bench.now, None).expect("accepted");
+    bench.run_for(10);
+    if !bench.candidate.is_held(bench.now, second) {
+        // A plain read has shown that the key is free, or is to be waited for.
+        deliver_one(&mut bench);
+        bench.run_for(1_000);
+    }
+    assert!(bench.candidate.is_held(bench.now, second));
+    bench.candidate.release(bench.now, second);
+    bench.turn();
+    bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
+    let third = bench.candidate.campaign(bench.now, None).expect("accepted");
+    bench.turn();
+    let of_second =
+        |answer: &Response| String::from_utf8_lossy(answer.body()).contains(r#""Session":""#);
+    if crate::ENCODING == semaphore_core::Encoding::Transactions {
+        let (poll, former) = take_answer(&mut bench, of_second);
+        bench.candidate.handle_response(bench.now, poll, Ok(former));
+        assert!(!bench.candidate.is_held(bench.now, third));
+    }
+    bench.keeps = |_| false;
+    while !bench.kept.is_empty() {
+        deliver_one(&mut bench);
+    }
+    bench.run_for(1_000);
+    assert!(bench.candidate.is_held(bench.now, third));
+    assert!(bench.losses().is_empty(), "{:?}", bench.losses());
+}
+
+/// The first of what is kept back arrives.
+fn deliver_one(bench: &mut Bench) {
+    let (id, answer) = bench.kept.remove(0);
+    bench.candidate.handle_response(bench.now, id, Ok(answer));
+    bench.turn();
+}
+
 /// A leader whose attempt broke off. The read for it is under way, and the poll has told before.
 fn elected_by_the_poll() -> (Bench, CommandId) {
     let (mut bench, campaign) = attempting();

@@ -96,7 +96,11 @@ fn one_of_another_key_is_refused_without_asking() {
         world.run(semaphore.verify(&foreign)),
     ];
     for refused in refusals {
-        let Err(Error::InvalidInput(InvalidInput::SequencerOfAnother(key))) = refused else {
+        let Err(Error::InvalidInput {
+            input: InvalidInput::SequencerOfAnother(key),
+            ..
+        }) = refused
+        else {
             panic!("{refused:?}");
         };
         assert_eq!(key, "its/own/key");

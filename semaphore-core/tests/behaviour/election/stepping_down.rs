@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::future::join;
+use semaphore_core::error::Awaited;
 use semaphore_core::{Error, LeaderEvent, Lost, blocking};
-use transport_mock::MockConsul;
+use transport_mock::{MockConsul, MockProcess};
 
 use crate::ENCODING;
 use crate::support::election::*;
@@ -158,6 +159,91 @@ fn a_value_that_is_not_set_in_time_is_set_later() {
     world.heal("a");
     world.advance(secs(5));
     assert_eq!(found(&world).expect("a key").value, "b");
+}
+
+#[test]
+fn a_resignation_waits_no_longer_than_it_may_and_goes_on_afterwards() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world
+        .run(leadership.resign_timeout(secs(2)))
+        .expect("in time");
+    assert_only_key_left(&world);
+
+    let leadership = world.run(election.campaign()).expect("elected");
+    world.partition("a");
+    let before = world.now();
+    let late = world.run(leadership.resign_timeout(secs(2)));
+    assert_late(late, Awaited::Release, "was not given back");
+    assert_eq!(world.now().saturating_since(before), secs(2));
+    assert!(!leadership.is_leader());
+    world.heal("a");
+    world.run(leadership.resign()).expect("resigned");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_thread_resigns_within_its_time() {
+    let world = MockConsul::new(1);
+    let election = blocking::Election::builder(KEY)
+        .encoding(ENCODING)
+        .connect(world.client("a"))
+        .expect("valid settings");
+    let leadership = election.campaign().expect("elected");
+    leadership.resign_timeout(secs(2)).expect("in time");
+    let leadership = election.campaign().expect("elected");
+    world.partition("a");
+    let before = world.now();
+    let late = leadership.resign_timeout(secs(2));
+    assert_late(late, Awaited::Release, "was not given back");
+    assert_eq!(world.now().saturating_since(before), secs(2));
+    world.heal("a");
+    election.shutdown();
+    assert_only_key_left(&world);
+}
+
+/// Of each end of a leadership that may take only so long, where nobody runs the driver.
+#[test]
+fn what_has_a_time_ends_by_the_callers_clock_where_nobody_runs_the_driver() {
+    let world = MockConsul::new(1);
+    let process = MockProcess::new(&world.client("a"));
+    let election = builder_for(KEY).connect(process.clone()).expect("settings");
+    let leadership = world.run(election.campaign()).expect("elected");
+    process.pause();
+    world.advance(secs(3));
+    let timed = |ends: Result<(), Error>, what| assert_late(ends, what, "nobody ran the task");
+    let before = world.now();
+    timed(
+        world.run(leadership.set_value_timeout("b", secs(2))),
+        Awaited::Change,
+    );
+    timed(
+        world.run(leadership.resign_timeout(secs(2))),
+        Awaited::Release,
+    );
+    let campaign = world.run(election.campaign_timeout(secs(2)));
+    timed(campaign.map(drop), Awaited::Grant);
+    timed(
+        world.run(election.shutdown_timeout(secs(2))),
+        Awaited::Shutdown,
+    );
+    assert_eq!(world.now().saturating_since(before), secs(8));
+    process.go_on();
+    world.run(election.shutdown());
+    assert_only_key_left(&world);
+}
+
+#[track_caller]
+fn assert_late<T: std::fmt::Debug>(late: Result<T, Error>, what: Awaited, says: &str) {
+    let error = late.expect_err("it takes longer");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("election \"service/db/leader\" at mock://a: "),
+        "{text}"
+    );
+    assert!(text.contains(says), "{text}");
+    let is_what = matches!(error, Error::Timeout { within, .. } if within == what);
+    assert!(is_what, "{error:?}");
 }
 
 #[test]

@@ -103,7 +103,10 @@ fn a_value_that_consul_can_not_store_is_refused_before_anything_is_sent() {
     let set = world.run(leadership.set_value(vec![0; Value::MAX_LEN + 1]));
     let is_refused = matches!(
         set,
-        Err(Error::InvalidInput(InvalidInput::ValueTooLarge { .. }))
+        Err(Error::InvalidInput {
+            input: InvalidInput::ValueTooLarge { .. },
+            ..
+        })
     );
     assert!(is_refused, "{set:?}");
     assert_eq!(world.stats().total_requests(), before);

@@ -6,7 +6,7 @@ use semaphore_core::adapter::{Response, Transport as _};
 use semaphore_core::error::{Awaited, ClosedBy};
 use semaphore_core::sans_io::api::{CasKey, LOCK_FLAGS};
 use semaphore_core::sans_io::{Event, Index, Machine as _};
-use semaphore_core::{Builder, Election, Error, InvalidInput, Lost, Scope, SessionId};
+use semaphore_core::{Builder, Discovery, Election, Error, InvalidInput, Lost, Scope, SessionId};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, Rule};
 
@@ -49,15 +49,26 @@ fn a_bad_option_says_which_and_what_to_do() {
     };
     assert_says(
         told(builder(0)),
-        &["invalid input: the limit is 0", "at least one slot"],
+        &[
+            "semaphore \"service/db\": invalid input: the limit is 0",
+            "at least one slot",
+        ],
     );
-    assert_says(told(builder(1).ttl(secs(1))), &["TTL 1s", "10 s to 24 h"]);
+    assert_says(
+        told(builder(1).ttl(secs(1))),
+        &[
+            "semaphore \"service/db\": invalid input: ",
+            "TTL 1s",
+            "10 s to 24 h",
+        ],
+    );
     assert_says(
         told(builder_of("a/.lock", 1)),
         &["\"a/.lock\" ends in `.lock`", "leave that out"],
     );
     let semaphore = semaphore(&world, "a", 3);
     let error = world.run(semaphore.acquire_many(4)).expect_err("too many");
+    assert_begins_here(&error);
     assert_says(
         &error,
         &["4 permits", "the limit is 3", "ask for 3 at most"],
@@ -66,6 +77,20 @@ fn a_bad_option_says_which_and_what_to_do() {
         error
             .source()
             .is_some_and(<dyn std::error::Error>::is::<InvalidInput>)
+    );
+}
+
+#[test]
+fn a_bad_option_of_an_election_or_a_discovery_says_of_which() {
+    let world = MockConsul::new(1);
+    let election = elections().ttl(secs(1)).connect(world.client("a"));
+    let says = ["election \"service/db/leader\": invalid input: ", "TTL 1s"];
+    assert_says(election.expect_err("refused"), &says);
+    let discovery = Discovery::builder("service/db/leader").max_age(secs(1));
+    let says = ["election \"service/db/leader\": invalid input: ", "age 1s"];
+    assert_says(
+        discovery.connect(world.client("a")).expect_err("refused"),
+        &says,
     );
 }
 

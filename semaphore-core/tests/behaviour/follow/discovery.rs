@@ -183,7 +183,13 @@ fn a_key_that_consul_would_read_as_another_is_refused_before_anything_is_sent() 
     for key in ["", "a//b", "a/../b", "a\nb"] {
         let refused = Discovery::builder(key).connect(world.client("looker"));
         assert!(
-            matches!(refused, Err(Error::InvalidInput(InvalidInput::Key { .. }))),
+            matches!(
+                refused,
+                Err(Error::InvalidInput {
+                    input: InvalidInput::Key { .. },
+                    ..
+                })
+            ),
             "{refused:?}"
         );
     }

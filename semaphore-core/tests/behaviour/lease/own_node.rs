@@ -243,7 +243,13 @@ fn it_goes_with_no_other_node_and_with_no_checks() {
         builder(1).own_node(OWN).service_checks(["web"]),
     ] {
         let error = builder.connect(client.clone()).expect_err("refused");
-        let is_named = matches!(error, Error::InvalidInput(InvalidInput::OwnNode { .. }));
+        let is_named = matches!(
+            error,
+            Error::InvalidInput {
+                input: InvalidInput::OwnNode { .. },
+                ..
+            }
+        );
         assert!(is_named, "{error:?}");
     }
     let error = builder(1)
@@ -251,7 +257,13 @@ fn it_goes_with_no_other_node_and_with_no_checks() {
         .connect(client)
         .expect_err("refused");
     assert!(
-        matches!(error, Error::InvalidInput(InvalidInput::Name { .. })),
+        matches!(
+            error,
+            Error::InvalidInput {
+                input: InvalidInput::Name { .. },
+                ..
+            }
+        ),
         "{error:?}"
     );
 }

@@ -258,10 +258,14 @@ fn who_waits_for_more_than_a_smaller_limit_is_told() {
     world.advance(secs(1));
     world.run(semaphore.resize(2)).expect("resized");
     match world.run(wide) {
-        Err(Error::InvalidInput(InvalidInput::PermitsOverLimit {
-            wanted: 3,
-            limit: 2,
-        })) => {}
+        Err(Error::InvalidInput {
+            input:
+                InvalidInput::PermitsOverLimit {
+                    wanted: 3,
+                    limit: 2,
+                },
+            ..
+        }) => {}
         other => panic!("{other:?}"),
     }
     let next = world.run(narrow).expect("its turn");
@@ -298,7 +302,10 @@ fn a_limit_of_zero_is_refused_before_anything_is_sent() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     match world.run(semaphore.resize(0)) {
-        Err(Error::InvalidInput(InvalidInput::LimitZero)) => {}
+        Err(Error::InvalidInput {
+            input: InvalidInput::LimitZero,
+            ..
+        }) => {}
         other => panic!("{other:?}"),
     }
     assert_eq!(world.stats().total_requests(), 0);
@@ -538,7 +545,10 @@ fn a_resize_that_is_given_up_leaves_nobody_waiting_for_ever() {
     world.advance(secs(1));
     resizing.abort();
     let result = world.run(semaphore.acquire_many_timeout(4, secs(60)));
-    assert!(matches!(result, Err(Error::InvalidInput(_))), "{result:?}");
+    assert!(
+        matches!(result, Err(Error::InvalidInput { .. })),
+        "{result:?}"
+    );
     world.run(semaphore.resize(5)).expect("resized");
     let permit = world.run(semaphore.acquire_many(4)).expect("free slots");
     world.run(permit.release()).expect("released");

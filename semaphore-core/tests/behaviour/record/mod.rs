@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod dead_poll;
+mod evict;
 mod manage;
 mod restored_snapshot;
 mod stale_views;

@@ -1,12 +1,15 @@
-//! What an agent would refuse for its size is written with separate requests.
+//! What an agent would refuse for its size is refused first, or written with separate requests.
 
 use semaphore_core::sans_io::api::Txn;
+use semaphore_core::sans_io::{Method, Record, Value};
+use semaphore_core::{Error, InvalidInput};
 use transport_mock::MockConsul;
 
 use crate::support::spy::Spy;
 use crate::support::steps::{
-    Is, claims, deletes_key, enters, is_transaction, operations, withdraws,
+    Is, claims, deletes_key, enters, is_transaction, operations, withdraws, writes_record,
 };
+use crate::support::stranger::operate;
 use crate::support::*;
 
 /// Whether all that are this step are transactions; `None` where some are and some are not.
@@ -27,14 +30,8 @@ fn assert_all_fit(spy: &Spy) {
 }
 
 #[test]
-fn a_value_that_is_too_large_is_written_with_separate_requests() {
-    // As base64, the largest values don't fit.
-    for (size, fits) in [
-        (0, true),
-        (300_000, true),
-        (400_000, false),
-        (524_288, false),
-    ] {
+fn the_largest_value_is_shown_by_the_claim_in_a_transaction() {
+    for size in [0, 4 * 1024, 4 * 1024 + 1, Value::MAX_OF_CONTENDER] {
         let world = MockConsul::new(1);
         let spy = Spy::on(&world);
         let value = vec![b'x'; size];
@@ -46,9 +43,8 @@ fn a_value_that_is_too_large_is_written_with_separate_requests() {
             assert!(found == Some(value.clone()), "{size} bytes");
             world.run(permit.release()).expect("released");
         }
-        assert_eq!(are_transactions(&spy, enters), Some(fits), "{size}");
-        assert_eq!(are_transactions(&spy, claims), Some(fits), "{size}");
-        // It names no value.
+        assert_eq!(are_transactions(&spy, enters), Some(true), "{size}");
+        assert_eq!(are_transactions(&spy, claims), Some(true), "{size}");
         assert_eq!(are_transactions(&spy, withdraws), Some(true), "{size}");
         assert_all_fit(&spy);
         assert_nothing_left(&world);
@@ -56,21 +52,52 @@ fn a_value_that_is_too_large_is_written_with_separate_requests() {
 }
 
 #[test]
-fn a_waiter_with_too_large_a_value_gets_its_turn() {
+fn a_large_value_is_sent_once_for_each_turn_however_long_one_waits() {
     let world = MockConsul::new(1);
-    let hosts = ["a", "b"].map(|host| {
-        let builder = builder(1).value(vec![b'x'; 500_000]);
+    let hosts = ["a", "b", "c"].map(|host| {
+        let builder = builder(1).value(vec![b'x'; 100_000]);
         connect(builder, &world.client(host))
     });
+    let spy = Spy::on(&world);
     let permit = world.run(hosts[0].acquire()).expect("a free slot");
-    let waiter = hosts[1].clone();
-    let waiting = world.start(async move { waiter.acquire().await });
-    world.advance(secs(1));
+    let waiting = [&hosts[1], &hosts[2]].map(|host| {
+        let host = host.clone();
+        world.start(async move { host.acquire().await })
+    });
+    world.advance(secs(20));
     world.run(permit.release()).expect("released");
-    let permit = world.run(waiting).expect("its turn");
-    world.run(permit.release()).expect("released");
+    for turn in waiting {
+        let permit = world.run(turn).expect("its turn");
+        world.run(permit.release()).expect("released");
+    }
+    let requests = spy.requests();
+    let with_value = requests.iter().filter(|it| it.body().len() > 100_000);
+    assert_eq!(with_value.count(), 3);
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+#[test]
+fn who_finds_a_record_that_takes_nobody_more_is_told_before_anything_is_written() {
+    let world = MockConsul::new(1);
+    let mut record = Record::new(20_000);
+    for number in 0..13_000 {
+        record.add(&format!("{number:08x}-0000-0000-0000-000000000000"));
+        if number > 11_800 && record.encode().len() > 524_288 - 44 {
+            break;
+        }
+    }
+    let body = String::from_utf8(record.encode()).expect("text");
+    let target = format!("/v1/kv/{PREFIX}/.lock?flags={}", record.flags());
+    operate(&world, Method::Put, &target, &body);
+    let spy = Spy::on(&world);
+    let semaphore = semaphore(&world, "a", 20_000);
+    let Err(Error::InvalidInput(error)) = world.run(semaphore.acquire()) else {
+        unreachable!("nobody more fits");
+    };
+    let is_it = matches!(error, InvalidInput::RecordTooLarge { max: 524_288, .. });
+    assert!(is_it, "{error:?}");
+    assert_eq!(spy.count(writes_record), 0);
 }
 
 #[test]

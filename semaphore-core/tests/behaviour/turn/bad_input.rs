@@ -24,7 +24,7 @@ fn refused(builder: Builder) -> InvalidInput {
     assert_eq!(world.stats().total_requests(), 0);
     let source = error.source().expect("a source").to_string();
     match error {
-        Error::InvalidInput(input) => {
+        Error::InvalidInput { input, .. } => {
             assert_eq!(source, input.to_string());
             assert!(!source.ends_with('.') && !source.contains('\n'), "{source}");
             input
@@ -146,14 +146,16 @@ fn a_lock_delay_over_a_minute() {
 }
 
 #[test]
-fn a_value_over_what_consul_stores() {
+fn a_value_over_what_fits_into_a_claim() {
+    for len in [320 * 1024 + 1, 512 * 1024] {
+        let found = refused(builder(1).value(vec![b'x'; len]));
+        let max = 320 * 1024;
+        assert_eq!(found, InvalidInput::ValueTooLarge { len, max });
+    }
     let found = refused(builder(1).value(vec![b'x'; 512 * 1024 + 1]));
-    let expected = InvalidInput::ValueTooLarge {
-        len: 512 * 1024 + 1,
-        max: 512 * 1024,
-    };
-    assert_eq!(found, expected);
-    assert_takes(builder(1).value(vec![b'x'; 512 * 1024]));
+    let (len, max) = (512 * 1024 + 1, 512 * 1024);
+    assert_eq!(found, InvalidInput::ValueTooLarge { len, max });
+    assert_takes(builder(1).value(vec![b'x'; 320 * 1024]));
     assert_takes(builder(1).value(vec![0, 255, b'\n']));
     assert_takes(builder(1).value(""));
 }
@@ -260,11 +262,18 @@ fn numbers_of_permits_that_can_not_be_served() {
             blocking.try_acquire_many(wanted).map(drop),
         ] {
             match result {
-                Err(Error::InvalidInput(InvalidInput::PermitsZero)) => assert_eq!(wanted, 0),
-                Err(Error::InvalidInput(InvalidInput::PermitsOverLimit {
-                    wanted: told,
-                    limit: 3,
-                })) => {
+                Err(Error::InvalidInput {
+                    input: InvalidInput::PermitsZero,
+                    ..
+                }) => assert_eq!(wanted, 0),
+                Err(Error::InvalidInput {
+                    input:
+                        InvalidInput::PermitsOverLimit {
+                            wanted: told,
+                            limit: 3,
+                        },
+                    ..
+                }) => {
                     assert_eq!(told, wanted);
                 }
                 other => panic!("{other:?}"),

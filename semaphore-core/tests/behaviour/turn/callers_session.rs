@@ -142,7 +142,10 @@ fn it_carries_one_permit_only() {
     let semaphore = with(&world, "a", 3, &own);
     let sent = world.stats().total_requests();
     let result = world.run(semaphore.acquire_many(2));
-    assert!(matches!(result, Err(Error::InvalidInput(_))), "{result:?}");
+    assert!(
+        matches!(result, Err(Error::InvalidInput { .. })),
+        "{result:?}"
+    );
     assert_eq!(world.stats().total_requests(), sent);
     own.leaves(&world);
 }

@@ -11,6 +11,7 @@ mod handles;
 mod limit;
 mod namespaces;
 mod release;
+mod rolling_limit;
 mod scope;
 mod several_permits;
 mod timeout_and_cancel;

@@ -111,10 +111,14 @@ fn more_than_the_limit_can_never_be_served() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 3);
     match world.run(semaphore.acquire_many(4)) {
-        Err(Error::InvalidInput(InvalidInput::PermitsOverLimit {
-            wanted: 4,
-            limit: 3,
-        })) => {}
+        Err(Error::InvalidInput {
+            input:
+                InvalidInput::PermitsOverLimit {
+                    wanted: 4,
+                    limit: 3,
+                },
+            ..
+        }) => {}
         other => panic!("{other:?}"),
     }
     assert_eq!(world.stats().total_requests(), 0);
@@ -127,10 +131,14 @@ fn more_than_an_adopted_limit_can_never_be_served() {
     let adopter = connect(builder(5).adopt_limit(), &world.client("b"));
     let permit = world.run(other.acquire()).expect("a free slot");
     match world.run(adopter.acquire_many(3)) {
-        Err(Error::InvalidInput(InvalidInput::PermitsOverLimit {
-            wanted: 3,
-            limit: 2,
-        })) => {}
+        Err(Error::InvalidInput {
+            input:
+                InvalidInput::PermitsOverLimit {
+                    wanted: 3,
+                    limit: 2,
+                },
+            ..
+        }) => {}
         other => panic!("{other:?}"),
     }
     world.run(permit.release()).expect("released");
@@ -143,7 +151,10 @@ fn a_number_beyond_any_limit_is_refused_without_a_session_for_each() {
     let world = MockConsul::new(1);
     let adopter = connect(builder(3).adopt_limit(), &world.client("a"));
     match world.run(adopter.acquire_many(1_000_000)) {
-        Err(Error::InvalidInput(InvalidInput::PermitsOverLimit { limit: 3, .. })) => {}
+        Err(Error::InvalidInput {
+            input: InvalidInput::PermitsOverLimit { limit: 3, .. },
+            ..
+        }) => {}
         other => panic!("{other:?}"),
     }
     assert!(world.stats().total_requests() < 100, "{:?}", world.stats());

@@ -89,6 +89,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Failure.until", "due"),
     ("GivenUp.base", "index of a key"),
     ("GivenUp.until", "due"),
+    ("Glance.began_at", "measured from"),
     ("InFlight.sent_at", "measured from"),
     ("Kept.until", "due"),
     ("Knowledge.confirmed_at", "recent"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::{millis, pick, secs};
-use crate::plan::{Deed, Place, Plan, Stranger, Trouble};
+use crate::plan::{Deed, HostPlan, Place, Plan, Stranger, Trouble};
 
 /// Makes some prefixes elections. The rest of the plan stays as it is, as far as it has a meaning
 /// there.
@@ -25,6 +25,9 @@ pub(super) fn draw_elections(plan: &mut Plan, rng: &mut Rng) {
             turn.permits = 1;
             turn.changes = pick(rng, &[0, 0, 1, 1, 3, 8]);
         }
+        if rng.u32(..4) == 0 {
+            hurry(host, rng);
+        }
     }
     for stranger in plan
         .strangers
@@ -43,6 +46,15 @@ pub(super) fn draw_elections(plan: &mut Plan, rng: &mut Rng) {
     });
     for deed in plan.deeds.iter_mut().map(|(_, deed)| deed).chain(caused) {
         translate(deed, &is_election);
+    }
+}
+
+/// Campaigns follow one another in a moment, so that sessions are kept from one to the next.
+fn hurry(host: &mut HostPlan, rng: &mut Rng) {
+    for turn in host.users.iter_mut().flat_map(|it| &mut it.turns) {
+        turn.idle = millis(pick(rng, &[0, 0, 3, 30, 300]));
+        turn.hold = millis(pick(rng, &[0, 0, 3, 30, 300]));
+        turn.changes = turn.changes.min(1);
     }
 }
 

@@ -60,7 +60,11 @@ impl Candidacy {
         self.unresolved.take_if(|since| sent > *since);
         self.is_outdated = false;
         let at = moment;
-        let former = self.seen.replace(Seen { key: shown, at });
+        let former = self.seen.replace(Seen {
+            key: shown,
+            at,
+            is_past: false,
+        });
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
         self.given_up.saw(now, self.base());

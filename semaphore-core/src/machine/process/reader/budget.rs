@@ -34,6 +34,11 @@ impl Budget {
         self.full_at + self.interval - self.burst
     }
 
+    /// How far apart they are in the long run.
+    pub(in crate::machine) fn interval(&self) -> Duration {
+        self.interval
+    }
+
     pub(crate) fn take(&mut self, now: Instant) {
         self.full_at = self.full_at.max(now) + self.interval;
     }

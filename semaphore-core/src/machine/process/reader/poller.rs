@@ -16,7 +16,7 @@
 
 use core::time::Duration;
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, jitter};
 use super::budget::Budget;
 use super::cursor::{Cursor, Progress};
 use crate::defect::{Defect, is_on};
@@ -145,6 +145,18 @@ impl Poller {
         let progress = self.cursor.answered(now, index, self.wait);
         self.ended(now);
         progress
+    }
+
+    /// Where the budget is used up, the next poll comes by chance up to an interval later. All who watch what changes all the time
+    /// would else poll at the same moments, and between those nobody would see a change.
+    pub(in crate::machine) fn spread(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        let ready_at = self.budget.ready_at();
+        if let State::Waiting { until } = &mut self.state
+            && ready_at > now
+        {
+            let later = jitter(Duration::ZERO, self.budget.interval(), rng);
+            *until = (*until).max(ready_at + later);
+        }
     }
 
     /// It was for something else, and was answered: the next one goes on from where it was.

@@ -104,12 +104,10 @@ fn entering_locks_the_key_and_reads_the_prefix() {
 }
 
 #[test]
-fn entering_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() {
-    let large = Value::new(vec![b'x'; 500 * 1024]).unwrap();
-    for settings in [
-        settings().with_encoding(Encoding::Requests),
-        settings().with_value(large),
-    ] {
+fn entering_is_a_plain_request_with_the_value_where_transactions_are_not_wanted() {
+    let large = Value::new(vec![b'x'; 300 * 1024]).unwrap();
+    let settings = settings().with_encoding(Encoding::Requests);
+    for settings in [settings.clone(), settings.with_value(large)] {
         let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings);
         assert_eq!(encoding, Encoding::Requests);
         assert_eq!(Encoding::of(&request), Encoding::Requests);
@@ -119,9 +117,16 @@ fn entering_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() 
     }
 }
 
+#[test]
+fn a_large_value_is_left_to_the_claim() {
+    let settings = settings().with_value(Value::new(vec![b'x'; 5 * 1024]).unwrap());
+    let (_, request) = Encoding::enter(&session(A), ENTERING, &settings);
+    assert!(request.body().len() < 1024, "{request:?}");
+}
+
 /// What the answer to entering with `A` says.
 fn entered(encoding: Encoding, response: &Response) -> Result<Entered, RequestError> {
-    encoding.entered(response, &session(A), &settings())
+    encoding.entered(response, &session(A), true, &settings())
 }
 
 #[test]
@@ -132,6 +137,7 @@ fn whoever_entered_by_a_transaction_is_shown_its_key_and_the_prefix() {
         unreachable!("it shows both");
     };
     let (own, view) = *arrival;
+    let view = view.expect("the prefix");
     assert_eq!((own.session, own.modify_index), (session(A), Index(9)));
     assert_eq!(view.index(), Index(9));
     assert!(matches!(view.key(&session(A)), Key::Tied(_)));

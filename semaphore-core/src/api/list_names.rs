@@ -1,0 +1,137 @@
+//! `GET /v1/kv/<path>?keys&separator=/`: the names that begin so, without values and without what lies deeper.
+
+use core::time::Duration;
+
+use super::answer::{self, garbled};
+use super::target::Target;
+use crate::error::RequestError;
+use crate::http::{Method, Request, Response};
+use crate::id::Index;
+use crate::input::{Scope, go_duration};
+
+/// Lists names.
+#[derive(Clone, Copy, Debug)]
+pub struct ListNames<'a> {
+    /// What they begin with: a prefix with its slash, or one key, whose value is not sent then.
+    pub path: &'a str,
+    /// A blocking query: answered when the index has moved beyond this one, or after this long.
+    pub wait: Option<(Index, Duration)>,
+    /// Whether the leader confirms itself first, beyond what the scope asks for.
+    pub consistent: bool,
+}
+
+/// The names that begin so.
+#[derive(Clone, Debug)]
+pub struct NameList {
+    /// `X-Consul-Index`: the highest of everything that begins so.
+    pub index: Index,
+    /// Whether the server says that it left names out for want of permission.
+    pub filtered: bool,
+    /// The keys, whole. What lies deeper is one name that ends in a slash.
+    pub names: Vec<String>,
+}
+
+impl ListNames<'_> {
+    /// The request.
+    pub fn request(&self, scope: &Scope) -> Request {
+        let target = Target::key(self.path)
+            .with_flag("keys")
+            .with("separator", "/");
+        let target = match self.wait {
+            Some((index, wait)) => target.with("index", index).with("wait", go_duration(wait)),
+            None => target,
+        };
+        let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
+            .with_token(scope.token().cloned());
+        match self.wait {
+            Some(_) => request.as_long_poll(),
+            None => request,
+        }
+    }
+
+    /// The names. That there are none is no error.
+    ///
+    /// # Errors
+    /// [`RequestError`] for anything but a list with its index.
+    pub fn parse(response: &Response) -> Result<NameList, RequestError> {
+        let index = answer::index(response, "a list of names without X-Consul-Index");
+        let filtered = answer::is_filtered(response);
+        if response.status() == 404 {
+            return Ok(NameList {
+                index: index?,
+                filtered,
+                names: Vec::new(),
+            });
+        }
+        let body = answer::served(response)?;
+        let index = index?;
+        let names = serde_json::from_slice(body)
+            .map_err(|error| garbled("not a list of names", error).of(response))?;
+        Ok(NameList {
+            index,
+            filtered,
+            names,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::line;
+    use super::*;
+
+    #[test]
+    fn it_asks_for_the_names_up_to_the_next_slash() {
+        let names = |path, wait, consistent| {
+            ListNames {
+                path,
+                wait,
+                consistent,
+            }
+            .request(&Scope::new())
+        };
+        let request = names("service/db/", None, true);
+        assert_eq!(
+            line(&request),
+            "GET /v1/kv/service/db/?keys&separator=%2F&consistent"
+        );
+        assert!(!request.is_long_poll());
+        let wait = Some((Index(7), Duration::from_secs(2)));
+        let request = names("service/db/a", wait, false);
+        assert_eq!(
+            line(&request),
+            "GET /v1/kv/service/db/a?keys&separator=%2F&index=7&wait=2s"
+        );
+        assert!(request.is_long_poll());
+    }
+
+    /// As Consul 1.8.7 answered.
+    #[test]
+    fn names_are_read_with_their_index() {
+        let body = r#"["p/.lock","p/711f3fa9-5828-b27b-fcd6-aa3ab698c8c2","p/deep/","p/x"]"#;
+        let response = Response::new(200, body).with_header("X-Consul-Index", "17");
+        let list = ListNames::parse(&response).unwrap();
+        assert_eq!((list.index, list.filtered), (Index(17), false));
+        assert_eq!(list.names.len(), 4);
+        assert_eq!(list.names[2], "p/deep/");
+    }
+
+    #[test]
+    fn nothing_below_the_prefix_is_no_error_and_garbage_is() {
+        let index = |response: Response| response.with_header("X-Consul-Index", "7");
+        let none = ListNames::parse(&index(Response::new(404, ""))).unwrap();
+        assert!(none.names.is_empty());
+        for response in [
+            Response::new(404, "<html>"),
+            Response::new(200, "[]"),
+            index(Response::new(200, "{}")),
+            index(Response::new(200, r#"["p/.lock""#)),
+            index(Response::new(200, "[1]")),
+        ] {
+            let error = ListNames::parse(&response).unwrap_err();
+            assert!(matches!(error, RequestError::Garbled { .. }), "{error}");
+        }
+        let denied = ListNames::parse(&Response::new(403, "Permission denied")).unwrap_err();
+        assert!(denied.is_permanent(), "{denied}");
+    }
+}
