@@ -40,7 +40,9 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         complain(format_args!("error: {self}"));
         ExitCode::from(match self {
-            Self::Usage(_) | Self::Environment(_) | Self::Semaphore(Error::InvalidInput(_)) => 2,
+            Self::Usage(_) | Self::Environment(_) | Self::Semaphore(Error::InvalidInput { .. }) => {
+                2
+            }
             _ => 1,
         })
     }

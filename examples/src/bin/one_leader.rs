@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 async fn work(leadership: Arc<Leadership>) {
-    loop {
+    while leadership.is_leader() {
         println!("leads, with token {}", leadership.fencing_token());
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

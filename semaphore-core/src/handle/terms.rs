@@ -69,10 +69,13 @@ use crate::machine::LeaderEvent;
 pub struct Terms<'a> {
     election: Election,
     plan: Plan,
-    on_elected: Option<Box<dyn FnMut(&Leadership) + Send + 'a>>,
-    on_lost: Option<Box<dyn FnMut(&Lost) + Send + 'a>>,
-    on_new_leader: Option<Box<dyn FnMut(&Leader) + Send + 'a>>,
+    on_elected: Option<Call<'a, Leadership>>,
+    on_lost: Option<Call<'a, Lost>>,
+    on_new_leader: Option<Call<'a, Leader>>,
 }
+
+/// What is called with one of those.
+type Call<'a, T> = Box<dyn FnMut(&T) + Send + 'a>;
 
 /// What the loop goes by.
 #[derive(Clone, Debug)]
@@ -358,10 +361,7 @@ async fn longest(election: &Election, plan: &Plan) {
 }
 
 /// Tells of each leader.
-async fn watch(
-    election: Election,
-    call: Option<Box<dyn FnMut(&Leader) + Send + '_>>,
-) -> Infallible {
+async fn watch(election: Election, call: Option<Call<'_, Leader>>) -> Infallible {
     let Some(mut call) = call else {
         return pending().await;
     };

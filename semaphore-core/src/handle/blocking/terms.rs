@@ -12,9 +12,12 @@ use crate::handle::terms::{Plan, Refusals, TermLimit, Verdict};
 pub struct Terms<'a> {
     election: Election,
     plan: Plan,
-    on_elected: Option<Box<dyn FnMut(&Leadership) + 'a>>,
-    on_lost: Option<Box<dyn FnMut(&Lost) + 'a>>,
+    on_elected: Option<Call<'a, Leadership>>,
+    on_lost: Option<Call<'a, Lost>>,
 }
+
+/// What is called with one of those, on the thread that leads.
+type Call<'a, T> = Box<dyn FnMut(&T) + 'a>;
 
 impl<'a> Terms<'a> {
     pub(super) fn new(election: Election) -> Self {

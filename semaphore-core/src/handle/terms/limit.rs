@@ -132,9 +132,9 @@ mod tests {
             assert!(waiting.as_mut().now_or_never().is_none());
         }
         // One leaves before its turn, one when it has the place already.
-        all.remove(0);
+        drop(all.remove(0));
         drop(first);
-        all.remove(0);
+        drop(all.remove(0));
         let last = all.remove(0).now_or_never().expect("its turn");
         drop(last);
         assert_eq!(limit.taken(), 0);

@@ -172,7 +172,7 @@ fn what_is_asked_to_be_called_is_called_in_order() {
             tell(format!(
                 "lost {}",
                 matches!(lost, Lost::LeaseExpired { .. })
-            ))
+            ));
         })
         .on_new_leader(|leader| tell(format!("new {}", leader.text().unwrap_or_default())));
     let clock = world.clone();

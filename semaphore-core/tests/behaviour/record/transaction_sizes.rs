@@ -92,7 +92,7 @@ fn who_finds_a_record_that_takes_nobody_more_is_told_before_anything_is_written(
     operate(&world, Method::Put, &target, &body);
     let spy = Spy::on(&world);
     let semaphore = semaphore(&world, "a", 20_000);
-    let Err(Error::InvalidInput(error)) = world.run(semaphore.acquire()) else {
+    let Err(Error::InvalidInput { input: error, .. }) = world.run(semaphore.acquire()) else {
         unreachable!("nobody more fits");
     };
     let is_it = matches!(error, InvalidInput::RecordTooLarge { max: 524_288, .. });
