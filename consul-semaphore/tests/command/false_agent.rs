@@ -24,7 +24,7 @@ impl FalseAgent {
         let began = (Timestamp::now(), Instant::now());
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                // An error is the end of the connection, which whoever asked sees.
+                // An error is the end of the connection, which the client sees.
                 thread::spawn(move || self.serve(&connection, began));
             }
         });

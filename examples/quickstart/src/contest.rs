@@ -1,4 +1,4 @@
-//! All contenders, each on a host of its own.
+//! All contenders, each on a separate host.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the program says. Whoever reads may go in the middle, as `head` does: `println!` panics then, and a slot that is held
+//! What the program says. The reader may go in the middle, as `head` does: `println!` panics then, and a slot that is held
 //! would be left to its TTL.
 
 use std::fmt::Display;

@@ -104,7 +104,7 @@ fn a_seed_decides_everything_in_memory() {
     assert_eq!(shown(), shown());
 }
 
-/// `cargo run -p quickstart -- --svg docs/quickstart.svg` makes it anew.
+/// `cargo run -p quickstart -- --svg docs/quickstart.svg` makes it again.
 #[test]
 fn the_picture_of_the_readme_is_what_the_program_draws() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -6,7 +6,7 @@
 //!  Discovery::builder ─┤
 //!  Client::builder ────┘
 //! ```
-//! The blocking handles begin with builders of their own, which take the same options.
+//! The blocking handles begin with separate builders, which take the same options.
 
 mod client;
 mod discovery;
@@ -242,7 +242,7 @@ impl<T: Contends> Builder<T> {
         }))
     }
 
-    /// What is shown to whoever looks: by the contender keys of a semaphore, or by an election's key of its
+    /// What others see: by the contender keys of a semaphore, or by an election's key of its
     /// leader. Any bytes up to 512 KiB, of a semaphore up to 320 KiB ([`Value::MAX_OF_CONTENDER`]), such as a node's name, an
     /// address or a JSON document. A contender whose value has more than 4 KiB shows it from its claim on, and nothing before.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
@@ -322,7 +322,7 @@ impl<T: Contends> Builder<T> {
         self.session_option(move |options| options.with_service_checks(checks.iter().cloned()))
     }
 
-    /// Of those that are connected to a [`Client`](crate::Client): stands on sessions of its own, so that it shares the
+    /// Of those that are connected to a [`Client`](crate::Client): stands on separate sessions, so that it shares the
     /// fate of no other. Its renewals are its own then, too.
     pub fn isolated(self) -> Self {
         self.checked(|told| {

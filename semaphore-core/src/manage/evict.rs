@@ -7,7 +7,7 @@
 //! ```
 //! A session has no room for a reason: its name can't be changed, and its end tells nothing. Its contender key has: Consul keeps it tied
 //! to the session when somebody else writes it (documentation of the KV endpoint), no client of another kind reads its value or its
-//! flags, and whoever holds watches it.
+//! flags, and each holder watches it.
 
 use core::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::id::{Index, SessionId};
 use crate::input::{InvalidInput, Prefix, Scope, checked_name};
 use crate::view::ContenderFlags;
 
-/// For how long whoever was asked to go may take to do so.
+/// How long a contender may take to go when it is asked to.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
-/// Asks whoever contends by a session to go, and says why. A holder that uses this crate is told that its slot is lost, by
+/// Asks the contender on a session to go, and says why. A holder that uses this crate is told that its slot is lost, by
 /// [`Lost::Evicted`](crate::Lost::Evicted), and others may have the slot as soon as it gives its permit back. If it has not done so after
 /// ten seconds, its session is ended.
 ///

@@ -4,11 +4,11 @@
 //!   63            32 31         18 17            2 1     0
 //!  | as Go writes   | as Go writes | lock delay    | claim |
 //! ```
-//! - The *lock delay* of the session that the key is tied to, in milliseconds: for so long whoever finds the
+//! - The *lock delay* of the session that the key is tied to, in milliseconds: for so long a contender that finds the
 //!   key gone leaves the slot alone. Written so that plain [`SEMAPHORE_FLAGS`] say 15 s, which is what
 //!   Consul gives to sessions that don't name one, such as those of Go's client.
 //! - The *claim*: a contender that has claimed a slot changes its flags. That moves the key's index, which
-//!   wakes whoever watches the key. Both bits ask the contender to go: its value is the reason then. See
+//!   wakes those who watch the key. Both bits ask the contender to go: its value is the reason then. See
 //!   [`Evict`](crate::manage::Evict).
 //!
 //! Clients of other kinds read no meaning into the flags of contender keys: Go's `api.Semaphore` and `consul lock`

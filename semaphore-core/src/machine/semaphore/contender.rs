@@ -577,7 +577,7 @@ impl Contender {
                 self.session.found_gone();
                 self.check_session()
             }
-            // Whoever only waits learns it by the end of its session.
+            // A waiter learns it by the end of its session.
             KeyEvent::Evicted => {
                 let (acquire, session) = (self.held_for()?, self.session.id()?.clone());
                 let reason = self.key.seen()?.eviction.clone()?;

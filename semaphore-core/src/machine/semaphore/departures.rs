@@ -31,7 +31,7 @@ impl Participant {
         };
         match event {
             ContenderEvent::Lost(acquire, reason) => {
-                // Whoever has it has yet to stop: others get the slot when it is given back, or when its lock delay is over.
+                // Its holder has yet to stop: others get the slot when it is given back, or when its lock delay is over.
                 let is_kept = match reason {
                     Lost::Evicted { .. } => true,
                     Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } => {

@@ -108,7 +108,7 @@ pub(in crate::machine) enum KeyEvent {
     Freed,
     /// The session behind it is gone.
     SessionGone,
-    /// Somebody asks whoever has it to go.
+    /// Somebody asks its holder to go.
     Evicted,
     /// The key was acquired, yet the view does not show it.
     Unseen,

@@ -101,7 +101,7 @@ impl Encoding {
             value: settings.value.as_bytes(),
             flags: flags.encode(),
         };
-        // Its claim locks the key again, and sends the value anew.
+        // Its claim locks the key again, and sends the value again.
         let is_shown_later = settings.value.is_large();
         let operations = [
             Operation::Lock {

@@ -69,7 +69,7 @@ impl Participant {
         }
     }
 
-    /// Reads what lies below the prefix anew, confirmed by the leader.
+    /// Reads what lies below the prefix again, confirmed by the leader.
     pub(super) fn look(&mut self, now: Instant) {
         if self.settings.reads_by_name() {
             self.watch.glance(now);

@@ -139,7 +139,7 @@ impl Participant {
         rest
     }
 
-    /// Whether to read the prefix along, so that whoever came meanwhile has their turn: where others of
+    /// Whether to read the prefix along, so that those that came meanwhile have their turn: where others of
     /// ours go on, and the prefix is small.
     fn reads_along(&self, write: &Write) -> bool {
         let contenders = |no: &&ContenderNo| self.roster.get(**no);
@@ -207,7 +207,7 @@ impl Participant {
                     self.apply(now, &sent, after.as_deref());
                     let is_too_many = sent.rest.steps.len() >= Txn::MAX_OPERATIONS;
                     if is_too_many && sent.encoding != self.settings.encoding {
-                        // Only a read tells the index that whoever leaves next has to name.
+                        // Only a read tells the index that the next one to leave has to name.
                         self.look(now);
                     }
                     if let Some(after) = after {
@@ -224,7 +224,7 @@ impl Participant {
                     tracing::debug!(name: "write-unfounded", "a transaction knew better than the view");
                     self.vanished.forget();
                 }
-                // Whoever leaves does not wait for a poll, whose answer may be lost.
+                // A contender that leaves does not wait for a poll, whose answer may be lost.
                 let leaves = self.roster.has_any(Group::Withdrawing);
                 if is_unfounded || leaves || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.

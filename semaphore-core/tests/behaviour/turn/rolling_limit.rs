@@ -216,7 +216,7 @@ fn a_holder_that_died_is_waited_for_until_its_slot_is_free() {
             }
         };
         let waited = world.now().saturating_since(began);
-        // PROMISES: 40 to 46 s after the crash. By requests nobody can ask for a lock delay: whoever has not seen how long it is
+        // PROMISES: 40 to 46 s after the crash. By requests nobody can ask for a lock delay: a contender that has not seen how long it is
         // waits for the longest.
         let most = match ENCODING {
             Encoding::Requests => secs(30 + 61),
