@@ -82,8 +82,6 @@ defects! {
     LossNotNoticed,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
-    /// A read by name that began before a contender of ours entered is believed when it does not show it.
-    NamesBelievedLate,
     /// A view that was asked for before the known one is taken for news.
     OlderViewAccepted,
     /// A watch goes on from its index when the server's went backwards.

@@ -24,7 +24,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::{Entry, ListNames, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome};
-use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
@@ -134,7 +133,7 @@ impl Glance {
 
     /// One of ours has entered. What is under way may have looked for its key before.
     pub(super) fn entered(&mut self, now: Instant) {
-        if self.began_at().is_some() && !is_on(Defect::NamesBelievedLate) {
+        if self.began_at().is_some() {
             self.state = State::Idle;
             self.want(now);
         }
