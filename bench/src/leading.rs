@@ -192,7 +192,7 @@ pub(crate) fn followers(
     let counter = Counter::start(agent.addr())?;
     let runtime = runtime()?;
     let _entered = runtime.enter();
-    let transport = ReqwestTransport::new(&format!("http://{}", counter.addr()))?;
+    let transport = ReqwestTransport::new(format!("http://{}", counter.addr()))?;
     let discovery = Discovery::builder(key).connect(transport)?;
     beside_writes(agent, || {
         runtime.block_on(async {

@@ -376,7 +376,7 @@ fn leading(world: &World, care: Care, found: &mut Findings) -> Result<(), Failur
     };
     let scene = "200 candidates of one client, terms of 100 ms";
     let ours = leading::counted_contest(agent, "bench/many", many)?;
-    // Each of Go's has connections of its own, more than this agent allows.
+    // Each of Go's has separate connections, more than this agent allows.
     let go = leading::counted_go(world.raised()?, "bench/go-many", many)?;
     found.rows.extend([
         Row::new(scene, "requests per term", ours.requests)

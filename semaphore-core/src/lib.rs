@@ -191,6 +191,11 @@ mod sync;
 #[cfg(semaphore_races)]
 #[doc(hidden)]
 pub mod sync;
+pub mod terms {
+    //! How one term of an election follows the other: the options of [`Election::run`](crate::Election::run).
+
+    pub use crate::handle::{TermLimit, Terms};
+}
 mod time;
 mod token;
 mod token_source;
@@ -201,8 +206,7 @@ mod work;
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, Lost, Refusal, RequestError};
 pub use handle::{
-    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, TermLimit,
-    Terms, blocking,
+    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking,
 };
 pub use id::{FencingToken, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope};

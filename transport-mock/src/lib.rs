@@ -175,5 +175,5 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, TermLimit, Terms, Token, TokenSource, adapter, blocking, manage,
+    SequencerStatus, SessionId, Token, TokenSource, adapter, blocking, manage, terms,
 };

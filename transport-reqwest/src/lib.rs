@@ -98,7 +98,7 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, TermLimit, Terms, Token, TokenSource, blocking, error, lost,
-    manage, observe, recording,
+    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage, observe,
+    recording, terms,
 };
 pub use transport::ReqwestTransport;

@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that some world of any thousand must take, by the names of their events. Others are
 /// counted, too: `write-unfounded` takes a snapshot that is restored in the instant before a write, which
 /// one world in some hundreds has.
-pub const BRANCHES: [(&str, Of); 32] = [
+pub const BRANCHES: [(&str, Of); 33] = [
     // Dead holders: missed, asked for, left alone for their lock delay, taken out.
     ("vanished", Of::Semaphores),
     ("inquiry", Of::Semaphores),

@@ -44,7 +44,8 @@ use crate::machine::LeaderEvent;
 /// use std::num::NonZeroUsize;
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use semaphore_core::{Election, Error, Leadership, TermLimit};
+/// use semaphore_core::terms::TermLimit;
+/// use semaphore_core::{Election, Error, Leadership};
 /// # use transport_mock::MockConsul;
 ///
 /// # let world = MockConsul::new(1);

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{Discovery, Follower, Terms, block_on, block_on_for};
+use super::{Discovery, Follower, block_on, block_on_for};
 use crate::error::{Awaited, Error, Lost, Refusal};
 use crate::handle::lost_signal::LostSignal;
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
@@ -82,21 +82,6 @@ impl Election {
         let campaign = self.inner.try_campaign();
         let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()))?;
         Ok(inner.map(|inner| self.wrap(inner)))
-    }
-
-    /// Leads again and again, as [`Election::run`](crate::Election::run) does: campaigns, does `work` with the leadership, resigns,
-    /// and campaigns again, until a clone is shut down or closed. Nothing can end the work from outside: let it ask
-    /// [`Leadership::is_leader`] between two steps, and return when it does not lead any more.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn run(&self, work: impl FnMut(&Leadership)) -> Result<(), Error> {
-        self.terms().run(work)
-    }
-
-    /// The options of [`Self::run`].
-    pub fn terms<'a>(&self) -> Terms<'a> {
-        Terms::new(self.clone())
     }
 
     pub(super) fn inner(&self) -> &AsyncElection {

@@ -7,7 +7,7 @@ use super::{Election, Leadership, block_on};
 use crate::error::{Error, Lost};
 use crate::handle::terms::{Plan, Refusals, TermLimit, Verdict};
 
-/// How one term follows the other, on threads; see [`Terms`](crate::Terms).
+/// How one term follows the other, on threads; see [`Terms`](crate::terms::Terms).
 #[must_use = "nobody campaigns until it is run"]
 pub struct Terms<'a> {
     election: Election,
@@ -19,8 +19,25 @@ pub struct Terms<'a> {
 /// What is called with one of those, on the thread that leads.
 type Call<'a, T> = Box<dyn FnMut(&T) + 'a>;
 
+impl Election {
+    /// Leads again and again, as [`Election::run`](crate::Election::run) does: campaigns, does `work` with the leadership, resigns,
+    /// and campaigns again, until a clone is shut down or closed. Nothing can end the work from outside: let it ask
+    /// [`Leadership::is_leader`] between two steps, and return when it does not lead any more.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn run(&self, work: impl FnMut(&Leadership)) -> Result<(), Error> {
+        self.terms().run(work)
+    }
+
+    /// The options of [`Self::run`].
+    pub fn terms<'a>(&self) -> Terms<'a> {
+        Terms::new(self.clone())
+    }
+}
+
 impl<'a> Terms<'a> {
-    pub(super) fn new(election: Election) -> Self {
+    fn new(election: Election) -> Self {
         Self {
             election,
             plan: Plan::new(),
@@ -29,19 +46,19 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// See [`Terms::pause`](crate::Terms::pause).
+    /// See [`Terms::pause`](crate::terms::Terms::pause).
     pub fn pause(mut self, pause: Duration) -> Self {
         self.plan.pause = pause;
         self
     }
 
-    /// See [`Terms::pause_after_refusal`](crate::Terms::pause_after_refusal).
+    /// See [`Terms::pause_after_refusal`](crate::terms::Terms::pause_after_refusal).
     pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
         self.plan.pause_after_refusal = pause;
         self
     }
 
-    /// See [`Terms::least`](crate::Terms::least).
+    /// See [`Terms::least`](crate::terms::Terms::least).
     pub fn least(mut self, least: Duration) -> Self {
         self.plan.least = least;
         self
@@ -54,13 +71,13 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// See [`Terms::hold_back`](crate::Terms::hold_back).
+    /// See [`Terms::hold_back`](crate::terms::Terms::hold_back).
     pub fn hold_back(mut self, time: Duration) -> Self {
         self.plan = self.plan.with_hold_back(time);
         self
     }
 
-    /// See [`Terms::at_most`](crate::Terms::at_most).
+    /// See [`Terms::at_most`](crate::terms::Terms::at_most).
     pub fn at_most(mut self, limit: &TermLimit) -> Self {
         self.plan = self.plan.with_limit(limit);
         self

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 
-/// How many elections are led at once by all that share this: see [`Terms::at_most`](crate::Terms::at_most). Clones share it.
+/// How many elections are led at once by all that share this: see [`Terms::at_most`](crate::terms::Terms::at_most). Clones share it.
 ///
 /// Those that wait for a place have it in the order in which they came.
 #[derive(Clone)]

@@ -89,9 +89,16 @@ struct Seen {
     /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
     /// after the poll may be older.
     at: Moment,
-    /// Whether a campaign before this one saw it. It still tells which answers are older, and nothing of the present: the session
-    /// is the same, so that an answer from a former term would name the right one.
-    is_past: bool,
+    by: SeenBy,
+}
+
+/// Which campaign has seen the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SeenBy {
+    ThisCampaign,
+    /// One before it, with the same session. It still tells which answers are older, and nothing of the present: an answer from a
+    /// former term names the right session.
+    AFormerCampaign,
 }
 
 #[derive(Clone, Debug)]
@@ -270,7 +277,7 @@ impl Candidacy {
         if is_on(Defect::FormerTermForgotten) {
             self.seen = None;
         } else if let Some(seen) = &mut self.seen {
-            seen.is_past = true;
+            seen.by = SeenBy::AFormerCampaign;
         }
         self.is_outdated = false;
         self.unresolved = unseen_since;
@@ -477,7 +484,8 @@ impl Candidacy {
 
     /// What this campaign has seen.
     fn present(&self) -> Option<&Seen> {
-        self.seen.as_ref().filter(|seen| !seen.is_past)
+        let is_present = |seen: &&Seen| seen.by == SeenBy::ThisCampaign;
+        self.seen.as_ref().filter(is_present)
     }
 
     /// The key as it was last seen, if that was with our session.

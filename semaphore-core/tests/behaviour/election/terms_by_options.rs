@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::{Election, Error, Lost, TermLimit, Terms};
+use semaphore_core::terms::{TermLimit, Terms};
+use semaphore_core::{Election, Error, Lost};
 use transport_mock::{MockConsul, Task};
 
 use crate::support::election::*;

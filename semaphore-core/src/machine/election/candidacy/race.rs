@@ -21,8 +21,15 @@ pub(super) struct Race {
     spread: Duration,
     /// Before that nothing is sent.
     until: Instant,
-    /// Whether an attempt was sent since the key was seen free.
-    is_on: bool,
+    part: Part,
+}
+
+/// Whether we take part in the race for the key that is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    None,
+    /// An attempt was sent since the key was seen free.
+    Attempted,
 }
 
 impl Race {
@@ -30,7 +37,7 @@ impl Race {
         Self {
             spread: Duration::ZERO,
             until: Instant::ORIGIN,
-            is_on: false,
+            part: Part::None,
         }
     }
 
@@ -41,25 +48,25 @@ impl Race {
 
     /// The key is seen free.
     pub(super) fn begin(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.is_on = false;
+        self.part = Part::None;
         self.until = now + self.spread.mul_f64(rng.f64());
     }
 
     /// An attempt was sent.
     pub(super) fn enter(&mut self) {
-        self.is_on = true;
+        self.part = Part::Attempted;
     }
 
     /// Somebody else is seen to have acquired the key.
     pub(super) fn somebody_led(&mut self) {
-        if core::mem::take(&mut self.is_on) {
+        if core::mem::replace(&mut self.part, Part::None) == Part::Attempted {
             self.spread = (self.spread * 2).clamp(LEAST, MOST);
         }
     }
 
     /// We have acquired it.
     pub(super) fn won(&mut self) {
-        self.is_on = false;
+        self.part = Part::None;
         self.spread /= 2;
         if self.spread < LEAST {
             self.spread = Duration::ZERO;

@@ -9,7 +9,7 @@ use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::input::Value;
 use crate::machine::election::candidacy::phase::State;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Seen, Term};
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Seen, SeenBy, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
@@ -63,7 +63,7 @@ impl Candidacy {
         let former = self.seen.replace(Seen {
             key: shown,
             at,
-            is_past: false,
+            by: SeenBy::ThisCampaign,
         });
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
