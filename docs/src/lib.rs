@@ -22,6 +22,7 @@ examples_of! {
     Blocking: "../guides/BLOCKING.md",
     ByHand: "../guides/BY-HAND.md",
     Fencing: "../guides/FENCING.md",
+    Leading: "../guides/LEADING.md",
     Loss: "../guides/LOSS.md",
     Ttl: "../guides/TTL.md",
 }
