@@ -377,10 +377,10 @@ fn l3_an_attempt_more_is_allowed_for_each_that_somebody_else_won() {
 }
 
 #[test]
-fn l3_an_election_asks_less_often_than_a_semaphore() {
+fn l3_an_election_has_ceilings_for_reads_attempts_and_writes() {
     let ask = |what: &Asked, count| asked(history().then(&booted()), what, count).verdict;
     let attempt = Asked::Attempt(A.to_owned());
-    for (what, allowed) in [(Asked::Read, 50), (attempt, 12), (Asked::Write, 150)] {
+    for (what, allowed) in [(Asked::Read, 80), (attempt, 12), (Asked::Write, 150)] {
         assert_eq!(ask(&what, allowed), None, "{what:?}");
         assert_eq!(ask(&what, allowed + 1), Some(Invariant::L3), "{what:?}");
     }
