@@ -103,6 +103,17 @@ impl Oracle {
             return;
         }
         let lock = self.prefix.record_key();
+        if let Some(read) = transaction.record_read(&lock, response) {
+            // By its name, beside what the last lists have shown, or before any.
+            match read {
+                Some(entry) => {
+                    self.extend(|_| true, |before| Some(with_entry(before, &entry)));
+                    self.list(&list_of(&[entry.clone()]), vec![entry]);
+                }
+                None => self.list(&list_of(&[]), Vec::new()),
+            }
+            return;
+        }
         let base = transaction.write_of(&lock).and_then(|it| it.index);
         if let Some(base) = base {
             self.extend(
@@ -172,6 +183,7 @@ impl Oracle {
                 .expect("a key of the prefix");
             match verb {
                 "get-tree" => assert_eq!(name, ""),
+                "get" => assert_eq!(name, ".lock"),
                 "check-session" | "check-not-exists" => {}
                 "cas" | "set" => assert_eq!(name, ".lock"),
                 _ => assert!(self.is_ours(name), "{verb} of {key}"),

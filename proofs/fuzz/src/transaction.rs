@@ -79,6 +79,30 @@ impl Transaction {
         })
     }
 
+    /// What this answer says of a key that the transaction gets by its name: the entry, or that there is none. None where it is not
+    /// asked for, or not answered.
+    pub(crate) fn record_read(
+        &self,
+        lock: &str,
+        answer: &semaphore_core::sans_io::Response,
+    ) -> Option<Option<Json>> {
+        let gets = |it: &Json| it["Verb"] == "get" && it["Key"] == lock;
+        let at = self.0.iter().position(gets)?;
+        match Txn::parse(answer).ok()? {
+            TxnOutcome::RolledBack(faults) => {
+                let is_missing = |it: &semaphore_core::sans_io::api::TxnFault| it.operation == at;
+                faults.iter().any(is_missing).then_some(None)
+            }
+            TxnOutcome::Applied(_) => {
+                let body: Json = serde_json::from_slice(answer.body()).ok()?;
+                let results = body["Results"].as_array()?.iter();
+                let mut entries = results.map(|it| &it["KV"]);
+                let entry = entries.rfind(|entry| entry["Key"] == lock)?;
+                Some(Some(entry.clone()))
+            }
+        }
+    }
+
     fn reads(&self) -> bool {
         self.0.iter().any(|it| it["Verb"] == "get-tree")
     }

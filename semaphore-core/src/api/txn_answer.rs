@@ -334,7 +334,7 @@ mod tests {
                 K::Denied,
             ),
             ("ACL not found", K::Denied),
-            (r#"key "p/x" doesn't exist"#, K::Other),
+            (r#"key "p/x" doesn't exist"#, K::Check),
             ("Must provide key", K::Other),
             ("", K::Other),
         ] {
@@ -377,7 +377,7 @@ mod tests {
                 K::Stale,
             ),
             (r#"key "x due to lock delay" exists"#, K::Check),
-            (r#"key "x exists" doesn't exist"#, K::Other),
+            (r#"key "x exists" is odd"#, K::Other),
         ] {
             assert_eq!(rolled_back(&[(0, what)])[0].kind, kind, "{what}");
         }

@@ -1,6 +1,7 @@
 //! The async election.
 
 use core::fmt;
+use core::pin::pin;
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
@@ -258,7 +259,7 @@ impl Election {
             let deadline = timeout.map(|timeout| now + timeout);
             candidate.campaign(now, deadline)
         };
-        let campaign = Hold::obtain(&self.owner, None, start);
+        let campaign = pin!(Hold::obtain(&self.owner, None, start));
         let hold = self.owner.0.in_time(timeout, campaign).await?;
         hold.map(Leadership::new).map_err(|_| Error::ended())
     }

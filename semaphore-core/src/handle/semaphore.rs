@@ -1,6 +1,7 @@
 //! The async semaphore.
 
 use core::fmt;
+use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -354,9 +355,9 @@ impl Semaphore {
 
     async fn wait(&self, permits: u32, timeout: Option<Duration>) -> Result<Permit, Error> {
         let deadline = timeout.map(|timeout| self.owner.0.runtime().now() + timeout);
-        let acquired = self.obtain(permits, move |participant, now| {
+        let acquired = pin!(self.obtain(permits, move |participant, now| {
             participant.acquire(now, permits, deadline)
-        });
+        }));
         let acquired = self.owner.0.in_time(timeout, acquired).await;
         acquired?.map_err(|_| Error::ended())
     }

@@ -2,7 +2,7 @@
 
 use core::future::Future;
 use core::iter;
-use core::pin::pin;
+use core::pin::{Pin, pin};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -185,13 +185,13 @@ impl<M: Machine> Shared<M> {
     pub(crate) async fn in_time<T>(
         &self,
         timeout: Option<Duration>,
-        outcome: impl Future<Output = Result<T, Error>>,
+        outcome: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
         let Some(timeout) = timeout else {
             return outcome.await;
         };
         let deadline = self.runtime().now() + timeout;
-        match select(pin!(outcome), self.runtime().timer(timeout)).await {
+        match select(outcome, self.runtime().timer(timeout)).await {
             Either::Left((outcome, _)) => outcome,
             // It comes late, or is run by nobody.
             Either::Right(((), outcome)) => {
