@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use transport_mock::RequestKind;
 
 use crate::PREFIX;
-use crate::transaction::{Transaction, list_of};
+use crate::transaction::{Found, Transaction, list_of};
 
 /// What one participant, or one operation, was shown.
 pub(crate) struct Oracle {
@@ -106,11 +106,11 @@ impl Oracle {
         if let Some(read) = transaction.record_read(&lock, response) {
             // By its name, beside what the last lists have shown, or before any.
             match read {
-                Some(entry) => {
+                Found::Entry(entry) => {
                     self.extend(|_| true, |before| Some(with_entry(before, &entry)));
-                    self.list(&list_of(&[entry.clone()]), vec![entry]);
+                    self.list(&list_of(std::slice::from_ref(&entry)), vec![entry]);
                 }
-                None => self.list(&list_of(&[]), Vec::new()),
+                Found::Nothing => self.list(&list_of(&[]), Vec::new()),
             }
             return;
         }
@@ -183,9 +183,8 @@ impl Oracle {
                 .expect("a key of the prefix");
             match verb {
                 "get-tree" => assert_eq!(name, ""),
-                "get" => assert_eq!(name, ".lock"),
                 "check-session" | "check-not-exists" => {}
-                "cas" | "set" => assert_eq!(name, ".lock"),
+                "get" | "cas" | "set" => assert_eq!(name, ".lock"),
                 _ => assert!(self.is_ours(name), "{verb} of {key}"),
             }
         }

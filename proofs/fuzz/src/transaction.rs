@@ -10,6 +10,12 @@ use serde_json::{Value as Json, json};
 /// The operations of a request that is a transaction.
 pub(crate) struct Transaction(Vec<Json>);
 
+/// What was found at a key.
+pub(crate) enum Found {
+    Entry(Json),
+    Nothing,
+}
+
 /// A write of one key that is bound to an index.
 pub(crate) struct Cas {
     pub(crate) index: Option<u64>,
@@ -79,26 +85,25 @@ impl Transaction {
         })
     }
 
-    /// What this answer says of a key that the transaction gets by its name: the entry, or that there is none. None where it is not
-    /// asked for, or not answered.
+    /// What this answer says of a key that the transaction gets by its name. None where it is not asked for, or not answered.
     pub(crate) fn record_read(
         &self,
         lock: &str,
         answer: &semaphore_core::sans_io::Response,
-    ) -> Option<Option<Json>> {
+    ) -> Option<Found> {
         let gets = |it: &Json| it["Verb"] == "get" && it["Key"] == lock;
         let at = self.0.iter().position(gets)?;
         match Txn::parse(answer).ok()? {
             TxnOutcome::RolledBack(faults) => {
                 let is_missing = |it: &semaphore_core::sans_io::api::TxnFault| it.operation == at;
-                faults.iter().any(is_missing).then_some(None)
+                faults.iter().any(is_missing).then_some(Found::Nothing)
             }
             TxnOutcome::Applied(_) => {
                 let body: Json = serde_json::from_slice(answer.body()).ok()?;
                 let results = body["Results"].as_array()?.iter();
                 let mut entries = results.map(|it| &it["KV"]);
                 let entry = entries.rfind(|entry| entry["Key"] == lock)?;
-                Some(Some(entry.clone()))
+                Some(Found::Entry(entry.clone()))
             }
         }
     }
