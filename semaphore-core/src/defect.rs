@@ -46,6 +46,10 @@ defects! {
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
+    /// An election's token counts the terms of its key, and starts with it.
+    TokenRestarts,
+    /// A follower does not say that it is cut off.
+    SilenceUntold,
     /// A campaign with a session that was kept does not know what the one before it saw.
     FormerTermForgotten,
     /// Holders are pruned on a view that shows no contender key of ours.

@@ -45,6 +45,8 @@ fn concerns(only: Only, defect: Defect) -> bool {
         defect,
         Defect::AnothersKeyBelieved
             | Defect::FormerTermForgotten
+            | Defect::SilenceUntold
+            | Defect::TokenRestarts
             | Defect::LockDelayIgnored
             | Defect::RefusalTakenForGood
             | Defect::ValueWithoutAcquire

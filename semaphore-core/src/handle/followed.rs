@@ -132,6 +132,12 @@ impl Followed {
             }
             if state.under_way.is_none() {
                 state.under_way = self.begin(&mut state.follow, now);
+                // What is known may have got too old while nobody asked.
+                if state.is_fresh(now)
+                    && let Some(event) = told.next(state.follow.known())
+                {
+                    return Poll::Ready(event);
+                }
             }
             self.waiting.wakers().insert(listener, cx.waker().clone());
             let Some(under_way) = &mut state.under_way else {

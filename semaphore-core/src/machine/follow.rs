@@ -18,6 +18,7 @@ use core::time::Duration;
 pub use self::known::LeaderEvent;
 use self::known::{Known, Told};
 use crate::api::ReadKey;
+use crate::defect::{Defect, is_on};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, RequestId};
@@ -30,7 +31,7 @@ use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::time::Instant;
-use crate::transport::TransportError;
+use crate::transport::{TransportError, TransportErrorKind};
 
 /// A sans-IO machine that follows one election's leader. It has one request under way at a time, at
 /// most 10 at once and 10 a second in the long run, however often the key changes; while nothing
@@ -186,6 +187,14 @@ impl Follow {
         if self.due().is_none_or(|due| due > now) {
             return None;
         }
+        let left = self.left(now);
+        if left == Some(Duration::ZERO) {
+            // The answer that has told it was as old when it came.
+            let timeout = TransportError::new(TransportErrorKind::Timeout);
+            self.known.fails(&RequestError::Transport(timeout));
+        }
+        let hold = self.hold(left);
+        self.poller.hold(hold);
         self.trust.asks_leader = self.trust.is_behind || self.poller.is_at_start();
         let read = ReadKey {
             key: self.key.as_str(),
@@ -199,14 +208,38 @@ impl Follow {
         };
         let request = read.request(&self.scope);
         let Transmit { id, request } = self.requests.send(now, asked, Service::Reads, request);
-        // What is known would get too old while a slower answer is waited for, unless all answers are slow.
-        let request = if asked == Asked::Poll && self.requests.are_prompt() {
-            request.answered_within(self.max_age / 4)
-        } else {
-            request
+        // What is known would get too old while a slower answer is waited for.
+        let most = self
+            .left(now)
+            .map(|left| left.saturating_sub(request.longest_wait().unwrap_or_default()));
+        let is_prompt = asked == Asked::Poll && self.requests.are_prompt();
+        let margin = is_prompt.then(|| self.margin());
+        let request = match most.into_iter().chain(margin).min() {
+            Some(time) => request.answered_within(time),
+            None => request,
         };
         self.give_up_at = now + request.timeout();
         Some(Transmit { id, request })
+    }
+
+    /// How long what is known may still be shown without another answer. None where nothing is shown: before the first answer, where it
+    /// is said to be outdated, and where nobody has asked for long.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        let is_recent = |at| now.saturating_since(at) <= self.max_age;
+        let is_shown = !self.is_interrupted() && self.known.answered_at().is_some_and(is_recent);
+        let asked_at = self.known.asked_at().filter(|_| is_shown)?;
+        Some((asked_at + self.max_age).saturating_since(now))
+    }
+
+    /// How long the next poll is held: three fit into the age that is allowed, so that one may be lost. After a slow answer less is left.
+    fn hold(&self, left: Option<Duration>) -> Duration {
+        let most = left.map_or(self.max_age, |left| left.saturating_sub(self.margin()));
+        (self.max_age / 3).min(most).max(LEAST_HOLD)
+    }
+
+    /// What is left of the age for an answer that does not come.
+    fn margin(&self) -> Duration {
+        self.max_age / 4
     }
 
     /// When to call [`Self::poll_transmit`] again, if no answer comes before.
@@ -268,7 +301,9 @@ impl Follow {
         self.poller.failed(now, &mut self.rng);
         // A plain read tells at once that Consul is back.
         self.poller.restart();
-        self.known.fails(error);
+        if !is_on(Defect::SilenceUntold) {
+            self.known.fails(error);
+        }
     }
 }
 
@@ -289,6 +324,9 @@ const MOST_MAX_AGE: Duration = Duration::from_secs(600);
 /// The ceiling: at most so many requests at once, and one each so long after that.
 const INTERVAL: Duration = Duration::from_millis(100);
 const BURST: u32 = 10;
+
+/// How long a poll is held at least.
+const LEAST_HOLD: Duration = Duration::from_millis(100);
 
 /// How long the answer to a plain read may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,9 +1,12 @@
 //! A task that follows an election's leader, as its users do.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use semaphore_core::adapter::Runtime as _;
+use semaphore_core::sans_io::Instant;
 use semaphore_core::{Discovery, Error, LeaderStatus, Scope};
 use transport_mock::{MockClient, MockProcess};
 
@@ -14,6 +17,40 @@ use crate::history::{Followed, Happening};
 
 /// How long it waits before it follows again.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often it is looked at how old what it knows is, by the clock of its host.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How old that may be, unless it says that it is interrupted.
+const MOST: Duration = Duration::from_secs(15);
+
+/// For how long a process that was paused is not judged: until the answer to what it asks then.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// How old what a follower knows was when it was looked at.
+#[derive(Default)]
+struct Ages {
+    looked_at: Option<Instant>,
+    paused_at: Option<Instant>,
+    was_too_old: bool,
+}
+
+impl Ages {
+    /// What is too old and not said to be, two times in a row.
+    fn too_old(&mut self, now: Instant, follower: &semaphore_core::Follower) -> Option<Duration> {
+        let looked_at = self.looked_at.replace(now);
+        if looked_at.is_some_and(|at| now > at + LOOK * 2) {
+            self.paused_at = Some(now);
+        }
+        let is_judged = self.paused_at.is_none_or(|at| now > at + GRACE);
+        let age = follower
+            .age()
+            .filter(|_| is_judged && !follower.is_interrupted());
+        let too_old = age.filter(|age| *age > MOST + LOOK);
+        let was_too_old = core::mem::replace(&mut self.was_too_old, too_old.is_some());
+        too_old.filter(|_| was_too_old)
+    }
+}
 
 pub(super) struct Follower {
     pub(super) host: usize,
@@ -48,7 +85,23 @@ impl Follower {
             .scope(scope)
             .connect_parts(wire, process)?;
         let mut follower = discovery.follow();
-        while let Some(event) = follower.next().await {
+        let mut ages = Ages::default();
+        loop {
+            let news = {
+                let next = pin!(follower.next());
+                match select(next, pin!(self.process.sleep(LOOK))).await {
+                    Either::Left((event, _)) => event,
+                    Either::Right(_) => None,
+                }
+            };
+            let Some(event) = news else {
+                if let Some(age) = ages.too_old(self.process.now(), &follower) {
+                    let (host, error) = (self.host, format!("knows what is {age:?} old"));
+                    self.book.happened(Happening::Failed { host, error });
+                }
+                continue;
+            };
+            ages.looked_at = Some(self.process.now());
             if let Err(error) = event.as_ref()
                 && !is_of_an_operators_write(error)
             {
@@ -61,7 +114,6 @@ impl Follower {
                 Some(LeaderStatus::Led(leader)) => Followed::Leader(leader.session.to_string()),
             });
         }
-        Ok(())
     }
 
     fn tell(&self, what: Followed) {

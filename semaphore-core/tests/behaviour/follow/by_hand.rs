@@ -399,3 +399,23 @@ fn a_fence_is_above_the_tokens_of_those_before_and_not_above_the_leaders_own() {
     assert_eq!(fence(answer(20, r#","LockIndex":3"#)), None);
     assert_eq!(fence(term(25, 4, "ZA==")), Some(21));
 }
+
+/// Found by simulation: the answer to a plain read may take ten seconds, and what it tells is as old when it comes.
+#[test]
+fn what_a_slow_answer_has_told_is_not_shown_for_longer_either() {
+    let mut follow = follow();
+    let (asked_at, answered) = (at(100), at(109));
+    let (first, _) = send(&mut follow, asked_at);
+    follow.handle_response(answered, first, &Ok(led(7)));
+    assert!(matches!(event(&mut follow), Some(LeaderEvent::Elected(_))));
+    assert_eq!(follow.known_at(), Some(asked_at));
+    let Transmit { id, request, .. } = follow.poll_transmit(answered).expect("a request");
+    let given_up = answered + request.timeout();
+    assert!(
+        given_up.saturating_since(asked_at) <= secs(15),
+        "{given_up}"
+    );
+    let timeout = TransportError::new(TransportErrorKind::Timeout);
+    follow.handle_response(given_up, id, &Err(timeout));
+    assert!(follow.is_interrupted());
+}

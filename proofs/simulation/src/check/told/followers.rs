@@ -49,7 +49,9 @@ impl Followers {
                 let Subject::Key { after, .. } = &change.of else {
                     return Vec::new();
                 };
-                let session = after.as_ref().and_then(|key| key.session.as_deref());
+                // What a stranger has overwritten has no leader, although its session is kept.
+                let led_by = after.as_ref().filter(|key| key.lock_index > 0);
+                let session = led_by.and_then(|key| key.session.as_deref());
                 let (place, sight) = (Place(change.prefix), session.map_or(nobody(), led));
                 vec![Event::Shows { place, sight }]
             }

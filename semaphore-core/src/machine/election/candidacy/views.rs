@@ -134,7 +134,12 @@ impl Candidacy {
             return Some(CandidacyEvent::SessionGone);
         }
         let key = self.shown()?;
-        let (token, term) = (FencingToken(key.modify_index.0), TermIndexes::of(key));
+        let term = TermIndexes::of(key);
+        let token = FencingToken(if is_on(Defect::TokenRestarts) {
+            term.lock_index
+        } else {
+            key.modify_index.0
+        });
         let sequencer = Sequencer {
             key: settings.key.as_str().to_owned(),
             lock_index: term.lock_index,

@@ -77,6 +77,11 @@ impl Poller {
         self
     }
 
+    /// The same, of a reader that polls already.
+    pub(in crate::machine) fn hold(&mut self, wait: Duration) {
+        self.wait = wait;
+    }
+
     /// Reads from now on.
     pub(in crate::machine) fn start(&mut self) -> Start {
         match self.state {
