@@ -104,7 +104,7 @@
 //! `LoopbackConsul` (feature `loopback`, on by default) serves a world over HTTP on the real clock, with all its faults: for
 //! adapters, `curl` and the `consul` command. `MockConsul::serve` does so for a world [on tokio](#in-a-test-on-tokio), and the
 //! program `consul-in-memory` (feature `server`) for clients of any language:
-//! `cargo run -p transport-mock --features server --bin consul-in-memory -- --help`.
+//! `cargo run -p transport-mock --bin consul-in-memory -- --help`.
 //!
 //! # Not for use
 //! The feature `unstable-proofs` shows what the proofs of this repository need beside: to drive the Consul without a world, to

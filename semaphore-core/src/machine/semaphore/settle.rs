@@ -107,12 +107,17 @@ impl Participant {
                     self.knowledge.limit_shown();
                 }
                 let is_settled = theirs == ours || self.settings.other_limit.is_adopted();
-                if may_become_ours {
-                    // Our limit takes its place, as soon as nobody can hold any more.
-                } else if is_settled {
-                    let over = self.callers.take_over(theirs);
+                // Where nobody holds, our limit takes the place of theirs as soon as nobody can hold any more. Who wants more than
+                // that would keep it from being written, and those behind from coming in.
+                let settled = if may_become_ours {
+                    Some(ours)
+                } else {
+                    is_settled.then_some(theirs)
+                };
+                if let Some(limit) = settled {
+                    let over = self.callers.take_over(limit);
                     self.fail(now, over, |ticket| {
-                        let (wanted, limit) = (ticket.permits, theirs);
+                        let wanted = ticket.permits;
                         InvalidInput::PermitsOverLimit { wanted, limit }.into()
                     });
                 } else if !self.knowledge.tolerates(theirs) {

@@ -322,3 +322,26 @@ fn two_versions_that_both_write_their_limit_fail_nobody_and_exceed_none() {
     assert!(limits.len() > 2, "it went back and forth: {limits:?}");
     assert_nothing_left(&world);
 }
+
+/// Found by simulation.
+#[test]
+fn who_wants_more_than_the_limit_that_takes_the_others_place_fails_and_keeps_nobody_out() {
+    let world = used_before(6);
+    let semaphore = new(&world, "new");
+    let wide = world.run(semaphore.acquire_many(5));
+    assert!(
+        matches!(
+            wide,
+            Err(Error::InvalidInput {
+                input: InvalidInput::PermitsOverLimit {
+                    wanted: 5,
+                    limit: 4
+                },
+                ..
+            })
+        ),
+        "{wide:?}"
+    );
+    release(&world, acquire(&world, &semaphore));
+    assert_eq!(limit(&world), 4);
+}
