@@ -32,10 +32,15 @@ pub(super) async fn campaign(
             continue;
         }
         let place = match limit {
-            Some(limit) => Some(until_closed(election, limit.enter()).await?),
+            Some(limit) => {
+                let entered = enter(limit, &mut leaders);
+                let Some(place) = until_closed(election, entered).await? else {
+                    continue;
+                };
+                Some(place)
+            }
             None => None,
         };
-        // Many may have entered since it was vacant.
         match election.campaign_timeout(ATTEMPT).await {
             Ok(leadership) => return Ok((leadership, place)),
             Err(Error::Timeout { .. }) => {}
@@ -54,24 +59,28 @@ async fn vacant(leaders: &mut Follower) {
     }
 }
 
+/// Waits for a place. None if somebody leads meanwhile: a place would be of no use, and others wait for one.
+async fn enter(limit: &TermLimit, leaders: &mut Follower) -> Option<TermPlace> {
+    match select(pin!(limit.enter()), pin!(led(leaders))).await {
+        Either::Left((place, _)) => Some(place),
+        Either::Right(_) => None,
+    }
+}
+
+/// Waits until somebody leads, as far as is known.
+async fn led(leaders: &mut Follower) {
+    while !matches!(leaders.current(), Some(LeaderStatus::Led(_))) {
+        let _ = leaders.next().await;
+    }
+}
+
 /// Whether nobody leads for so long.
 async fn stays_vacant(election: &Election, leaders: &mut Follower, time: Duration) -> bool {
     if time.is_zero() {
         return true;
     }
-    let mut passed = pin!(election.sleep(time));
-    loop {
-        let has_passed = matches!(
-            select(&mut passed, pin!(leaders.next())).await,
-            Either::Left(_)
-        );
-        if has_passed {
-            return true;
-        }
-        if matches!(leaders.current(), Some(LeaderStatus::Led(_))) {
-            return false;
-        }
-    }
+    let passed = pin!(election.sleep(time));
+    matches!(select(passed, pin!(led(leaders))).await, Either::Left(_))
 }
 
 /// Waits for this, or for the election's end.

@@ -29,14 +29,14 @@ use self::pace::Pace;
 pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
 use self::race::Race;
+use self::views::Seen;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
-use crate::input::{LockKey, Value};
-use crate::leader::Leader;
+use crate::input::Value;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
@@ -81,24 +81,6 @@ pub(super) struct Candidacy {
     fencing: Fencing,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
-}
-
-#[derive(Clone, Debug)]
-struct Seen {
-    key: Option<ElectionKey>,
-    /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
-    /// after the poll may be older.
-    at: Moment,
-    by: SeenBy,
-}
-
-/// Which campaign has seen the key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SeenBy {
-    ThisCampaign,
-    /// One before it, with the same session. It still tells which answers are older, and nothing of the present: an answer from a
-    /// former term names the right session.
-    AFormerCampaign,
 }
 
 #[derive(Clone, Debug)]
@@ -277,7 +259,7 @@ impl Candidacy {
         if is_on(Defect::FormerTermForgotten) {
             self.seen = None;
         } else if let Some(seen) = &mut self.seen {
-            seen.by = SeenBy::AFormerCampaign;
+            seen.outlive_campaign();
         }
         self.is_outdated = false;
         self.unresolved = unseen_since;
@@ -460,40 +442,6 @@ impl Candidacy {
         self.phase.rests_until()
     }
 
-    /// Whether it has seen the key, and that was an election's or missing.
-    pub(super) fn has_seen_election(&self, key: &LockKey) -> bool {
-        self.present().is_some() && self.conflict(key).is_none()
-    }
-
-    /// What the key is instead of an election's, as it was last seen.
-    pub(super) fn conflict(&self, key: &LockKey) -> Option<Conflict> {
-        let shown = self.shown()?;
-        // What is overwritten and ours is given back.
-        let is_ours = self.shown_as_own().is_some() && shown.is_overwritten();
-        shown.conflict_at(key).filter(|_| !is_ours)
-    }
-
-    /// Who leads, as the key was last seen.
-    pub(super) fn leader(&self, key: &LockKey) -> Option<Leader> {
-        Leader::of(key, self.shown()?)
-    }
-
-    pub(super) fn shown(&self) -> Option<&ElectionKey> {
-        self.present()?.key.as_ref()
-    }
-
-    /// What this campaign has seen.
-    fn present(&self) -> Option<&Seen> {
-        let is_present = |seen: &&Seen| seen.by == SeenBy::ThisCampaign;
-        self.seen.as_ref().filter(is_present)
-    }
-
-    /// The key as it was last seen, if that was with our session.
-    fn shown_as_own(&self) -> Option<&ElectionKey> {
-        let own = self.session.id()?;
-        self.shown().filter(|key| key.session.as_ref() == Some(own))
-    }
-
     fn is_leaving(&self) -> bool {
         self.phase.departure().is_some()
     }
@@ -509,12 +457,6 @@ impl Candidacy {
 
     fn has_valid_lease(&self, now: Instant) -> bool {
         self.session.lease().is_some_and(|it| it.is_valid(now))
-    }
-
-    /// Whether the key is there to be taken, for all that is known.
-    fn is_free(&self) -> bool {
-        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
-        self.present().is_some_and(is_free)
     }
 
     fn wants_write(&self, now: Instant) -> bool {

@@ -161,6 +161,39 @@ fn shards_spread_over_processes_that_lead_few_each() {
 }
 
 #[test]
+fn a_shard_that_is_led_elsewhere_keeps_no_place_from_one_that_is_not() {
+    let world = MockConsul::new(1);
+    let book = Book::default();
+    let limit = |most| TermLimit::new(NonZeroUsize::new(most).expect("some"));
+    let keys: Vec<_> = (0..10).map(|shard| format!("shards/{shard}")).collect();
+    let shards = |host, limit: &TermLimit| {
+        let serve = |key: &String| {
+            serve(&world, host, key, FOR_EVER, &book, |terms| {
+                terms.at_most(limit)
+            })
+        };
+        keys.iter().map(serve).collect::<Vec<_>>()
+    };
+    let (of_a, of_b) = (limit(5), limit(5));
+    let a = shards("a", &of_a);
+    world.advance(secs(10));
+    let b = shards("b", &of_b);
+    world.advance(secs(10));
+    assert_eq!((of_a.taken(), of_b.taken()), (5, 5));
+    book.take();
+    // Five more of a waited for a place until b led them.
+    let led_by_a = keys
+        .iter()
+        .position(|key| world.leader(key).as_deref() == Some("a"));
+    let (election, _) = &a[led_by_a.expect("a leads")];
+    world.run(election.step_down()).expect("stepped down");
+    world.advance(secs(4));
+    assert_eq!(book.hosts(), ["a"], "nobody else may lead it");
+    end(&world, a);
+    end(&world, b);
+}
+
+#[test]
 fn what_is_asked_to_be_called_is_called_in_order() {
     let world = MockConsul::new(1);
     let told = Mutex::new(Vec::new());

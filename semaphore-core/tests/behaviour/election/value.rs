@@ -1,13 +1,18 @@
 //! The value that a leader shows: changed through `acquire` only, resolved where it is unknown.
 
 use futures_util::future::join_all;
-use semaphore_core::sans_io::{Method, Value};
+use semaphore_core::sans_io::{Method, Request, Value};
 use semaphore_core::{Encoding, Error, InvalidInput};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
+
+/// Whether the key may be written by this.
+fn is_write(request: &Request) -> bool {
+    request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
+}
 
 #[test]
 fn a_change_is_shown_and_costs_neither_term_nor_sequencer() {
@@ -60,9 +65,6 @@ fn a_change_whose_answer_is_lost_is_resolved() {
     for fault in [Fault::LoseAnswer, Fault::LoseRequest, Fault::ResetAfter] {
         let world = MockConsul::new(1);
         let (_election, leadership) = leader(&world);
-        let is_write = |request: &semaphore_core::sans_io::Request| {
-            request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
-        };
         world.inject(Rule::new(fault).matching(is_write));
         world.run(leadership.set_value("b")).expect("set");
         assert_eq!(world.pending_rules(), 0);
@@ -76,9 +78,6 @@ fn a_change_whose_answer_is_lost_is_resolved() {
 fn a_change_that_consul_refuses_is_told_and_the_leadership_goes_on() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
-    let is_write = |request: &semaphore_core::sans_io::Request| {
-        request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
-    };
     let refusal = Fault::Answer(semaphore_core::sans_io::Response::new(
         403,
         "Permission denied",
@@ -164,9 +163,6 @@ fn a_value_that_was_set_before_a_loss_is_the_next_leaderships() {
 fn a_value_that_consul_refused_is_not_the_next_leaderships() {
     let world = MockConsul::new(1);
     let (election, leadership) = leader(&world);
-    let is_write = |request: &semaphore_core::sans_io::Request| {
-        request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
-    };
     let refusal = Fault::Answer(semaphore_core::sans_io::Response::new(
         403,
         "Permission denied",
@@ -184,9 +180,6 @@ fn a_value_that_consul_refused_is_not_the_next_leaderships() {
 #[test]
 fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
     let world = MockConsul::new(1);
-    let is_write = |request: &semaphore_core::sans_io::Request| {
-        request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
-    };
     world.inject(Rule::new(Fault::Duplicate(secs(2))).matching(is_write));
     let (_election, leadership) = leader(&world);
     world.run(leadership.set_value("b")).expect("set");

@@ -5,17 +5,44 @@
 
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, Refusal, RequestError};
+use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
-use crate::input::Value;
+use crate::input::{LockKey, Value};
+use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Seen, SeenBy, Term};
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
+
+/// The key as it was last seen.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    key: Option<ElectionKey>,
+    /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
+    /// after the poll may be older.
+    at: Moment,
+    by: SeenBy,
+}
+
+/// Which campaign has seen the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SeenBy {
+    ThisCampaign,
+    /// One before it, with the same session. It still tells which answers are older, and nothing of the present: an answer from a
+    /// former term names the right session.
+    AFormerCampaign,
+}
+
+impl Seen {
+    /// Another campaign begins.
+    pub(super) fn outlive_campaign(&mut self) {
+        self.by = SeenBy::AFormerCampaign;
+    }
+}
 
 impl Candidacy {
     /// Takes what the watch shows of the key, asked for at the second of these moments. It is the first
@@ -188,5 +215,45 @@ impl Candidacy {
             self.set_value(value);
         }
         Value::of_consul(self.value.clone())
+    }
+
+    /// Whether it has seen the key, and that was an election's or missing.
+    pub(in crate::machine::election) fn has_seen_election(&self, key: &LockKey) -> bool {
+        self.present().is_some() && self.conflict(key).is_none()
+    }
+
+    /// What the key is instead of an election's, as it was last seen.
+    pub(in crate::machine::election) fn conflict(&self, key: &LockKey) -> Option<Conflict> {
+        let shown = self.shown()?;
+        // What is overwritten and ours is given back.
+        let is_ours = self.shown_as_own().is_some() && shown.is_overwritten();
+        shown.conflict_at(key).filter(|_| !is_ours)
+    }
+
+    /// Who leads, as the key was last seen.
+    pub(in crate::machine::election) fn leader(&self, key: &LockKey) -> Option<Leader> {
+        Leader::of(key, self.shown()?)
+    }
+
+    pub(in crate::machine::election) fn shown(&self) -> Option<&ElectionKey> {
+        self.present()?.key.as_ref()
+    }
+
+    /// What this campaign has seen.
+    fn present(&self) -> Option<&Seen> {
+        let is_present = |seen: &&Seen| seen.by == SeenBy::ThisCampaign;
+        self.seen.as_ref().filter(is_present)
+    }
+
+    /// The key as it was last seen, if that was with our session.
+    pub(super) fn shown_as_own(&self) -> Option<&ElectionKey> {
+        let own = self.session.id()?;
+        self.shown().filter(|key| key.session.as_ref() == Some(own))
+    }
+
+    /// Whether the key is there to be taken, for all that is known.
+    pub(super) fn is_free(&self) -> bool {
+        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
+        self.present().is_some_and(is_free)
     }
 }
