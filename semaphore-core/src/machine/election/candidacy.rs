@@ -22,6 +22,7 @@
 mod pace;
 mod phase;
 mod race;
+mod seen;
 mod views;
 mod writes;
 
@@ -29,7 +30,7 @@ use self::pace::Pace;
 pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
 use self::race::Race;
-use self::views::Seen;
+use self::seen::Seen;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;

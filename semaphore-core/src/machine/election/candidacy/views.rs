@@ -10,6 +10,7 @@ use crate::id::{FencingToken, Index, SessionId};
 use crate::input::{LockKey, Value};
 use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
+use crate::machine::election::candidacy::seen::Seen;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
@@ -17,32 +18,6 @@ use crate::machine::process::moment::Moment;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
-
-/// The key as it was last seen.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    key: Option<ElectionKey>,
-    /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
-    /// after the poll may be older.
-    at: Moment,
-    by: SeenBy,
-}
-
-/// Which campaign has seen the key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SeenBy {
-    ThisCampaign,
-    /// One before it, with the same session. It still tells which answers are older, and nothing of the present: an answer from a
-    /// former term names the right session.
-    AFormerCampaign,
-}
-
-impl Seen {
-    /// Another campaign begins.
-    pub(super) fn outlive_campaign(&mut self) {
-        self.by = SeenBy::AFormerCampaign;
-    }
-}
 
 impl Candidacy {
     /// Takes what the watch shows of the key, asked for at the second of these moments. It is the first
@@ -86,12 +61,7 @@ impl Candidacy {
         }
         self.unresolved.take_if(|since| sent > *since);
         self.is_outdated = false;
-        let at = moment;
-        let former = self.seen.replace(Seen {
-            key: shown,
-            at,
-            by: SeenBy::ThisCampaign,
-        });
+        let former = self.seen.replace(Seen::now(shown, moment));
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
         self.given_up.saw(now, self.base());
@@ -241,8 +211,7 @@ impl Candidacy {
 
     /// What this campaign has seen.
     fn present(&self) -> Option<&Seen> {
-        let is_present = |seen: &&Seen| seen.by == SeenBy::ThisCampaign;
-        self.seen.as_ref().filter(is_present)
+        self.seen.as_ref().filter(|seen| seen.is_present())
     }
 
     /// The key as it was last seen, if that was with our session.
