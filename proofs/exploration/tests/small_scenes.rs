@@ -1,4 +1,4 @@
-//! Every run of the small scenes, one by one, in both encodings.
+//! Every run of the small scenes, one by one, in both encodings. Those that take long are run by `scripts/nightly exploration` alone.
 
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
 
@@ -24,7 +24,13 @@ fn one_caller_and_a_record_that_is_garbage() {
 
 #[test]
 fn one_caller_and_a_broken_connection_or_a_lost_answer() {
-    assert_proved(&one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]));
+    assert_proved_as_it_is(&cut_or_without_answer(), Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn one_caller_and_a_broken_connection_or_a_lost_answer_by_requests() {
+    assert_proved_as_it_is(&cut_or_without_answer().by_requests(), Bounds::default());
 }
 
 #[test]
@@ -53,6 +59,7 @@ fn one_candidate_that_is_lost_with_its_server() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_callers_of_one_participant() {
     assert_proved_as_it_is(&two_callers(), Bounds::default());
 }
@@ -75,11 +82,13 @@ fn two_participants_by_requests() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_participants_to_whom_two_are_a_crowd() {
     assert_proved_as_it_is(&two().in_crowd(), Bounds::default());
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_participants_in_a_rolling_deploy() {
     assert_proved_as_it_is(&two().rolling(), Bounds::default());
 }
@@ -91,9 +100,9 @@ fn two_participants_in_a_rolling_deploy_by_requests() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() {
-    let scene = one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
-    assert_proved_as_it_is(&scene.in_crowd(), Bounds::default());
+    assert_proved_as_it_is(&cut_or_without_answer().in_crowd(), Bounds::default());
 }
 
 #[test]
@@ -157,6 +166,7 @@ fn one_leader_that_changes_its_value_twice() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_a_broken_connection() {
     let scene = changing(1).with_faults(1, &[Fault::Cut]);
     assert_proved_as_it_is(&scene.in_round_trips(), Bounds::default());
@@ -188,6 +198,7 @@ fn two_callers_of_one_candidate_that_change_its_value() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         candidate().with_cancels(),
@@ -208,6 +219,7 @@ fn states_with_changes_of_values_that_are_taken_for_one_lead_to_the_same_ones() 
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn states_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         one().with_cancels(),
@@ -222,7 +234,7 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn states_with_broken_connections_that_are_taken_for_one_lead_to_the_same_ones() {
-    assert_same(&[one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer])]);
+    assert_same(&[cut_or_without_answer()]);
 }
 
 #[test]
@@ -258,6 +270,10 @@ fn a_scene_is_the_same_every_time() {
 
 fn one() -> Scene {
     Scene::new(1, &[1])
+}
+
+fn cut_or_without_answer() -> Scene {
+    one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer])
 }
 
 fn two() -> Scene {
