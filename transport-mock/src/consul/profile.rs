@@ -1,9 +1,8 @@
 //! Which Consul it is: a release and an edition, and the one table of what differs between them.
 //!
 //! [`RELEASES`] says of each release what it changed to the one before; code that behaves differently reads
-//! it there, and nowhere else is a version compared. 1.8 was run side by side with this Consul in memory, 1.23 was
-//! recorded (`tests/conformance/recorded`), and 1.15 and 1.22 are what was read in Consul's own code. Nothing of
-//! Enterprise was run.
+//! it there, and nowhere else is a version compared. 1.8 and 1.22 were run side by side with this Consul in memory, 1.23 was
+//! recorded (`tests/conformance/recorded`), and 1.15 is what was read in Consul's own code. Nothing of Enterprise was run.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -205,7 +204,8 @@ pub(super) enum Redirect {
 pub(super) enum Unclean {
     /// It is redirected, also when they are percent-encoded.
     Redirected,
-    /// It is redirected as it was sent; what was percent-encoded is cleaned in silence.
+    /// It is redirected as it was sent; what was percent-encoded is cleaned in silence, and a slash among it parts no endpoint from its
+    /// key.
     EncodedCleaned,
 }
 

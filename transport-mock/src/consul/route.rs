@@ -33,7 +33,11 @@ pub(super) fn serve(
         let location = target.location(path);
         return Err(answer::redirect(release.redirect, &location));
     }
-    let Some((endpoint, rest)) = find(&path) else {
+    let leads_there = |(_, rest): &(Endpoint, &[u8])| {
+        let endpoint = &path[..path.len() - rest.len()];
+        target.leads_to(endpoint, release.unclean)
+    };
+    let Some((endpoint, rest)) = find(&path).filter(leads_there) else {
         return Err(answer::text(
             404,
             "Invalid URL path: not an endpoint of the HTTP API",

@@ -66,6 +66,23 @@ impl Target {
         Some(clean(path)).filter(|clean| clean != path)
     }
 
+    /// Whether the path leads to an endpoint that its decoded form begins with. The newer router parts what was sent into segments, and
+    /// decodes each: a percent-encoded slash is of one of them (seen on 1.22.0 and 1.22.7).
+    pub(super) fn leads_to(&self, endpoint: &[u8], unclean: Unclean) -> bool {
+        let is_slash = |byte: &u8| *byte == b'/';
+        let mut sent = self.raw_path.split(is_slash);
+        let (own, is_folder) = match endpoint.strip_suffix(b"/") {
+            Some(own) => (own, true),
+            None => (endpoint, false),
+        };
+        let mut own = own.split(is_slash);
+        unclean == Unclean::Redirected
+            || own.all(|it| {
+                sent.next()
+                    .is_some_and(|sent| percent_decode(sent).eq(it.iter().copied()))
+            }) && sent.next().is_some() == is_folder
+    }
+
     /// The address of `path` with this target's query.
     pub(super) fn location(&self, path: &[u8]) -> String {
         let path = percent_encode(path, PATH);

@@ -301,11 +301,14 @@ impl KeyOperation {
                 None => Err(format!("key {name} doesn't exist")),
             },
             "get-or-empty" if call.release().get_or_empty => {
+                // What is not there is answered as the operation has it, but for its value (seen on 1.22.0).
+                let sent = || Entry {
+                    value: Vec::new(),
+                    modify_index: self.index,
+                    ..self.entry.clone()
+                };
                 let found = tables.store.get(key);
-                Ok(vec![found.map_or_else(
-                    || read(&Entry::new(key, Vec::new(), 0)),
-                    read,
-                )])
+                Ok(vec![found.map_or_else(|| read(&sent()), read)])
             }
             "get-tree" => Ok(tables.store.list(key).map(read).collect()),
             "check-session" => match tables.store.get(key) {

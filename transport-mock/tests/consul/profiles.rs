@@ -25,6 +25,20 @@ fn a_transaction_has_sixty_four_operations_and_from_1_14_twice_as_many() {
 }
 
 #[test]
+fn a_percent_encoded_slash_leads_to_an_endpoint_until_1_22() {
+    for version in Version::ALL {
+        let mut bench = Bench::of(version);
+        let status = if version < Version::V1_22 { 200 } else { 404 };
+        for path in ["/v1/kv%2Fa", "/v1%2fkv/a"] {
+            assert_eq!(bench.put(path, "v").status(), status, "{version}: {path}");
+        }
+        for path in ["/v1/%6bv/a", "/v1/kv/a%2Fb"] {
+            assert_eq!(bench.put(path, "v").status(), 200, "{version}: {path}");
+        }
+    }
+}
+
+#[test]
 fn which_keys_are_taken_differs_and_differs_between_the_two_ways_to_write_them() {
     // A release, a path, what is sent in a transaction, and what both are answered.
     for (version, path, key, statuses) in [
@@ -120,17 +134,17 @@ fn a_session_id_that_is_none_is_a_fault_or_unknown() {
 
 #[test]
 fn get_or_empty_is_a_verb_from_1_14_and_fails_for_no_key() {
-    let body = r#"[{"KV":{"Verb":"get-or-empty","Key":"none"}}]"#;
+    let body =
+        r#"[{"KV":{"Verb":"get-or-empty","Key":"none","Value":"dg==","Index":7,"Session":"any"}}]"#;
     assert_eq!(Bench::new().put("/v1/txn", body).status(), 409);
     for version in [Version::V1_15, Version::V1_22, Version::V1_23] {
         let answer = Bench::of(version).put("/v1/txn", body);
         assert_eq!(answer.status(), 200, "{}", text(&answer));
         let entry = &json(&answer)["Results"][0]["KV"];
         assert_eq!(entry["Key"], "none");
-        assert!(
-            entry["Value"].is_null() && entry["ModifyIndex"] == 0,
-            "{entry}"
-        );
+        let (index, session) = (&entry["ModifyIndex"], &entry["Session"]);
+        assert!(entry["Value"].is_null(), "{entry}");
+        assert!(*index == 7 && *session == "any", "{entry}");
     }
 }
 
