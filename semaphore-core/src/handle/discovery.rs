@@ -210,8 +210,16 @@ impl Discovery {
         let operation = Operation::new(task, self.seed());
         let inner = &self.inner;
         let output = driver::run(operation, &*inner.transport, &*inner.runtime).await;
-        let subject = Subject::of_election(self.key().as_str(), inner.transport.address());
-        output.map_err(|error| error.or_about(&subject))
+        output.map_err(|error| error.or_about(&self.subject()))
+    }
+
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        Error::ended().or_about(&self.subject())
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::of_election(self.key().as_str(), self.inner.transport.address())
     }
 }
 

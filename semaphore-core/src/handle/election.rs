@@ -190,7 +190,7 @@ impl Election {
     /// Dropping the future leaves the resignation to the background.
     pub async fn step_down(&self) -> Result<(), Error> {
         match self.give_back() {
-            Some(done) => done.await.unwrap_or_else(|_| Err(Error::ended())),
+            Some(done) => done.await.unwrap_or_else(|_| Err(self.ended())),
             None => Ok(()),
         }
     }
@@ -233,6 +233,11 @@ impl Election {
         self.owner.0.end_what_is_late(until)
     }
 
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        self.owner.0.ended()
+    }
+
     /// The error for what came too late for the calling thread.
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.owner.0.late(what, timeout)
@@ -261,7 +266,7 @@ impl Election {
         };
         let campaign = pin!(Hold::obtain(&self.owner, None, start));
         let hold = self.owner.0.in_time(timeout, campaign).await?;
-        hold.map(Leadership::new).map_err(|_| Error::ended())
+        hold.map(Leadership::new).map_err(|_| self.ended())
     }
 }
 

@@ -99,10 +99,16 @@ impl Follower {
         {
             self.told_of = Some(confirmed_at);
         }
-        change.map_err(|error| {
-            let subject = Subject::of_election(self.key.as_str(), self.followed.address());
-            error.or_about(&subject)
-        })
+        change.map_err(|error| error.or_about(&self.subject()))
+    }
+
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        Error::ended().or_about(&self.subject())
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::of_election(self.key.as_str(), self.followed.address())
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) trait Belief: Send + Sync {
     fn is_held(&self, command: CommandId) -> bool;
     /// Whether this process was forked off from the one that holds it.
     fn is_forked(&self) -> bool;
+    /// Why it is lost where nobody is left who could tell.
+    fn lost_at_end(&self) -> Lost;
 }
 
 impl<M: Machine> Belief for Shared<M> {
@@ -62,6 +64,10 @@ impl<M: Machine> Belief for Shared<M> {
 
     fn is_forked(&self) -> bool {
         self.is_forked()
+    }
+
+    fn lost_at_end(&self) -> Lost {
+        self.lost_at_end()
     }
 }
 
@@ -90,10 +96,10 @@ impl Future for LostSignal {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Lost> {
         if self.belief.is_forked() {
-            return Poll::Ready(Lost::Forked);
+            return Poll::Ready(self.belief.lost_at_end());
         }
         let told = self.lost.poll_unpin(cx);
-        told.map(|told| told.unwrap_or(Lost::RuntimeEnded))
+        told.map(|told| told.unwrap_or_else(|_| self.belief.lost_at_end()))
     }
 }
 

@@ -109,6 +109,11 @@ impl Permit {
         self.hold.late(what, timeout)
     }
 
+    /// Why it is lost where nobody is left who could tell.
+    pub(super) fn lost_at_end(&self) -> Lost {
+        self.hold.lost_at_end()
+    }
+
     pub(super) async fn give_back(&self) -> Result<(), Error> {
         self.hold.release().await
     }

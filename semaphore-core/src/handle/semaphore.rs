@@ -348,6 +348,11 @@ impl Semaphore {
         self.owner.0.end_what_is_late(until)
     }
 
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        self.owner.0.ended()
+    }
+
     /// The error for what came too late for the calling thread.
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.owner.0.late(what, timeout)
@@ -359,7 +364,7 @@ impl Semaphore {
             participant.acquire(now, permits, deadline)
         }));
         let acquired = self.owner.0.in_time(timeout, acquired).await;
-        acquired?.map_err(|_| Error::ended())
+        acquired?.map_err(|_| self.ended())
     }
 
     async fn obtain(

@@ -156,8 +156,8 @@ pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
         Lost::KeyOverwritten { .. } => "key-overwritten",
         Lost::Unreadable { .. } => "unreadable",
         Lost::SteppedDown => "stepped-down",
-        Lost::RuntimeEnded => "runtime-ended",
-        Lost::Forked => "forked",
+        Lost::RuntimeEnded { .. } => "runtime-ended",
+        Lost::Forked { .. } => "forked",
     }
 }
 

@@ -107,7 +107,7 @@ impl<'a> Terms<'a> {
                 self.election.thread(),
                 self.plan.campaign(self.election.inner()),
             );
-            let pause = match campaign.unwrap_or(Err(Error::ended())) {
+            let pause = match campaign.unwrap_or_else(|| Err(self.election.inner().ended())) {
                 Ok((leadership, place)) => {
                     refusals.has_led();
                     let leadership = self.election.wrap(leadership);
