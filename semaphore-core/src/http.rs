@@ -307,7 +307,13 @@ impl Response {
         }
     }
 
-    /// The same answer, to this request.
+    /// The same answer, to this request: an error that is made of it says which one it was. The handles see to it themselves.
+    #[must_use]
+    pub fn answering(self, request: &Request) -> Self {
+        self.to(Asked::by(request))
+    }
+
+    /// The same answer, to this.
     #[must_use]
     pub(crate) fn to(mut self, asked: Asked) -> Self {
         self.asked = asked;

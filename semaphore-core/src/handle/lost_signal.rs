@@ -17,8 +17,8 @@ use crate::machine::Machine;
 
 /// Tells work that runs elsewhere that a permit or a leadership is not held any more: lost, given back, or dropped.
 ///
-/// It may be cloned and sent to other tasks and threads, and keeps nothing held. As a future it ends with the reason, which is
-/// [`Lost::SteppedDown`] for what was given back or dropped.
+/// It may be cloned and sent to other tasks and threads, and does not keep the slot. As a future it ends with the reason. The
+/// reason is [`Lost::SteppedDown`] for a slot that was given back or dropped.
 ///
 /// ```
 /// use semaphore_core::{Error, Semaphore};
@@ -84,7 +84,7 @@ impl LostSignal {
         }
     }
 
-    /// Whether it is not held any more. Asks the clock and nobody else, so that it is right after any pause of the process.
+    /// Whether it is not held any more. It only asks the clock, so it is right after any pause of the process.
     pub fn is_lost(&self) -> bool {
         !self.belief.is_held(self.command)
     }

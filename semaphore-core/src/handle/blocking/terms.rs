@@ -95,8 +95,8 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// Leads again and again, as [`Election::run`] does, by these options. Who leads elsewhere tells
-    /// [`Election::leaders`], on another thread.
+    /// Leads again and again, as [`Election::run`] does, with these options. To see who leads elsewhere, use
+    /// [`Election::leaders`] on another thread.
     ///
     /// # Errors
     /// As [`Election::run`].
