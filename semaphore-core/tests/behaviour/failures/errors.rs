@@ -89,7 +89,10 @@ fn a_bad_option_of_an_election_or_a_discovery_says_of_which() {
     let says = ["election \"service/db/leader\": invalid input: ", "TTL 1s"];
     assert_says(election.expect_err("refused"), &says);
     let discovery = Discovery::builder("service/db/leader").max_age(secs(1));
-    let says = ["election \"service/db/leader\": invalid input: ", "max_age of 1s"];
+    let says = [
+        "election \"service/db/leader\": invalid input: ",
+        "max_age of 1s",
+    ];
     assert_says(
         discovery.connect(world.client("a")).expect_err("refused"),
         &says,
