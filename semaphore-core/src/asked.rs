@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
 
-use crate::http::{Request, TOKEN_HEADER};
 use crate::one_line::brief_name;
 use crate::subject::Subject;
 
@@ -48,12 +47,6 @@ impl Asked {
             subject: Subject::default(),
             line: Some(line),
         })))
-    }
-
-    /// This request.
-    pub(crate) fn by(request: &Request) -> Self {
-        let has_token = request.headers().any(|(name, _)| name == TOKEN_HEADER);
-        Self::of(request.method().as_str(), request.target(), has_token)
     }
 
     /// The same, for this one, unless that is known.

@@ -161,7 +161,7 @@ impl TransportError {
     /// The same, of this request, which its text names. The handles see to it themselves.
     #[must_use]
     pub fn answering(self, request: &Request) -> Self {
-        self.of(Asked::by(request))
+        self.of(request.asked())
     }
 
     /// The same, of this.
