@@ -1,6 +1,7 @@
 //! Which Consul, and with which token: Consul's own flags, and its environment.
 
 use std::env;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -137,8 +138,29 @@ impl Agent {
     }
 
     pub(crate) async fn send(&self, request: Request) -> Result<Response, RequestError> {
-        let sent = self.transport.send(request).await;
-        sent.map_err(RequestError::Transport)
+        let sent = self.transport.send(request.clone()).await;
+        match sent {
+            Ok(answer) => Ok(answer.answering(&request)),
+            Err(error) => Err(RequestError::Transport(error.answering(&request))),
+        }
+    }
+
+    /// This, and the agent's address: how failures begin.
+    pub(crate) fn place(&self, what: impl Display) -> String {
+        match self.transport.address() {
+            Some(address) => format!("{what} at {address}"),
+            None => what.to_string(),
+        }
+    }
+
+    /// Like [`Self::wait`]. A failure says what it is about.
+    pub(crate) fn wait_for<T: Send, E: Into<Failure> + Send>(
+        &self,
+        what: impl Display,
+        future: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, Failure> {
+        let waited = self.wait(future);
+        waited.map_err(|failure| failure.about(|| self.place(what)))
     }
 
     /// Waits for it on this thread.

@@ -24,14 +24,22 @@ pub(crate) enum Failure {
     /// A request of this program's own failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// There is none.
-    #[error("there is no semaphore at {prefix:?}")]
-    NoSemaphore {
-        /// Where.
-        prefix: String,
+    /// One of those below, with what it is about and at which agent: as the errors of the libraries begin.
+    #[error("{on}: {source}")]
+    About {
+        /// What was to be seen or changed, and where.
+        on: String,
+        /// What went wrong.
+        source: Box<Failure>,
     },
+    /// There is none.
+    #[error(
+        "there is no semaphore under this prefix: nobody has used it yet, or the token may not read it (key_prefix read); \
+         `list` shows what there is"
+    )]
+    NoSemaphore,
     /// The record is something else's.
-    #[error("the key {key:?} is not a semaphore's")]
+    #[error("the key {key:?} is not a semaphore's: {source}; give another prefix")]
     NotASemaphore {
         /// The key.
         key: String,
@@ -47,7 +55,7 @@ pub(crate) enum Failure {
         prefix: String,
     },
     /// The agent answered that it can't serve.
-    #[error("the agent can't serve: {status} {text}")]
+    #[error("the agent can't serve: {status} {text}; `check` says more")]
     Unavailable {
         /// The HTTP status.
         status: u16,
@@ -103,13 +111,14 @@ pub(crate) enum Failure {
         source: ReplayError,
     },
     /// There is no such session, or the token may not know of it.
-    #[error("there is no session {session}, or the token may not read sessions")]
-    NoSession {
-        /// Which one.
-        session: SessionId,
-    },
+    #[error(
+        "there is no such session, or the token may not read sessions; `status` shows those of a semaphore"
+    )]
+    NoSession,
     /// The session contends for something else.
-    #[error("the session {session} neither holds nor waits there; nothing was changed")]
+    #[error(
+        "the session {session} neither holds nor waits here, so nothing was changed; `status` shows who does"
+    )]
     NotThere {
         /// Which one.
         session: SessionId,
@@ -140,6 +149,7 @@ impl Failure {
             | Self::System { .. }
             | Self::File { .. }
             | Self::Ended => Exit::USAGE,
+            Self::About { source, .. } => source.exit(),
             Self::Consul(error) => of_error(error),
             Self::Request(error) => of_request(error),
             Self::Silent { .. } | Self::Unavailable { .. } => Exit::UNREACHABLE,
@@ -151,10 +161,29 @@ impl Failure {
                 Exit::NOT_FOUND
             }
             Self::Program { .. } => Exit::CANNOT_RUN,
-            Self::Declined
-            | Self::NoSession { .. }
-            | Self::NotThere { .. }
-            | Self::NoSemaphore { .. } => Exit::NO,
+            Self::Declined | Self::NoSession | Self::NotThere { .. } | Self::NoSemaphore => {
+                Exit::NO
+            }
+        }
+    }
+
+    /// With what it is about, unless its own text says that: the libraries' errors do, and a bad command line is about itself.
+    #[must_use]
+    pub(crate) fn about(self, on: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Request(_)
+            | Self::NoSemaphore
+            | Self::NotASemaphore { .. }
+            | Self::Hidden { .. }
+            | Self::Unavailable { .. }
+            | Self::Silent { .. }
+            | Self::NotGranted(_)
+            | Self::NoSession
+            | Self::NotThere { .. } => Self::About {
+                on: on(),
+                source: Box::new(self),
+            },
+            other => other,
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Holding {
     /// Take what is free at once, or give up
     #[arg(long = "try", conflicts_with = "timeout")]
     pub(crate) is_try: bool,
-    /// The session's name [default: consul-semaphore on HOST since TIME]
+    /// The session's name; with --value the time is added [default: consul-semaphore on HOST since TIME]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// What others are shown [default: host, process and time, as JSON]
@@ -83,6 +83,7 @@ impl Holding {
     /// Never the command's arguments: they may be secret, and Consul shows names to many.
     pub(crate) fn session_name(&self) -> String {
         match &self.name {
+            Some(name) if self.value.is_some() => identity::with_since(name),
             Some(name) => name.clone(),
             None => identity::session_name(),
         }

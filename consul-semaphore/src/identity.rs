@@ -42,9 +42,19 @@ pub(crate) fn session_name() -> String {
     format!("{NAME}{}{SINCE}{}", host(), now())
 }
 
+/// What stands in a name that the user has chosen, before the time.
+const CHOSEN: &str = " (consul-semaphore since ";
+
+/// The user's name for a session, with since when: where the value is the user's, too, nothing else says it.
+pub(crate) fn with_since(name: &str) -> String {
+    format!("{name}{CHOSEN}{})", now())
+}
+
 /// Since when a session has been there, as its name says; none where it is not one of ours.
 pub(crate) fn since_of_name(name: &str) -> Option<Timestamp> {
-    let (_, since) = name.strip_prefix(NAME)?.rsplit_once(SINCE)?;
+    let ours = name.strip_prefix(NAME).and_then(|it| it.rsplit_once(SINCE));
+    let chosen = || name.strip_suffix(')')?.rsplit_once(CHOSEN);
+    let (_, since) = ours.or_else(chosen)?;
     since.parse().ok()
 }
 
@@ -71,6 +81,16 @@ pub(crate) fn shown(value: &[u8]) -> String {
         Ok(text) => printable(text),
         Err(_) => format!("{} bytes", value.len()),
     }
+}
+
+/// A semaphore, as failures name it.
+pub(crate) fn semaphore(prefix: &str) -> String {
+    format!("semaphore {:?}", printable(prefix))
+}
+
+/// An election, as failures name it.
+pub(crate) fn election(key: &str) -> String {
+    format!("election {:?}", printable(key))
 }
 
 /// What a terminal can be given: others chose it.
@@ -102,11 +122,16 @@ mod tests {
     fn a_session_of_ours_says_since_when_and_no_other_is_believed() {
         let since = since_of_name(&session_name()).expect("a time");
         assert!(since <= now());
+        let chosen = with_since("nightly (db)");
+        assert!(chosen.starts_with("nightly (db) "), "{chosen}");
+        assert!(since_of_name(&chosen).is_some_and(|it| since <= it));
         for name in [
             "",
             "backup",
             "consul-semaphore on a",
             "x since 2026-11-25T10:07:15Z",
+            "x (since 2026-11-25T10:07:15Z)",
+            "x (consul-semaphore since yesterday)",
         ] {
             assert_eq!(since_of_name(name), None, "{name}");
         }

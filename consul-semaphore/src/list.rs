@@ -49,7 +49,8 @@ enum Found {
 
 pub(crate) fn list(agent: &AgentOptions, options: &ListOptions) -> Result<Exit, Failure> {
     let agent = agent.connect()?;
-    let found = agent.wait(options.find(&agent))?;
+    let what = format!("what is below {:?}", printable(&options.prefix));
+    let found = agent.wait_for(what, options.find(&agent))?;
     if options.json {
         for one in &found {
             print_json(one)?;

@@ -123,9 +123,7 @@ pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, F
         let prefix = prefix.to_string();
         return Err(Failure::Hidden { prefix });
     }
-    let lock = view.lock().ok_or_else(|| Failure::NoSemaphore {
-        prefix: prefix.to_string(),
-    })?;
+    let lock = view.lock().ok_or(Failure::NoSemaphore)?;
     let record = lock
         .record
         .as_ref()

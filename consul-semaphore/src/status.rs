@@ -13,7 +13,7 @@ use crate::agent::{Agent, AgentOptions};
 use crate::cli::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::identity::printable;
+use crate::identity::{printable, semaphore};
 use crate::output::{print, print_json};
 use crate::overview::{Member, Overview, Reader};
 use crate::queue::clock;
@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
     let agent = agent.connect()?;
-    agent.wait(options.show(&agent))
+    agent.wait_for(semaphore(&options.prefix), options.show(&agent))
 }
 
 impl StatusOptions {
@@ -74,14 +74,15 @@ impl StatusOptions {
                     }
                 }
                 // It may be made any moment, and deleted, too.
-                Err(Failure::NoSemaphore { .. }) if wait.is_some() => {
+                Err(Failure::NoSemaphore) if wait.is_some() => {
                     wait = None;
                     before = None;
                     agent.transport.sleep(PAUSE).await;
                 }
                 Err(Failure::Request(error)) if !error.is_permanent() && before.is_some() => {
+                    let place = agent.place(semaphore(&self.prefix));
                     let why = crate::failure::whole(&error);
-                    let text = format!("consul-semaphore: not up to date: {why}\n");
+                    let text = format!("consul-semaphore: {place}: not up to date: {why}\n");
                     let _ = io::stderr().write_all(text.as_bytes());
                     agent.transport.sleep(PAUSE).await;
                 }

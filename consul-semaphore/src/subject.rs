@@ -1,6 +1,7 @@
 //! What is waited for: slots of a semaphore, or the lead of an election.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 
 use semaphore_core::adapter::Request;
@@ -9,6 +10,7 @@ use transport_ureq::{Election, Error, Refusal, Scope, Semaphore};
 
 use crate::child::variable;
 use crate::hold::Hold;
+use crate::identity::{election, semaphore};
 use crate::queue;
 
 /// Slots, or the lead.
@@ -21,6 +23,17 @@ pub(crate) enum Subject {
     Lead {
         election: Election,
     },
+}
+
+/// As failures name it.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name();
+        match self {
+            Self::Slots { .. } => f.write_str(&semaphore(&name)),
+            Self::Lead { .. } => f.write_str(&election(&name)),
+        }
+    }
 }
 
 impl Subject {

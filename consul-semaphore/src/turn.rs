@@ -84,7 +84,8 @@ impl Turn<'_> {
     /// All of it, on this thread, which must be the main one.
     pub(crate) fn take(self) -> Result<Outcome, Failure> {
         let signals = Signals::listen()?;
-        self.agent.wait(self.run(signals))
+        let what = self.subject.to_string();
+        self.agent.wait_for(what, self.run(signals))
     }
 
     async fn run(&self, mut signals: Signals) -> Result<Outcome, Failure> {

@@ -365,6 +365,8 @@ async fn clear(holders: Vec<Member>, waiters: Vec<Member>) -> Vec<Error> {
 
 #[cfg(test)]
 mod tests {
+    use semaphore_core::error::Subject;
+
     use super::*;
 
     fn outcome(freed: &[(usize, u64)], turns: &[(usize, u64, u64)]) -> Outcome {
@@ -423,7 +425,9 @@ mod tests {
         };
         outcome.take_turns(vec![freed(Ok(()))], Vec::new());
         assert_eq!(outcome.complaints(), [""; 0]);
-        let lost = Err(Error::Lost(Lost::RuntimeEnded));
+        let lost = Err(Error::Lost(Lost::RuntimeEnded {
+            on: Subject::default(),
+        }));
         outcome.take_turns(
             vec![
                 freed(lost),

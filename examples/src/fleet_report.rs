@@ -138,7 +138,7 @@ mod tests {
             acquired: [10, 20, 30].map(Duration::from_millis).into(),
             turns: vec![Duration::from_millis(7)],
             failures: vec![semaphore_core::error::ClosedBy::Owner.into()],
-            losses: vec![Lost::RuntimeEnded, Lost::RuntimeEnded],
+            losses: vec![Lost::SteppedDown, Lost::SteppedDown],
             unclean: Vec::new(),
             cleared: true,
             steady: (reading, Duration::from_secs(2)),

@@ -153,7 +153,7 @@ pub enum InvalidUrl {
     )]
     Socket,
     /// TLS was asked for on a socket of the file system.
-    #[error("the agent's URL is a socket of the file system, where TLS is not spoken")]
+    #[error("the agent's URL is a Unix socket, which is used without TLS")]
     SocketOverTls,
     /// No host, or one that is neither a DNS name nor an IP address.
     #[error("the agent's URL has no valid host")]

@@ -53,14 +53,16 @@ pub enum BuildError {
     #[error("the address is https://, but the crate was built without its feature `tls`")]
     TlsNotBuilt,
     /// The address is `unix://`, and this system has no such sockets.
-    #[error("this system has no sockets of the file system")]
+    #[error("this system has no Unix sockets")]
     NoUnixSockets,
     /// Options of the connection were set beside a client that has options already. A socket of the file system is one: set
     /// it on the client.
-    #[error("a client of the user's own takes no further options of the connection")]
+    #[error(
+        "options of the connection can't be combined with a client of your own: set them on that client"
+    )]
     OptionsOfOwnClient,
     /// A transport of no connections was asked for. One is enough; with fewer than a few everything takes longer.
-    #[error("the most connections are 0; a transport needs at least one")]
+    #[error("the maximum of connections is 0; a transport needs at least one")]
     NoConnections,
     /// What the adapter is made of can't be used here: its HTTP client, its TLS or its runtime. The cause is of a type of
     /// the adapter's or of that library's, and can be downcast to it.
@@ -82,7 +84,7 @@ pub enum InvalidEnvironment {
     #[error("CONSUL_HTTP_SSL_VERIFY is neither true nor false")]
     SslVerify,
     /// `CONSUL_HTTP_SSL` is true, and `CONSUL_HTTP_ADDR` a socket of the file system.
-    #[error("CONSUL_HTTP_SSL is true, but TLS is not spoken at CONSUL_HTTP_ADDR: {_0}")]
+    #[error("CONSUL_HTTP_SSL is true, but CONSUL_HTTP_ADDR can't use TLS: {_0}")]
     SslOnSocket(#[source] InvalidUrl),
     /// `CONSUL_HTTP_AUTH` is not `user:password`. It is not shown.
     #[error("CONSUL_HTTP_AUTH is not a user and a password that can be sent: {_0}")]

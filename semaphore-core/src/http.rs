@@ -194,6 +194,12 @@ impl Request {
         Some(slice)
     }
 
+    /// What errors show of it.
+    pub(crate) fn asked(&self) -> Asked {
+        let has_token = self.headers().any(|(name, _)| name == TOKEN_HEADER);
+        Asked::of(self.method().as_str(), self.target(), has_token)
+    }
+
     /// The target without its query.
     pub(crate) fn path(&self) -> &str {
         let end = self.target.find('?').unwrap_or(self.target.len());
@@ -307,7 +313,13 @@ impl Response {
         }
     }
 
-    /// The same answer, to this request.
+    /// The same answer, to this request: an error that is made of it says which one it was. The handles see to it themselves.
+    #[must_use]
+    pub fn answering(self, request: &Request) -> Self {
+        self.to(request.asked())
+    }
+
+    /// The same answer, to this.
     #[must_use]
     pub(crate) fn to(mut self, asked: Asked) -> Self {
         self.asked = asked;

@@ -19,16 +19,15 @@ use crate::subject::Subject;
 pub struct Leader {
     /// The election's key.
     pub key: String,
-    /// What the leader tells of itself: an address, JSON, any bytes.
+    /// What the leader says about itself: an address, JSON, any bytes.
     pub value: Vec<u8>,
     /// Its session.
     pub session: SessionId,
     /// How often the key had been acquired when it was: with the session it names the term.
     pub lock_index: u64,
-    /// What separates this term from those before it: the [fencing token](crate::Leadership::fencing_token) of this leader is at least
-    /// that high. Who has followed the election since before the term knows a fence that is above the tokens of all leaders
-    /// before it, so that a resource can refuse those. Who has not, as with one read, knows no more than the index at which
-    /// the key was made.
+    /// Separates this term from those before it: the [fencing token](crate::Leadership::fencing_token) of this leader is at
+    /// least that high. If you have followed the election since before the term, the fence is above the tokens of all leaders
+    /// before it, and a resource can refuse those. After a single read it is only the index at which the key was made.
     pub fence: FencingToken,
 }
 
@@ -57,7 +56,7 @@ impl Leader {
         core::str::from_utf8(&self.value).ok()
     }
 
-    /// What proves that somebody is this leader, to anyone who asks Consul.
+    /// Proves that somebody is this leader, to anyone who asks Consul.
     pub fn sequencer(&self) -> Sequencer {
         Sequencer {
             key: self.key.clone(),

@@ -32,7 +32,7 @@
 //! spawned work. A resource that refuses old fencing tokens is safe from the pause between check and step.
 //!
 //! # Leading
-//! Of all who campaign for a key, one at a time leads: an [`Election`] gives a [`Leadership`].
+//! One of all who campaign for a key leads at a time: an [`Election`] gives it a [`Leadership`].
 //! ```
 //! use semaphore_core::{Election, Error};
 //! # use transport_mock::MockConsul;
@@ -54,8 +54,8 @@
 //! semaphore's key is refused as an election's, and the other way round.
 //!
 //! # Finding a leader
-//! Who leads an election is what its key says. [`Discovery`] asks once or follows it, and checks a
-//! [`Sequencer`] for a resource that serves the leader only.
+//! The key of an election says who leads. [`Discovery`] reads it once or follows it, and checks a [`Sequencer`] for a resource
+//! that serves only the leader.
 //! ```
 //! use semaphore_core::{Discovery, LeaderEvent};
 //! # use transport_mock::MockConsul;

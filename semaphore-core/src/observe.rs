@@ -1,7 +1,7 @@
-//! Looking on: what happens to a semaphore or an election, as it is known here.
+//! What happens to a semaphore or an election, as far as this process knows.
 //!
-//! An [`Observer`] is told of it: give one to [`Builder::observer`](crate::Builder::observer). The log is another one, which is
-//! always there: `docs/LOGS.md` says which line means what. A [`Status`] tells how it stands at the moment.
+//! An [`Observer`] is told of it: give one to [`Builder::observer`](crate::Builder::observer). The log is an observer that is
+//! always there: `docs/LOGS.md` says which line means what. A [`Status`] is the state of the moment.
 
 #[cfg(feature = "metrics")]
 pub use crate::handle::Metrics;

@@ -13,10 +13,10 @@ use crate::input::Scope;
 /// Handed to a third party, it lets them check with one read of Consul that its bearer still leads, or
 /// still contends.
 ///
-/// Of a semaphore it speaks of the contender key, not of the slot: for the slot there is the
-/// [`FencingToken`](crate::FencingToken). It is as good as the discipline of all who write the key
-/// through `acquire`: a plain `PUT` resets its lock index, and no sequencer is current after that.
-/// Anybody can acquire *some* key: a resource that checks one must know which key it is of.
+/// For a semaphore it is about the contender key, not about the slot: for the slot there is the
+/// [`FencingToken`](crate::FencingToken). It works if all clients write the key by `acquire`: a plain `PUT` resets its lock
+/// index, and no sequencer is current after that. Anybody can acquire *some* key, so a resource must check which key a
+/// sequencer is of.
 ///
 /// As text it is `<lock index>:<session>:<key>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,8 +31,8 @@ pub struct Sequencer {
 
 /// What a read of Consul says of a [`Sequencer`].
 ///
-/// It speaks of the moment of the read, which Consul's leader confirmed: what follows it may come too
-/// late all the same. Serve the current only.
+/// It is true for the moment of the read, which Consul's leader confirmed. What follows the read may come too late all the
+/// same. Serve only what is current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SequencerStatus {
@@ -41,9 +41,8 @@ pub enum SequencerStatus {
     /// The key is gone, free, or acquired again since. A sequencer that was ever current and is stale
     /// stays so: refuse its bearer for good.
     Stale,
-    /// Consul did not tell: it could not be asked, had no leader or was overloaded until the tries
-    /// were used up, or it hid the key for want of permission. Refuse the bearer for now; it may ask
-    /// again.
+    /// Consul did not say: it could not be asked, had no leader or was overloaded until the tries were used up, or it hid the
+    /// key for lack of permission. Refuse the bearer for now; it may ask again.
     Unknown,
 }
 

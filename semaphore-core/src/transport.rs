@@ -158,7 +158,13 @@ impl TransportError {
         }
     }
 
-    /// The same, of this request.
+    /// The same, of this request, which its text names. The handles see to it themselves.
+    #[must_use]
+    pub fn answering(self, request: &Request) -> Self {
+        self.of(request.asked())
+    }
+
+    /// The same, of this.
     #[must_use]
     pub(crate) fn of(mut self, asked: Asked) -> Self {
         self.asked = asked;

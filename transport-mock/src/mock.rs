@@ -324,7 +324,10 @@ impl MockConsul {
     /// How long a message travels, one way: drawn again for each from this range. 1 ms, unless
     /// this says otherwise.
     pub fn set_latency(&self, range: RangeInclusive<Duration>) {
-        self.world().with(|network| network.latency = range);
+        self.world().with(|network| {
+            network.latency = range;
+            network.usual_latency = None;
+        });
     }
 
     /// How many connections the agent allows one host; one more is reset. 200 unless this says otherwise. It

@@ -2,7 +2,7 @@
 
 mod support;
 
-use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
+use semaphore_core::adapter::{Method, Request, Runtime as _, Transport, TransportErrorKind};
 use support::{MILLISECOND, SECOND, create_session, get, put, session_id, status, stored, text};
 use transport_mock::MockConsul;
 
@@ -90,4 +90,25 @@ fn clearing_faults_ends_partitions_and_elects_a_leader() {
     world.lose_leader();
     world.clear_faults();
     assert_eq!(world.run(status(&client, put("key", "value"))), Ok(200));
+}
+
+#[cfg(feature = "loopback")]
+#[test]
+fn clearing_faults_ends_an_ordered_latency_and_keeps_one_that_was_set() {
+    let world = MockConsul::new(1);
+    let client = world.client("a");
+    let turn = || {
+        let began = client.now();
+        assert_eq!(world.run(status(&client, put("key", "value"))), Ok(200));
+        client.now().saturating_since(began)
+    };
+    world.set_latency(5 * MILLISECOND..=5 * MILLISECOND);
+    assert_eq!(turn(), 10 * MILLISECOND);
+    world.order("latency?ms=200").unwrap();
+    world.order("latency?ms=300").unwrap();
+    assert_eq!(turn(), 600 * MILLISECOND);
+    world.order("clear").unwrap();
+    assert_eq!(turn(), 10 * MILLISECOND);
+    world.clear_faults();
+    assert_eq!(turn(), 10 * MILLISECOND);
 }

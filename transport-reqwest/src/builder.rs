@@ -86,8 +86,8 @@ impl TransportBuilder {
     /// `CONSUL_TLS_SERVER_NAME` and `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` hold for each handle
     /// that names no other. The token is set on the handle, see [`token_source_from_env`](crate::token_source_from_env).
     ///
-    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are never used: an agent is near, and a proxy would see the token. Who needs
-    /// one gives a [`client`](Self::client) that has it.
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are never used: an agent is near, and a proxy would see the token. If you
+    /// need one, give a [`client`](Self::client) that has it.
     ///
     /// # Errors
     /// [`BuildError::Environment`] for what can't be understood: a truth value that is misspelt, too. [`BuildError::File`] or

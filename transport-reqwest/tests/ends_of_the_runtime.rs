@@ -82,10 +82,10 @@ fn all_handles_say_the_same_after_the_end_and_none_panics() {
         )
     };
     let all = async {
-        assert!(matches!(permit.lost().await, Lost::RuntimeEnded));
+        assert!(matches!(permit.lost().await, Lost::RuntimeEnded { .. }));
         let released = permit.release().await;
         assert!(
-            matches!(released, Err(Error::Lost(Lost::RuntimeEnded))),
+            matches!(released, Err(Error::Lost(Lost::RuntimeEnded { .. }))),
             "{released:?}"
         );
         for error in [

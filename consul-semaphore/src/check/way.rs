@@ -31,7 +31,7 @@ pub(super) fn unusable(failure: &Failure) -> Finding {
 pub(super) async fn check(agent: &Agent) -> Finding {
     let answer = match get(agent, "/v1/status/leader").await {
         Ok(answer) => answer,
-        Err(error) => return unanswered(&error),
+        Err(error) => return unanswered(agent, &error),
     };
     let leader: Option<String> = serde_json::from_slice(answer.body()).ok();
     match (answer.status(), leader) {
@@ -41,20 +41,28 @@ pub(super) async fn check(agent: &Agent) -> Finding {
         (200, Some(_)) | (429 | 500.., _) => Finding::bad(
             "agent",
             NO_LEADER,
-            format!("it can't serve: {}", said(&answer)),
+            format!(
+                "{} can't serve: {}",
+                agent.place("the agent"),
+                said(&answer)
+            ),
             "most of the servers must be up and reach each other: see `consul operator raft list-peers`",
         ),
         _ => Finding::bad(
             "agent",
             UNREACHABLE,
-            format!("what answers is not Consul: {}", said(&answer)),
+            format!(
+                "{} is not Consul: {}",
+                agent.place("what answers"),
+                said(&answer)
+            ),
             "check the address, and what stands before the agent",
         ),
     }
 }
 
-fn unanswered(error: &RequestError) -> Finding {
-    let text = whole(error);
+fn unanswered(agent: &Agent, error: &RequestError) -> Finding {
+    let text = format!("{}: {}", agent.place("the agent"), whole(error));
     match error {
         RequestError::Transport(error) if error.kind() == TransportErrorKind::Misconfigured => {
             Finding::bad(

@@ -2,13 +2,14 @@
 
 use clap::Args;
 use jiff::Timestamp;
+use semaphore_core::sans_io::api::SessionDetails;
 use serde::Serialize;
 use transport_ureq::Leader;
 
 use crate::agent::{Agent, AgentOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::identity::{Identity, printable, shown};
+use crate::identity::{Identity, election, printable, shown, since_of_name};
 use crate::output::{print, print_json};
 use crate::overview::details;
 use crate::status::ago;
@@ -41,14 +42,16 @@ pub(super) struct Led {
 }
 
 impl Led {
-    pub(super) fn new(leader: &Leader, node: Option<String>) -> Self {
+    pub(super) fn new(leader: &Leader, session: Option<SessionDetails>) -> Self {
+        let told = Identity::read(&leader.value).map(|identity| identity.since);
+        let named = || since_of_name(&session.as_ref()?.name);
         Self {
             value: shown(&leader.value),
             session: leader.session.to_string(),
-            since: Identity::read(&leader.value).map(|identity| identity.since),
+            since: told.or_else(named),
             term: leader.lock_index,
             sequencer: leader.sequencer().to_string(),
-            node,
+            node: session.map(|session| session.node),
         }
     }
 
@@ -67,7 +70,7 @@ impl Led {
 
 pub(super) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
     let agent = agent.connect()?;
-    let leader = agent.wait(options.read(&agent))?;
+    let leader = agent.wait_for(election(&options.key), options.read(&agent))?;
     let exit = if leader.is_some() {
         Exit::SUCCESS
     } else {
@@ -90,6 +93,6 @@ impl StatusOptions {
             return Ok(None);
         };
         let details = details(agent, &leader.session).await?;
-        Ok(Some(Led::new(&leader, details.map(|details| details.node))))
+        Ok(Some(Led::new(&leader, details)))
     }
 }

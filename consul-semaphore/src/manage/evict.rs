@@ -9,7 +9,7 @@ use crate::agent::{Agent, AgentOptions};
 use crate::confirm::Confirmation;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::identity::printable;
+use crate::identity::{printable, semaphore};
 use crate::output::print;
 use crate::overview::details;
 
@@ -31,9 +31,10 @@ pub(crate) struct EvictOptions {
 pub(crate) fn evict(agent: &AgentOptions, options: &EvictOptions) -> Result<Exit, Failure> {
     let session = SessionId::new(options.session.clone())?;
     let agent = agent.connect()?;
-    let Some(known) = agent.wait(details(&agent, &session))? else {
-        return Err(Failure::NoSession { session });
-    };
+    let what = format!("session {session}");
+    let known = agent.wait_for(&what, async {
+        details(&agent, &session).await?.ok_or(Failure::NoSession)
+    })?;
     options.confirmation.ask(&format!(
         "the session {session} ({:?} on node {}) would end; what it holds is lost at once, and free for others when its \
          lock delay is over",
@@ -41,15 +42,19 @@ pub(crate) fn evict(agent: &AgentOptions, options: &EvictOptions) -> Result<Exit
         printable(&known.node)
     ))?;
     let ended = if let (Some(prefix), Some(reason)) = (&options.at, &options.reason) {
-        let semaphore = super::semaphore(&agent, prefix)?;
-        agent.wait(semaphore.evict(&session, reason.as_str()))?
+        let handle = super::semaphore(&agent, prefix)?;
+        agent.wait(handle.evict(&session, reason.as_str()))?
     } else {
-        agent.wait(end(&agent, &session))?;
+        agent.wait_for(&what, end(&agent, &session))?;
         Eviction::Ended
     };
     match ended {
         Eviction::Left => print(&format!("session {session}: told, and has left\n"))?,
-        Eviction::NotHere => return Err(Failure::NotThere { session }),
+        Eviction::NotHere => {
+            let prefix = options.at.as_deref().unwrap_or_default();
+            let failure = Failure::NotThere { session };
+            return Err(failure.about(|| agent.place(semaphore(prefix))));
+        }
         _ => print(&format!("session {session}: ended\n"))?,
     }
     Ok(Exit::SUCCESS)

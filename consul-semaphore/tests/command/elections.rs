@@ -19,7 +19,10 @@ fn the_command_runs_while_it_leads_and_one_at_a_time() {
 
     let status = run(agent.url(), &["elect", "status", &key]);
     assert_eq!(status.code, Some(0), "{status:?}");
-    assert!(status.stdout.contains("led by a, node "), "{status:?}");
+    assert!(
+        status.stdout.contains("led by a, a candidate since "),
+        "{status:?}"
+    );
     let shown = run(agent.url(), &["elect", "status", "--json", &key]).stdout;
     let shown: Json = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(shown["leader"]["session"], granted["session"]);

@@ -9,6 +9,7 @@ mod elections;
 mod endings;
 mod environment;
 mod exit_codes;
+mod failures;
 mod false_agent;
 mod faults;
 mod like_consul_lock;

@@ -34,7 +34,7 @@ fn whoever_is_evicted_loses_its_slot_and_its_command() {
     let evicted = run(agent.url(), &["evict", "--yes", &session]);
     assert_eq!(evicted.code, Some(0), "{evicted:?}");
     assert_eq!(holder.end().0, Some(120));
-    run(agent.url(), &["evict", "--yes", &session]).assert(1, "no session");
+    run(agent.url(), &["evict", "--yes", &session]).assert(1, "no such session");
     run(agent.url(), &["evict", "--yes", "nobody"]).assert(125, "nobody");
 }
 

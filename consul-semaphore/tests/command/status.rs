@@ -57,6 +57,25 @@ fn status_shows_holders_and_waiters_in_order_with_node_and_session() {
 }
 
 #[test]
+fn status_says_since_when_also_where_name_and_value_are_the_users() {
+    let (agent, prefix) = scene();
+    let chosen = ["--name", "nightly", "--value", "db-7"];
+    let held = [&prefix, "--", "sleep", "1000"];
+    let arguments: Vec<&str> = chosen.into_iter().chain(held.map(|it| it)).collect();
+    let mut holder = Running::start(agent.url(), &arguments);
+    holder.event("started");
+    let shown = json(&run(agent.url(), &["status", "--json", &prefix]).stdout);
+    let member = &shown["holders"][0];
+    assert_eq!(member["value"], "db-7");
+    assert!(member["since"].is_string(), "{shown}");
+    let name = member["name"].as_str().expect("a name");
+    assert!(name.starts_with("nightly "), "{shown}");
+    holder.signal("TERM");
+    holder.end();
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
 fn where_there_is_no_semaphore_the_answer_is_no() {
     let (agent, prefix) = scene();
     run(agent.url(), &["status", &prefix]).assert(1, "no semaphore");

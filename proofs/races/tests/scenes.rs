@@ -139,7 +139,7 @@ fn a_loss_is_told_to_all_who_wait_for_it() {
         world.destroy_sessions();
         for waiting in waiting {
             let lost = waiting.join().unwrap();
-            assert!(!matches!(lost, Lost::RuntimeEnded), "{lost:?}");
+            assert!(!matches!(lost, Lost::RuntimeEnded { .. }), "{lost:?}");
         }
         assert!(!permit.is_held());
         drop(permit);
@@ -203,7 +203,7 @@ fn whoever_waits_when_the_runtime_ends_is_told() {
                     assert!(told, "{end:?}");
                 } else {
                     let lost = block_on(permit.lost());
-                    assert!(matches!(lost, Lost::RuntimeEnded), "{lost:?}");
+                    assert!(matches!(lost, Lost::RuntimeEnded { .. }), "{lost:?}");
                 }
             })
         });
@@ -234,7 +234,7 @@ fn a_release_when_the_runtime_ends_is_told() {
         let end = block_on(permit.release());
         let is_told = matches!(
             end,
-            Ok(()) | Err(Error::Closed { .. } | Error::Lost(Lost::RuntimeEnded))
+            Ok(()) | Err(Error::Closed { .. } | Error::Lost(Lost::RuntimeEnded { .. }))
         );
         assert!(is_told, "{end:?}");
         ending.join().unwrap();

@@ -128,13 +128,24 @@ pub enum Lost {
     #[error("it was given back here")]
     SteppedDown,
     /// The runtime dropped the driver, so nothing renews the session any more.
-    #[error("lost: the runtime has ended, and with it the task that renewed the session")]
-    RuntimeEnded,
+    #[error(
+        "{}lost: the runtime has ended, and with it the task that renewed the session: keep the runtime until the work is done, \
+         and connect again on another one",
+        .on.intro()
+    )]
+    RuntimeEnded {
+        /// What was held.
+        on: Subject,
+    },
     /// This process was forked off from the one that holds it, and has no driver.
     #[error(
-        "lost: this process was forked off, and what it had before is its parent's; connect again after the fork"
+        "{}lost: this process was forked off, and what it had before is its parent's: connect again after the fork",
+        .on.intro()
     )]
-    Forked,
+    Forked {
+        /// What was held.
+        on: Subject,
+    },
 }
 
 impl Lost {
@@ -150,8 +161,17 @@ impl Lost {
             | Self::KeyTaken { on, .. }
             | Self::KeyDeleted { on, .. }
             | Self::KeyOverwritten { on, .. }
-            | Self::Unreadable { on, .. } => Some(on).filter(|on| !on.is_unknown()),
-            Self::SteppedDown | Self::RuntimeEnded | Self::Forked => None,
+            | Self::Unreadable { on, .. }
+            | Self::RuntimeEnded { on }
+            | Self::Forked { on } => Some(on).filter(|on| !on.is_unknown()),
+            Self::SteppedDown => None,
+        }
+    }
+
+    /// The runtime has ended.
+    pub(crate) fn at_end() -> Self {
+        Self::RuntimeEnded {
+            on: Subject::default(),
         }
     }
 
@@ -168,12 +188,14 @@ impl Lost {
             | Self::KeyTaken { on, .. }
             | Self::KeyDeleted { on, .. }
             | Self::KeyOverwritten { on, .. }
-            | Self::Unreadable { on, .. } => {
+            | Self::Unreadable { on, .. }
+            | Self::RuntimeEnded { on }
+            | Self::Forked { on } => {
                 if on.is_unknown() {
                     on.clone_from(subject);
                 }
             }
-            Self::SteppedDown | Self::RuntimeEnded | Self::Forked => {}
+            Self::SteppedDown => {}
         }
         self
     }

@@ -166,7 +166,7 @@ pub enum Error {
     },
     /// The permit or leadership had been lost before it was given back. What it protected may have
     /// overlapped.
-    #[error("{_0}; it was given back after that, and what it protected may have overlapped")]
+    #[error("{_0}{}", given_back_later(_0))]
     Lost(#[source] Lost),
     /// The runtime could not run the task that speaks to Consul, as where the process may have no more threads, or the runtime
     /// has ended or has no timers. Nothing was sent.
@@ -309,6 +309,14 @@ impl Error {
             Self::Request(_) | Self::Lost(_) => {}
         }
         error
+    }
+}
+
+/// What giving back too late means. A process that was forked off gives nothing back.
+fn given_back_later(lost: &Lost) -> &'static str {
+    match lost {
+        Lost::Forked { .. } => "",
+        _ => "; it was given back after that, and what it protected may have overlapped",
     }
 }
 

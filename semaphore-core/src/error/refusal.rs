@@ -50,7 +50,7 @@ pub enum Refusal {
         limit: u32,
     },
     /// Slots are free, but for those who wait already.
-    #[error("{waiters} who wait come first, and {free} slots are free")]
+    #[error("{waiters} waiters come first, and {free} slots are free")]
     OthersWait {
         /// How many wait.
         waiters: u32,

@@ -44,7 +44,7 @@ pub enum RequestError {
         /// What was asked.
         asked: Asked,
     },
-    /// 403: the token lacks a permission, or is unknown. Mend the token or its policy.
+    /// 403: the token lacks a permission, or is unknown. Correct the token or its policy.
     #[error(
         "Consul denies {asked}{}; {}",
         said(text),

@@ -235,7 +235,7 @@ impl Semaphore {
         &self,
         future: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
-        block_on(&*self.thread, future).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, future).unwrap_or_else(|| Err(self.inner.ended()))
     }
 }
 
@@ -281,7 +281,7 @@ impl Permit {
 
     /// Blocks until it is lost, and says why.
     pub fn lost(&self) -> Lost {
-        block_on(&*self.thread, self.inner.lost()).unwrap_or(Lost::RuntimeEnded)
+        block_on(&*self.thread, self.inner.lost()).unwrap_or_else(|| self.inner.lost_at_end())
     }
 
     /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
@@ -329,8 +329,8 @@ impl Permit {
     /// # Errors
     /// The same.
     pub fn release(self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.release())
-            .unwrap_or(Err(Error::Lost(Lost::RuntimeEnded)))
+        block_on(&*self.thread, self.inner.give_back())
+            .unwrap_or_else(|| Err(Error::Lost(self.inner.lost_at_end())))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a handle is told what it is.
+//! The options of a handle.
 //!
 //! ```text
 //!  Semaphore::builder ─┐
@@ -29,12 +29,12 @@ use crate::subject::Subject;
 use crate::token::Token;
 use crate::token_source::{TokenProvider, TokenSource};
 
-/// Collects what a handle is told, and checks it when it is connected. Nothing is sent before the handle is used.
+/// Collects the options of a handle, and checks them when it is connected. Nothing is sent before the handle is used.
 ///
 /// `T` is the handle that comes out of it: a [`Semaphore`], an [`Election`](crate::Election), a
-/// [`Discovery`](crate::Discovery), or the one of that name in [`blocking`](crate::blocking). Each has a function
-/// `builder`, which begins one. What a discovery needs every handle takes; the rest is for those who contend, and
-/// some of it for semaphores alone.
+/// [`Discovery`](crate::Discovery), or the one of that name in [`blocking`](crate::blocking). Each has a function `builder`,
+/// which begins one. All handles take the options of a discovery. The rest is for handles that contend, and some options are
+/// for semaphores only.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is connected"]
 pub struct Builder<T: Buildable = Semaphore> {
@@ -151,14 +151,15 @@ impl<T: Buildable> Builder<T> {
         Builder { told: self.told }
     }
 
-    /// Where the requests go, all of it at once: it takes the place of a [`token`](Self::token),
+    /// Where the requests go, as one value. It replaces the [`token`](Self::token),
     /// [`datacenter`](Self::datacenter), [`namespace`](Self::namespace), [`partition`](Self::partition) and
     /// [`consistent`](Self::consistent) that were given before.
     pub fn scope(self, scope: Scope) -> Self {
         self.with_tokens(None).scoped(|_| Ok(scope))
     }
 
-    /// The ACL token of every request. Empty is refused; leave it out for none. One that is replaced now and then comes from a
+    /// The ACL token of every request. An empty one is refused; for none, leave it out. A token that is replaced now and then
+    /// comes from a
     /// [`token_source`](Self::token_source), or is set on the handle: [`Semaphore::set_token`](crate::Semaphore::set_token).
     pub fn token(self, token: impl Into<String>) -> Self {
         self.with_tokens(None)
@@ -166,7 +167,7 @@ impl<T: Buildable> Builder<T> {
     }
 
     /// Where the ACL token of each request comes from, in place of a [`token`](Self::token): a function, a file that an adapter
-    /// reads again when it has changed, or a [`TokenSource`] of your own. What Consul refuses (403) is sent once more
+    /// reads again when it has changed, or a [`TokenSource`] of your own. A request that Consul refuses (403) is sent once more
     /// if the source has another token by then.
     pub fn token_source(self, source: impl TokenSource + 'static) -> Self {
         self.with_tokens(Some(TokenProvider::new(source)))
@@ -242,9 +243,8 @@ impl<T: Contends> Builder<T> {
         }))
     }
 
-    /// What others see: by the contender keys of a semaphore, or by an election's key of its
-    /// leader. Any bytes up to 512 KiB, of a semaphore up to 320 KiB ([`Value::MAX_OF_CONTENDER`]), such as a node's name, an
-    /// address or a JSON document. A contender whose value has more than 4 KiB shows it from its claim on, and nothing before.
+    /// What others see: in the contender keys of a semaphore, or in an election's key while this leads. Any bytes up to 512 KiB, of a semaphore up to 320 KiB ([`Value::MAX_OF_CONTENDER`]), such as a node's name, an
+    /// address or a JSON document. A contender shows a value of more than 4 KiB from its claim on, and nothing before.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|told| {
             told.subject.value = Some(Value::new(value)?);
@@ -260,19 +260,19 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// How long a holder or leader that falls silent stays one at least, 10 s to 24 h; 15 s unless
-    /// given. Shorter means that a crash is noticed sooner, longer that longer outages cost nothing: four fifths of it for
-    /// certain, up to a minute. [`SessionOptions::with_ttl`] says how to choose it.
+    /// How long Consul keeps the session of a holder or leader that falls silent, at least: 10 s to 24 h, 15 s by default. With
+    /// a shorter TTL a crash is noticed sooner. With a longer one, longer outages cost no slot: four fifths of the TTL, and 48
+    /// s at most. [`SessionOptions::with_ttl`] says how to choose it.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.session_option(move |options| options.with_ttl(ttl))
     }
 
-    /// For how long after the session of a holder or leader was invalidated nobody takes its place: up to
-    /// 60 s, and as long as the TTL unless given; in an election 15 s at least.
+    /// For how long nobody takes the place of a holder or leader after its session was invalidated: up to 60 s, by default as
+    /// long as the TTL, in an election 15 s at least.
     ///
     /// It keeps two from holding at once when a session ends before its time, as when a server of
-    /// Consul dies and its clients are cut off with it. In return nobody has the place for that long after a
-    /// crash; what is released, resigned or dropped is free at once. A shorter one risks two: read
+    /// Consul dies and its clients are cut off with it. In return nobody has the place for that long after a crash. A slot that
+    /// is released, resigned or dropped is free at once. With a shorter delay two may hold: read
     /// [`SessionOptions::with_lock_delay`].
     pub fn lock_delay(self, delay: Duration) -> Self {
         self.session_option(move |options| options.with_lock_delay(delay))
@@ -291,8 +291,8 @@ impl<T: Contends> Builder<T> {
         self.session_option(move |options| options.with_node(node.clone()))
     }
 
-    /// The name of a node that no agent stands for, on which the sessions are made: no agent that is restarted and no server
-    /// that dies ends a hold then. It is registered when it is missing. Read [`SessionOptions::with_own_node`] for what it
+    /// The name of a node that belongs to no agent, on which the sessions are made. Then no restart of an agent and no death of
+    /// a server ends a hold. It is registered when it is missing. Read [`SessionOptions::with_own_node`] for what it
     /// needs and costs.
     ///
     /// It is not the default, even where the token allows it: it writes to the catalog, which others read.
@@ -322,8 +322,8 @@ impl<T: Contends> Builder<T> {
         self.session_option(move |options| options.with_service_checks(checks.iter().cloned()))
     }
 
-    /// Of those that are connected to a [`Client`](crate::Client): stands on separate sessions, so that it shares the
-    /// fate of no other. Its renewals are its own then, too.
+    /// For a semaphore of a [`Client`](crate::Client): it has separate sessions and renewals, and does not lose its slots
+    /// together with others.
     pub fn isolated(self) -> Self {
         self.checked(|told| {
             told.subject.is_isolated = true;
@@ -331,8 +331,8 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// Somebody who looks on: told of each grant, loss, outage and so on, see [`Observer`]. May be given several times. One of
-    /// a [`Client`](crate::Client) is told of all that is connected to it. A semaphore that a client has already keeps the
+    /// An [`Observer`], which is told of each grant, loss, outage and so on. May be given several times. An observer of a
+    /// [`Client`](crate::Client) is told of all that is connected to it. A semaphore that a client has already keeps the
     /// observers that it was first built with.
     pub fn observer(self, observer: impl Observer + 'static) -> Self {
         self.checked(|told| {
@@ -342,8 +342,8 @@ impl<T: Contends> Builder<T> {
     }
 
     /// Writes down all that the machine behind the handle is told, so that
-    /// [`replay`](crate::recording::replay) tells the same story: see [`Recorder`]. Tokens are not written. A client has no machine,
-    /// so that this means nothing to it.
+    /// [`replay`](crate::recording::replay) tells the same story: see [`Recorder`]. Tokens are not written. A client has no
+    /// machine, so this has no effect on it.
     pub fn recorder(self, recorder: Recorder) -> Self {
         self.checked(|told| {
             told.subject.recorder = Some(recorder);

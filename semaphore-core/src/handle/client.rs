@@ -1,4 +1,4 @@
-//! One process, one presence: what its semaphores share.
+//! What the semaphores of one process share.
 
 use core::any::Any;
 use core::fmt;
@@ -21,9 +21,9 @@ use crate::transport::{Transport, TransportError};
 
 /// What the semaphores and elections of one process have in common: the agent, its connections, one driver, and the sessions.
 ///
-/// A semaphore that is connected alone makes a session for each slot that it wants, and renews each. Those of a client share them:
-/// the first slot that is wanted of any of them stands on the first session, the second of the same semaphore on the second. So
-/// a thousand semaphores of which one slot each is held need one session, and one renewal in a while.
+/// A semaphore that is connected alone makes a session for each slot that it wants, and renews each. The semaphores of a client
+/// share sessions: the first slot of each semaphore stands on the first session, the second slot of the same semaphore on the
+/// second one. So a thousand semaphores with one held slot each need one session, and one renewal now and then.
 ///
 /// ```
 /// use semaphore_core::Client;
@@ -44,12 +44,11 @@ use crate::transport::{Transport, TransportError};
 /// ```
 ///
 /// # Shared fate
-/// What stands on one session ends with it: an administrator who ends it ends all holds by it at once. Each of
-/// them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore separate sessions. An election always has its own.
+/// All holds on one session end with it: an administrator who ends it ends all of them at once. Each of them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore separate sessions. An election always has its own.
 ///
 /// # Handles
-/// Clones share all of it. A semaphore that is asked for twice, with the same options, is one participant; so that a handler may
-/// ask for it with each request. The client ends when its last handle, and those of its semaphores, are gone.
+/// Clones share all of it. A semaphore that is asked for twice, with the same options, is one participant, so a handler may ask
+/// for it with each request. The client ends when its last handle, and those of its semaphores, are gone.
 #[derive(Clone)]
 pub struct Client {
     presence: Presence,
@@ -86,8 +85,8 @@ impl Client {
         Discovery::builder(key).connect(self.clone())
     }
 
-    /// Every request of what is connected to it carries this token from now on, in place of what the builder was told. What is under
-    /// way with the token before, and is refused, is sent once more.
+    /// Every request of what is connected to it carries this token from now on, instead of the builder's. A request that is
+    /// under way with the old token, and is refused, is sent once more.
     pub fn set_token(&self, token: Token) {
         self.presence.house().tokens().set(token);
     }
@@ -96,7 +95,7 @@ impl Client {
     /// left in Consul.
     ///
     /// # Cancel safety
-    /// It stays closed; the rest goes on in the background.
+    /// It stays closed, and the cleaning up goes on in the background.
     pub async fn shutdown(&self) {
         let house = self.presence.house();
         house.shut_down();

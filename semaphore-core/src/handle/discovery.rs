@@ -21,7 +21,7 @@ use crate::subject::Subject;
 use crate::token::Token;
 use crate::transport::Transport;
 
-/// Who leads an election, for those who take no part in it: no session, no key, nothing is written.
+/// Finds the leader of an election, without taking part in it: it needs no session and no key, and writes nothing.
 ///
 /// It needs `key` read on the election's key, and `session` read for [`Self::holder`].
 ///
@@ -112,8 +112,8 @@ impl Discovery {
         (&self.inner.following, &self.inner.scope) == (following, scope)
     }
 
-    /// Every request carries this token from now on, in place of what the builder was told, also those of clones and
-    /// followers. What is under way with the token before, and is refused, is sent once more.
+    /// Every request carries this token from now on, instead of the builder's, also those of clones and followers. A request
+    /// that is under way with the old token, and is refused, is sent once more.
     pub fn set_token(&self, token: Token) {
         self.inner.tokens.set(token);
     }
@@ -150,8 +150,8 @@ impl Discovery {
     /// session is gone by now. One read.
     ///
     /// # Errors
-    /// [`Error::Request`], also for a token without `session` read where the agent says that it leaves the session out:
-    /// one from 1.11 on does. Others, and any to a request without a token, answer as if it was gone.
+    /// [`Error::Request`], also for a token without `session` read if the agent says that it leaves the session out, as agents
+    /// from 1.11 on do. Older ones, and all of them without a token, answer as if the session was gone.
     ///
     /// # Cancel safety
     /// It only reads.
@@ -184,8 +184,8 @@ impl Discovery {
         begun
     }
 
-    /// Whether a sequencer that somebody hands over is this election's leader's. One read, tried again
-    /// for a few seconds where Consul does not tell; bound it with a timeout of your own, which means
+    /// Whether a sequencer that a client hands over belongs to the leader of this election. It is one read, tried again for a
+    /// few seconds where Consul does not answer. Bound it with a timeout of your own, and treat that as
     /// [`SequencerStatus::Unknown`], too.
     ///
     /// # Errors
@@ -210,8 +210,16 @@ impl Discovery {
         let operation = Operation::new(task, self.seed());
         let inner = &self.inner;
         let output = driver::run(operation, &*inner.transport, &*inner.runtime).await;
-        let subject = Subject::of_election(self.key().as_str(), inner.transport.address());
-        output.map_err(|error| error.or_about(&subject))
+        output.map_err(|error| error.or_about(&self.subject()))
+    }
+
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        Error::ended().or_about(&self.subject())
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::of_election(self.key().as_str(), self.inner.transport.address())
     }
 }
 

@@ -25,12 +25,12 @@ use crate::time::Instant;
 use crate::token::Token;
 use crate::transport::Transport;
 
-/// One process's part in the election of a leader: of all who campaign for a key, one at a time leads.
+/// One process's part in the election of a leader: one of all who campaign for a key leads at a time.
 ///
 /// Clones share one candidate; its local campaigns lead in turn. It writes the key as HashiCorp's Go
 /// client and `consul lock -n 1` do (whose key is `<prefix>/.lock`), and elects one leader among
-/// them, scripts that do what Consul's guide does with `curl`, and us. Its sessions are its own: two who
-/// campaign with one session could not be told apart by the key. When the last clone and the
+/// them, scripts that do what Consul's guide does with `curl`, and us. It never shares a session: the key could not tell apart
+/// two candidates with one session. When the last clone and the
 /// [`Leadership`] are gone, the driver cleans up in the background and ends. The key stays, with its
 /// last value and without a session.
 ///
@@ -86,8 +86,8 @@ impl Election {
         Self { owner, discovery }
     }
 
-    /// Every request of this election and of its [discovery](Self::discovery) carries this token from now on, in place of what the
-    /// builder was told. What is under way with the token before, and is refused, is sent once more.
+    /// Every request of this election and of its [discovery](Self::discovery) carries this token from now on, instead of the
+    /// builder's. A request that is under way with the old token, and is refused, is sent once more.
     pub fn set_token(&self, token: Token) {
         self.owner.0.tokens().set(token);
     }
@@ -97,8 +97,8 @@ impl Election {
         self.discovery.key()
     }
 
-    /// Who leads now, and who will: the same key, scope and transport, without a part in the election. It goes on when
-    /// the election is closed.
+    /// Shows who leads, with the same key, scope and transport, without taking part in the election. It goes on when the
+    /// election is closed.
     pub fn discovery(&self) -> Discovery {
         self.discovery.clone()
     }
@@ -110,13 +110,13 @@ impl Election {
     }
 
     /// Who leads, as far as this election knows without asking: it watches the key while somebody campaigns or leads by it.
-    /// None when nobody leads, and when nobody campaigns here, so that it is not known. [`Discovery::leader`] asks.
+    /// None when nobody leads, and when nobody campaigns here, since it is not known then. [`Discovery::leader`] asks Consul.
     pub fn leader(&self) -> Option<Leader> {
         self.owner.0.with(|state| state.machine.known_leader())
     }
 
-    /// Waits until it leads. Transient failures are waited out: with Consul out of reach this waits
-    /// until it is back, see [`Self::campaign_timeout`].
+    /// Waits until it leads. It waits until transient failures are over: while Consul can't be reached, it goes on waiting. See
+    /// [`Self::campaign_timeout`].
     ///
     /// After a resignation the next leader is there within one answer of its watch. After a crash it
     /// takes until the session expires, twice the TTL at most, the lock delay, and a second.
@@ -178,7 +178,7 @@ impl Election {
     }
 
     /// Ends the term of the leader, if it leads by this handle or a clone of it, and waits until nothing of it but the key and its
-    /// value is left in Consul. Who has the [`Leadership`] is told at once: [`Leadership::lost`] says
+    /// value is left in Consul. The owner of the [`Leadership`] is told at once: [`Leadership::lost`] says
     /// [`Lost::SteppedDown`](crate::Lost::SteppedDown), and [`Leadership::is_leader`] is false. The next leader may follow at
     /// once, also a local campaign that waits. Does nothing where nobody leads here.
     ///
@@ -190,13 +190,13 @@ impl Election {
     /// Dropping the future leaves the resignation to the background.
     pub async fn step_down(&self) -> Result<(), Error> {
         match self.give_back() {
-            Some(done) => done.await.unwrap_or_else(|_| Err(Error::ended())),
+            Some(done) => done.await.unwrap_or_else(|_| Err(self.ended())),
             None => Ok(()),
         }
     }
 
     /// Closes, [steps down](Self::step_down), and waits until nothing of this election's but the key is left in Consul.
-    /// It does not wait for who has the [`Leadership`]: that is told that it was stepped down from. Where Consul does not
+    /// It does not wait for the owner of the [`Leadership`], which is told that its term has ended. Where Consul does not
     /// answer it takes twice the TTL at most.
     ///
     /// # Cancel safety
@@ -233,6 +233,11 @@ impl Election {
         self.owner.0.end_what_is_late(until)
     }
 
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        self.owner.0.ended()
+    }
+
     /// The error for what came too late for the calling thread.
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.owner.0.late(what, timeout)
@@ -261,7 +266,7 @@ impl Election {
         };
         let campaign = pin!(Hold::obtain(&self.owner, None, start));
         let hold = self.owner.0.in_time(timeout, campaign).await?;
-        hold.map(Leadership::new).map_err(|_| Error::ended())
+        hold.map(Leadership::new).map_err(|_| self.ended())
     }
 }
 

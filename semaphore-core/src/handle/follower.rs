@@ -21,7 +21,8 @@ use crate::time::Instant;
 /// [`Election::leaders`](crate::Election::leaders).
 ///
 /// Nothing runs in the background: it asks Consul while it is [awaited](Self::next), and only then.
-/// Of what changes between two calls, the last is seen. It is also a [`Stream`] of the same items, which doesn't end.
+/// If several changes come between two calls, it shows the last one. It is also a [`Stream`] of the same items, which does not
+/// end.
 ///
 /// Those of one [`Discovery`](crate::Discovery), of its clones, and of one [`Election`](crate::Election) share one read: a thousand
 /// of them cost what one costs. A clone goes on from what this one was told.
@@ -51,9 +52,9 @@ impl Follower {
 
     /// Waits for the next change; the first is the leader of the present.
     ///
-    /// It goes on whatever happens, and is never `None`. Failures that pass are told once as [`LeaderEvent::Interrupted`]; what
-    /// Consul refuses and a key that is something else's are told once as an error. The next success is told as
-    /// [`LeaderEvent::Resumed`].
+    /// It goes on whatever happens, and is never `None`. A failure that passes is reported once, as
+    /// [`LeaderEvent::Interrupted`]. A refusal by Consul, or a key that is not an election's, is reported once, as an error.
+    /// The next success is [`LeaderEvent::Resumed`].
     ///
     /// # Errors
     /// [`Error::NotAnElection`], a refused [`Error::Request`]. It goes on trying.
@@ -64,14 +65,14 @@ impl Follower {
         Some(poll_fn(|cx| self.poll_change(cx)).await)
     }
 
-    /// What this follower was told last, for which nobody waits; none before the first item, and after one that says that the key
-    /// is not an election's any more.
+    /// The last item that this follower returned, without waiting. None before the first item, and after an error that says
+    /// that the key is not an election's any more.
     pub fn current(&self) -> Option<&LeaderStatus> {
         self.told.status()
     }
 
-    /// How old what it was told last may be: the time since the request was sent whose answer has told or confirmed it. None
-    /// before the first item.
+    /// How old its knowledge may be: the time since it sent the request whose answer last confirmed it. None before the first
+    /// item.
     ///
     /// It asks the clock and nobody else, so that it grows also where Consul is silent. While the follower is
     /// [awaited](Self::next) and not [interrupted](Self::is_interrupted), it stays below 15 s, or what
@@ -81,8 +82,8 @@ impl Follower {
         Some(self.followed.now().saturating_since(since))
     }
 
-    /// Whether what was learned last may be outdated: when it was tried last Consul could not be asked, refused, or had something
-    /// else in the key's place.
+    /// Whether its knowledge may be outdated: at the last try Consul did not answer, or refused, or the key was not an
+    /// election's.
     pub fn is_interrupted(&self) -> bool {
         self.told.is_in_trouble()
     }
@@ -99,10 +100,16 @@ impl Follower {
         {
             self.told_of = Some(confirmed_at);
         }
-        change.map_err(|error| {
-            let subject = Subject::of_election(self.key.as_str(), self.followed.address());
-            error.or_about(&subject)
-        })
+        change.map_err(|error| error.or_about(&self.subject()))
+    }
+
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        Error::ended().or_about(&self.subject())
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::of_election(self.key.as_str(), self.followed.address())
     }
 }
 

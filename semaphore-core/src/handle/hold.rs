@@ -66,7 +66,7 @@ impl<M: Machine> Hold<M> {
             command: Some(command),
         };
         let outcome = granted.await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Error::ended().or_about(subject)));
+        let outcome = outcome.unwrap_or_else(|_| Err(owner.0.ended()));
         pending.command = None;
         if let Err(Error::Closed { .. }) = outcome {
             // The runtime knows best why nobody drives it any more.
@@ -120,10 +120,9 @@ impl<M: Machine> Hold<M> {
         if let Some(lost) = self.forked() {
             return lost;
         }
-        let lost = self.lost.clone().await;
-        match lost.unwrap_or(Lost::RuntimeEnded) {
-            Lost::RuntimeEnded => self.forked().unwrap_or(Lost::RuntimeEnded),
-            lost => lost,
+        match self.lost.clone().await {
+            Ok(Lost::RuntimeEnded { .. }) | Err(_) => self.lost_at_end(),
+            Ok(lost) => lost,
         }
     }
 
@@ -165,7 +164,7 @@ impl<M: Machine> Hold<M> {
         }
         let give_back = |state: &mut State<M>, now| state.give_back(now, self.command);
         let released = self.owner.0.command(give_back);
-        released.await.unwrap_or_else(|_| Err(Error::ended()))
+        released.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
     /// Gives a command that concerns this hold, and waits until it is done.
@@ -180,11 +179,21 @@ impl<M: Machine> Hold<M> {
             let command = start(&mut state.machine, now, self.command);
             state.await_done(command)
         });
-        done.await.unwrap_or_else(|_| Err(Error::ended()))
+        done.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
     fn forked(&self) -> Option<Lost> {
-        self.owner.0.is_forked().then_some(Lost::Forked)
+        self.owner.0.is_forked().then(|| self.lost_at_end())
+    }
+
+    /// Why it is lost where nobody is left who could tell.
+    pub(super) fn lost_at_end(&self) -> Lost {
+        self.owner.0.lost_at_end()
+    }
+
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        self.owner.0.ended()
     }
 
     /// Like [`Self::change`], for `timeout` at most. What was commanded goes on.

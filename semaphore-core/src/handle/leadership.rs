@@ -151,6 +151,16 @@ impl Leadership {
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.hold.late(what, timeout)
     }
+
+    /// Why it is lost where nobody is left who could tell.
+    pub(super) fn lost_at_end(&self) -> Lost {
+        self.hold.lost_at_end()
+    }
+
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        self.hold.ended()
+    }
 }
 
 impl fmt::Debug for Leadership {

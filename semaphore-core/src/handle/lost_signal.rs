@@ -17,8 +17,8 @@ use crate::machine::Machine;
 
 /// Tells work that runs elsewhere that a permit or a leadership is not held any more: lost, given back, or dropped.
 ///
-/// It may be cloned and sent to other tasks and threads, and keeps nothing held. As a future it ends with the reason, which is
-/// [`Lost::SteppedDown`] for what was given back or dropped.
+/// It may be cloned and sent to other tasks and threads, and does not keep the slot. As a future it ends with the reason. The
+/// reason is [`Lost::SteppedDown`] for a slot that was given back or dropped.
 ///
 /// ```
 /// use semaphore_core::{Error, Semaphore};
@@ -49,6 +49,8 @@ pub(super) trait Belief: Send + Sync {
     fn is_held(&self, command: CommandId) -> bool;
     /// Whether this process was forked off from the one that holds it.
     fn is_forked(&self) -> bool;
+    /// Why it is lost where nobody is left who could tell.
+    fn lost_at_end(&self) -> Lost;
 }
 
 impl<M: Machine> Belief for Shared<M> {
@@ -62,6 +64,10 @@ impl<M: Machine> Belief for Shared<M> {
 
     fn is_forked(&self) -> bool {
         self.is_forked()
+    }
+
+    fn lost_at_end(&self) -> Lost {
+        self.lost_at_end()
     }
 }
 
@@ -78,7 +84,7 @@ impl LostSignal {
         }
     }
 
-    /// Whether it is not held any more. Asks the clock and nobody else, so that it is right after any pause of the process.
+    /// Whether it is not held any more. It only asks the clock, so it is right after any pause of the process.
     pub fn is_lost(&self) -> bool {
         !self.belief.is_held(self.command)
     }
@@ -90,10 +96,10 @@ impl Future for LostSignal {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Lost> {
         if self.belief.is_forked() {
-            return Poll::Ready(Lost::Forked);
+            return Poll::Ready(self.belief.lost_at_end());
         }
         let told = self.lost.poll_unpin(cx);
-        told.map(|told| told.unwrap_or(Lost::RuntimeEnded))
+        told.map(|told| told.unwrap_or_else(|_| self.belief.lost_at_end()))
     }
 }
 

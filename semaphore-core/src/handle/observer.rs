@@ -1,4 +1,4 @@
-//! Who looks on: told what happens to a semaphore or an election, beside those who wait for it.
+//! Observers: they are told what happens to a semaphore or an election.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,10 +14,9 @@ use crate::machine::Notice;
 use crate::subject::Subject;
 use crate::sync::Mutex;
 
-/// Looks on: it is told what happens to the semaphores and elections that were built with it.
+/// It is told what happens to the semaphores and elections that were built with it.
 ///
-/// It is called by what has caused the notice: a task of yours, or the driver. It must not block, and what it does
-/// takes its time from them. All notices of one semaphore come in their order, one at a time. It may use the handles.
+/// It is called by the task that has caused the notice: yours, or the driver. It must not block, and its work delays them. All notices of one semaphore come in their order, one at a time. It may use the handles.
 ///
 /// A closure is one:
 /// ```

@@ -12,9 +12,8 @@ use crate::sequencer::Sequencer;
 
 /// One or more slots that are held.
 ///
-/// The semaphore is advisory: the holder of a permit must watch [`Self::lost`] or ask
-/// [`Self::is_held`] before acting, since Consul's administrators, or silence between us and Consul
-/// for as long as the lease, take it away. Dropping it releases in the background, and never blocks while another handle is left.
+/// The semaphore is advisory: the holder of a permit must watch [`Self::lost`] or ask [`Self::is_held`] before it acts. An
+/// administrator can take the permit away, and so does a silence of Consul that is as long as the lease. Dropping it releases in the background, and never blocks while another handle is left.
 #[must_use = "a permit that is dropped is released at once"]
 pub struct Permit {
     hold: Hold<Participant>,
@@ -42,25 +41,23 @@ impl Permit {
         &self.hold.grant().sequencers
     }
 
-    /// Whether it is held now. Asks the clock and nobody else, so it is right after any pause of the
-    /// process.
+    /// Whether it is held now. It only asks the clock, so it is right after any pause of the process.
     pub fn is_held(&self) -> bool {
         self.hold.is_held()
     }
 
-    /// How long belief lasts from now on unless a renewal succeeds before: how much time there is to stop.
-    /// Zero when it is not held. Like [`Self::is_held`] it asks the clock and nobody else.
+    /// How long the holder may believe that it holds, unless a renewal succeeds before: how much time there is to stop. Zero
+    /// when it is not held. Like [`Self::is_held`] it only asks the clock.
     ///
-    /// A renewal is sent after each sixteenth to twelfth of the TTL, so that it shrinks and grows again; much less than that
-    /// means that Consul does not answer. On a clock of yours the end is that clock's `now() + remaining()`; to be
-    /// told of it, await [`Self::lost`].
+    /// A renewal is sent after each sixteenth to twelfth of the TTL, so it shrinks and grows again. If it is much shorter,
+    /// Consul does not answer. To be told of the end, await [`Self::lost`].
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 
     /// Waits until it is lost, and says why. Stop using the resource then. May be awaited any number
-    /// of times, from several tasks. After a suspension of the machine it may come late, since the
-    /// timers of runtimes stood still: [`Self::is_held`] does not.
+    /// of times, from several tasks. After a suspend of the machine it may come late, since the timers of runtimes stood still.
+    /// [`Self::is_held`] is right at once.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -73,18 +70,18 @@ impl Permit {
         self.hold.lost_by_now()
     }
 
-    /// What tells spawned work that it is not held any more: it may be cloned and sent elsewhere, and keeps nothing held.
+    /// Tells spawned work when it is not held any more. It may be cloned and sent elsewhere, and does not keep the slot.
     pub fn lost_signal(&self) -> LostSignal {
         self.hold.lost_signal()
     }
 
-    /// Gives the slots back, and waits until nothing of the acquisition is left in Consul. Belief
-    /// ends at once.
+    /// Gives the slots back, and waits until nothing of the acquisition is left in Consul. It is not held any more from the
+    /// call on.
     ///
     /// # Errors
-    /// [`Error::Lost`] when it had been lost before; [`Error::Request`] when the cleaning up failed
-    /// for good, or for so long that the TTL has done it (for a session of the caller's: that its own
-    /// end has to); [`Error::Closed`] when the runtime ends meanwhile.
+    /// [`Error::Lost`] when it had been lost before. [`Error::Request`] when the cleaning up failed for good, or for so long
+    /// that the TTL has done it; a session of the caller's cleans up when it ends. [`Error::Closed`] when the runtime ends
+    /// meanwhile.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the release to the background.
@@ -107,6 +104,11 @@ impl Permit {
     /// The error for what came too late for the calling thread.
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.hold.late(what, timeout)
+    }
+
+    /// Why it is lost where nobody is left who could tell.
+    pub(super) fn lost_at_end(&self) -> Lost {
+        self.hold.lost_at_end()
     }
 
     pub(super) async fn give_back(&self) -> Result<(), Error> {

@@ -15,9 +15,10 @@ use crate::transport::TransportError;
 /// and by the driver, a line at a time, under a lock: give it something that does not block for long.
 ///
 /// It begins when the handle is connected, with whatever was built with it first, and ends when there is no more room, when
-/// a line can't be written, or with the handle. A ring that forgets the beginning could not be replayed: what the machine knew by then is
-/// in no line. A semaphore of a [`Client`](crate::Client) that is recorded stands on sessions of its
-/// own, as with [`Builder::isolated`](crate::Builder::isolated): what others do to a session that it shares would be missing.
+/// a line can't be written, or with the handle. A recording without its beginning could not be replayed: no line has what the machine
+/// knew by then. To keep the newest part of the story, without end, use an [`Observer`](crate::observe::Observer) that
+/// keeps the newest notices as text. A semaphore of a [`Client`](crate::Client) that is recorded has separate sessions,
+/// as with [`Builder::isolated`](crate::Builder::isolated): what others do to a session that it shares would be missing.
 #[derive(Clone)]
 pub struct Recorder {
     to: Arc<Mutex<Option<Box<dyn Write + Send>>>>,

@@ -72,9 +72,9 @@ impl Semaphore {
         })
     }
 
-    /// Every request of this semaphore carries this token from now on, in place of what the
-    /// builder was told. What is under way with the token before, and is refused, is sent once more. One that shares its sessions
-    /// with others of a [`Client`](crate::Client) sets the token of all of them.
+    /// Every request of this semaphore carries this token from now on, instead of the builder's. A request that is under way
+    /// with the old token, and is refused, is sent once more. A semaphore that shares its sessions with others of a
+    /// [`Client`](crate::Client) sets the token of all of them.
     pub fn set_token(&self, token: Token) {
         self.owner.0.tokens().set(token);
     }
@@ -84,8 +84,8 @@ impl Semaphore {
         &self.prefix
     }
 
-    /// Waits for a slot, first come first served. Transient failures are waited out: with Consul out
-    /// of reach this waits until it is back, see [`Self::acquire_timeout`].
+    /// Waits for a slot, first come first served. It waits until transient failures are over: while Consul can't be reached, it
+    /// goes on waiting. See [`Self::acquire_timeout`].
     ///
     /// # Errors
     /// Permanent ones, at once: [`Error::LimitConflict`], [`Error::Conflict`],
@@ -138,8 +138,8 @@ impl Semaphore {
         self.wait(permits, Some(timeout)).await
     }
 
-    /// Takes a slot if one is free now. Otherwise it says why not: that all are taken, or that others wait already. That is
-    /// no failure, so that it stands apart from those:
+    /// Takes a slot if one is free now. Otherwise it says why not: all are taken, or others wait already. That is not an error,
+    /// and has its own type:
     ///
     /// ```
     /// # use semaphore_core::{Error, Permit, Semaphore};
@@ -196,8 +196,8 @@ impl Semaphore {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::IncompleteView`] when the
-    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`]. After one without a refusal the record may be changed
-    /// yet: an agent without a leader goes on with what was given up.
+    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`]. After an error that is no refusal the record may still
+    /// change: an agent without a leader carries on with a request that was given up.
     ///
     /// # Cancel safety
     /// The record may or may not be changed; doing it again is safe.
@@ -220,7 +220,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::NotFound`], [`Error::IncompleteView`], [`Error::Conflict`],
-    /// [`Error::Request`]. After one without a refusal the record may be removed yet, as after [`Self::resize`].
+    /// [`Error::Request`]. After an error that is no refusal the record may still be removed, as with [`Self::resize`].
     ///
     /// # Cancel safety
     /// The record may or may not be removed; doing it again is safe.
@@ -244,8 +244,8 @@ impl Semaphore {
             .await
     }
 
-    /// Takes the slot of a session away, and tells its holder why: [`Lost::Evicted`](crate::Lost::Evicted) there. Who does not go within
-    /// ten seconds, or can't be told, loses its session. [`Evict`] says whom the reason reaches. `inspect` shows the sessions.
+    /// Takes the slot of a session away, and tells its holder why: it gets [`Lost::Evicted`](crate::Lost::Evicted). The session
+    /// of a holder that does not leave within ten seconds, or can't be told, is ended. [`Evict`] says whom the reason reaches. `inspect` shows the sessions.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a reason that is empty or has a control character; [`Error::Request`], as where the token lacks
@@ -264,9 +264,9 @@ impl Semaphore {
         self.owner.run(evict).await
     }
 
-    /// Whether a sequencer that somebody hands over is that of one who contends here. One read, tried
-    /// again for a few seconds where Consul does not tell; bound it with a timeout of your own, which
-    /// means [`SequencerStatus::Unknown`], too.
+    /// Whether a sequencer that a client hands over belongs to a contender of this semaphore. It is one read, tried again for a
+    /// few seconds where Consul does not answer. Bound it with a timeout of your own, and treat that as
+    /// [`SequencerStatus::Unknown`], too.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a sequencer of another key, without asking; [`Error::Request`] for
@@ -283,19 +283,19 @@ impl Semaphore {
             .await
     }
 
-    /// How many slots are free, as far as is known here, and since when. None where nothing is: nobody waits or holds by
-    /// this handle or its clones, the first answer is still to come, or the record can't be read.
+    /// How many slots are free, as far as this process knows, and since when. None where it knows nothing: nobody waits or
+    /// holds by this handle or its clones, the first answer has not come yet, or the record can't be read.
     ///
-    /// It sends nothing. While somebody waits or holds here, it follows what Consul says, mostly within a round trip. Where
-    /// many wait, they look at the queue rather than at the record, and [`Availability::age`] grows. [`Self::inspect`]
+    /// It sends nothing. While somebody waits or holds here, it is mostly no older than a round trip. Where many wait, they
+    /// watch the queue instead of the record, and [`Availability::age`] grows. [`Self::inspect`]
     /// asks Consul now, and tells who holds and who waits.
     pub fn available_permits(&self) -> Option<Availability> {
         let now = self.owner.0.runtime().now();
         self.owner.0.with(|state| state.machine.availability(now))
     }
 
-    /// How it stands in this process: what is held and who waits, whether Consul answers, when a lease became longer last. It
-    /// sends nothing, and tells of all clones. [`Self::inspect`] asks Consul, and tells of everybody.
+    /// The state in this process: what is held, who waits, whether Consul answers, and when a lease was last renewed. It sends
+    /// nothing, and covers all clones. [`Self::inspect`] asks Consul, and shows everybody.
     pub fn status(&self) -> Status {
         let now = self.owner.0.runtime().now();
         self.owner.0.with(|state| state.machine.status(now))
@@ -317,7 +317,7 @@ impl Semaphore {
     /// Consul.
     ///
     /// # Cancel safety
-    /// It stays closed; the rest goes on in the background.
+    /// It stays closed, and the cleaning up goes on in the background.
     pub async fn shutdown(&self) {
         self.owner.shutdown().await;
     }
@@ -348,6 +348,11 @@ impl Semaphore {
         self.owner.0.end_what_is_late(until)
     }
 
+    /// The error of what the end of the runtime has cut off.
+    pub(super) fn ended(&self) -> Error {
+        self.owner.0.ended()
+    }
+
     /// The error for what came too late for the calling thread.
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.owner.0.late(what, timeout)
@@ -359,7 +364,7 @@ impl Semaphore {
             participant.acquire(now, permits, deadline)
         }));
         let acquired = self.owner.0.in_time(timeout, acquired).await;
-        acquired?.map_err(|_| Error::ended())
+        acquired?.map_err(|_| self.ended())
     }
 
     async fn obtain(

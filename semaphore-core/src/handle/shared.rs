@@ -158,6 +158,21 @@ impl<M: Machine> Shared<M> {
         }
     }
 
+    /// The error of what the end of the runtime has cut off.
+    pub(crate) fn ended(&self) -> Error {
+        Error::ended().or_about(&self.subject)
+    }
+
+    /// Why what was held is lost where nobody is left who could tell.
+    pub(crate) fn lost_at_end(&self) -> Lost {
+        let on = self.subject.clone();
+        if self.is_forked() {
+            Lost::Forked { on }
+        } else {
+            Lost::RuntimeEnded { on }
+        }
+    }
+
     /// Whether this process was forked off from the one that has the driver.
     pub(crate) fn is_forked(&self) -> bool {
         self.runtime().ended() == Some(ClosedBy::Fork)
@@ -322,7 +337,7 @@ impl<M: Machine> Dweller for Shared<M> {
             let done = core::mem::take(&mut state.done).into_values().flatten();
             let idle = core::mem::take(&mut state.idle).into_iter();
             let granted = granted.map(|it| Outcome::Granted(it, Err(Error::ended())));
-            let lost = lost.map(|it| Outcome::Lost(it, Lost::RuntimeEnded));
+            let lost = lost.map(|it| Outcome::Lost(it, Lost::at_end()));
             let done = done.map(|it| Outcome::Done(it, Err(Error::ended())));
             let outcomes = granted.chain(lost).chain(done);
             state
@@ -422,7 +437,7 @@ impl<M: Machine> State<M> {
     ) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
         if self.has_ended() {
-            let lost = Err(Error::Lost(Lost::RuntimeEnded));
+            let lost = Err(Error::Lost(Lost::at_end()));
             self.outcomes.push(Outcome::Done(sender, lost));
         } else {
             self.done.entry(command).or_default().push(sender);

@@ -1,4 +1,4 @@
-//! One term after the other, until the election is closed: what a service writes that has one leader.
+//! One term after the other, until the election is closed: the loop of a service that has one leader.
 //!
 //! ```text
 //!             elected                    the work has ended, or the term is as long as it may be
@@ -132,9 +132,9 @@ impl Election {
     ///   the work has spawned goes on: let that watch the leadership, too.
     /// - **The end of the work**: when its future has ended, it resigns, and campaigns again after a second, so that
     ///   another candidate has its turn.
-    /// - **A shutdown** steps down first, which ends the work as a loss does. This returns within five seconds of it.
-    /// - **What is refused for good**, such as a token without permission or a key that is something else's, is returned when it is so
-    ///   from the beginning. Later it does not end the loop: it is logged, and tried again after five seconds.
+    /// - **A shutdown** steps down first, which ends the work as a loss does. The loop returns within five seconds after it.
+    /// - **A permanent refusal**, such as a token without permission or a key that is not an election's, ends the loop with an error if
+    ///   it is the first answer. Later it does not: it is logged, and the loop tries again after five seconds.
     ///
     /// ```
     /// use semaphore_core::{Election, Error};
@@ -234,9 +234,9 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// Campaigns only while this process leads fewer elections than `limit` allows, of all that share it. So shards are spread
-    /// over processes: a limit of the number of shards, divided by that of processes and rounded up. Where that is too few, since
-    /// processes are missing, some shards have no leader.
+    /// Campaigns only while this process leads fewer elections than `limit` allows, counted over all elections that share it.
+    /// This spreads shards over processes: choose the number of shards divided by the number of processes, rounded up. If
+    /// processes are missing and the limit is too low for the rest, some shards have no leader.
     pub fn at_most(mut self, limit: &TermLimit) -> Self {
         self.plan = self.plan.with_limit(limit);
         self

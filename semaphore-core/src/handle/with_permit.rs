@@ -49,10 +49,11 @@ impl Semaphore {
 impl Permit {
     /// Does `work` while it is held, gives it back, and returns what the work has returned.
     ///
-    /// When it is lost, the future of the work is dropped at once. What that has spawned is its own: give it a
-    /// [`lost_signal`](Self::lost_signal). When the work panics, it is given back in the background, as when it is dropped.
+    /// When it is lost, the future of the work is dropped at once. Tasks that the work has spawned go on: give them a
+    /// [`lost_signal`](Self::lost_signal). When the work panics, the permit is given back in the background, as when it is
+    /// dropped.
     ///
-    /// What fails while it is given back is no failure of the work: it is logged, and goes on in the background.
+    /// A failure while it is given back is not a failure of the work: it is logged, and giving back goes on in the background.
     ///
     /// # Errors
     /// [`Error::Lost`] when it was lost before the work has ended.

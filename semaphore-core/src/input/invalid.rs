@@ -81,7 +81,7 @@ pub enum InvalidInput {
     },
     /// Several permits need a session each, and a session of the caller's is only one.
     #[error(
-        "a session of the caller's carries one permit, not {wanted}; let the semaphore make the sessions, or ask for 1"
+        "a session that the caller gives carries one permit, not {wanted}; let the semaphore make the sessions, or ask for 1"
     )]
     PermitsOverSession {
         /// How many were asked for.
@@ -94,7 +94,7 @@ pub enum InvalidInput {
     #[error("the lock delay {0:?} is over 60 s")]
     LockDelay(Duration),
     /// The age that what a follower knows may reach is outside 3 s to 10 min.
-    #[error("the greatest age {0:?} of what a follower knows is outside 3 s to 10 min")]
+    #[error("a max_age of {0:?} is outside 3 s to 10 min")]
     MaxAge(Duration),
     /// A value over the size that Consul stores, or that fits into the transaction of a claim.
     #[error("the value has {len} bytes, and at most {max} fit")]
@@ -155,10 +155,10 @@ pub enum InvalidInput {
         beside: &'static str,
     },
     /// A text that is no sequencer, as [`Sequencer`](crate::Sequencer) prints it.
-    #[error("{0:?} is not a sequencer, as one prints it: refuse its bearer")]
+    #[error("{0:?} is not the text of a sequencer: refuse its bearer")]
     Sequencer(String),
     /// A sequencer of a key that does not guard what its bearer asks for. Anybody can acquire some
     /// key: refuse the bearer.
-    #[error("the sequencer is of the key {0:?}, which guards something else: refuse its bearer")]
+    #[error("the sequencer is of another key, {0:?}: refuse its bearer")]
     SequencerOfAnother(String),
 }

@@ -57,9 +57,9 @@ impl Scope {
         Ok(self)
     }
 
-    /// With `?consistent` on reads: the leader confirms itself before it answers. Costs a round
-    /// trip among the servers; without it a deposed leader may answer stale for a moment, which
-    /// delays decisions but never breaks the limit.
+    /// With `?consistent` on reads: the leader makes sure that it still leads before it answers. That costs a round trip among
+    /// the servers. Without it, a former leader may give old answers for a moment, which delays decisions but never breaks the
+    /// limit.
     #[must_use]
     pub fn with_consistent_reads(mut self, consistent: bool) -> Self {
         self.consistent = consistent;

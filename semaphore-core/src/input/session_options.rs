@@ -9,7 +9,7 @@ use crate::input::InvalidInput;
 /// What becomes of the keys of a session that is invalidated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Behavior {
-    /// They are deleted: nothing of a dead contender stays behind.
+    /// They are deleted, so a dead contender leaves nothing behind.
     #[default]
     Delete,
     /// They stay, without their session, until somebody collects them.
@@ -73,7 +73,7 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// A name for people who list sessions; `semaphore <prefix>` or `election <key>` unless given.
+    /// A name for people who list sessions. The default is `semaphore <prefix>` or `election <key>`.
     ///
     /// # Errors
     /// [`InvalidInput::Name`].
@@ -82,8 +82,8 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// Ties the session to this node instead of the agent's own. It ends with it, see [`Self::with_own_node`] for one that
-    /// lasts.
+    /// Ties the session to this node instead of the agent's. The session ends with the node. See [`Self::with_own_node`] for a
+    /// node that lasts.
     ///
     /// # Errors
     /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
@@ -92,16 +92,15 @@ impl SessionOptions {
         self.checked()
     }
 
-    /// Ties the session to a node that no agent stands for, such as `semaphores`, which all participants may share.
+    /// Ties the session to a node that belongs to no agent, such as `semaphores`. All participants may share it.
     ///
-    /// A session ends with its node, whatever its TTL. The agent's own node is taken out of the catalog when the agent leaves,
-    /// as `systemctl restart consul` lets it, and a server's some seconds after its death. A separate node has no
-    /// agent and no health: nothing but an operator takes it away. What ends a hold is then that its host falls silent for
-    /// as long as the TTL.
+    /// A session ends with its node, whatever its TTL. The node of an agent is taken out of the catalog when the agent leaves,
+    /// as with `systemctl restart consul`, and the node of a server some seconds after its death. A separate node has no agent
+    /// and no health, so only an operator takes it away. Then a hold ends only if its host falls silent for as long as the TTL.
     ///
-    /// The node is registered when it is missing, and left as it is when it is there: with the address 192.0.2.1, which is
-    /// nobody's (RFC 5737), and the metadata `external-node: true`, `external-probe: false`, as Consul's tools mark
-    /// what they don't watch. If it is taken away, holds are lost; a waiter registers it again.
+    /// The node is registered if it is missing, and is not changed if it is there. It gets the address 192.0.2.1, which nobody
+    /// has (RFC 5737), and the metadata `external-node: true`, `external-probe: false`, by which Consul's tools mark what they
+    /// don't watch. If it is taken away, holds are lost; a waiter registers it again.
     ///
     /// - *It needs* `session:write` on that name, and `node:write` where it is missing. Where a token may not,
     ///   an operator registers it once.
@@ -144,9 +143,8 @@ impl SessionOptions {
         }
     }
 
-    /// How long a holder that falls silent keeps its slot at least; Consul ends its session within twice
-    /// this time, and the lock delay follows. While somebody holds a renewal is sent every sixteenth to twelfth of it,
-    /// while one waits every quarter to third.
+    /// How long a holder that falls silent keeps its slot at least. Consul ends its session within twice this time, and the
+    /// lock delay follows. A holder sends a renewal every sixteenth to twelfth of it, a waiter every quarter to third.
     ///
     /// A hold outlasts four fifths of it for certain: with 15 s an outage of Consul of 12 s, at whatever moment it
     /// begins. So choose 1.25 times the longest outage that is to cost nothing: an election after a leader's crash takes about 11 s
@@ -166,21 +164,21 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// For how long after the session of a holder or leader was invalidated nobody takes its place: up
-    /// to 60 s. Unless given it is the TTL, 60 s at most; in an election no less than 15 s.
+    /// For how long nobody takes the place of a holder or leader after its session was invalidated: up to 60 s. The default is
+    /// the TTL, 60 s at most, in an election 15 s at least.
     ///
-    /// It protects from one that does not know yet that its session is gone. A session stands on the node
+    /// It protects from a holder that does not know yet that its session is gone. A session stands on the node
     /// of the agent it was made through, and ends with it, whatever its TTL: when a server dies, freezes or is
     /// cut off, Consul takes its node out of the catalog some ten seconds later. So does an operator who
     /// destroys the session or deregisters the node, and a health check that fails. A holder that is cut off then goes on
     /// believing until its lease is over, at nine tenths of the TTL; the other tenth is for clocks that run at
     /// different rates.
     ///
-    /// In return nobody has the place for that long after a crash. What is given back in order is free at
-    /// once, and a holder that learns that its session is gone leaves at once.
+    /// In return nobody has the place for that long after a crash. A slot that is given back is free at once, and so is that of
+    /// a holder that learns that its session is gone.
     ///
-    /// With a shorter one two may hold for as long as it is shorter than nine tenths of the TTL; with zero, the
-    /// slot of a holder whose session has ended is free at once, as with Go's client. A warning in the log says so when
+    /// If it is shorter than nine tenths of the TTL, two may hold for as long as the difference. If it is zero, the slot of a
+    /// holder whose session has ended is free at once, as with Go's client. A warning in the log says so when
     /// the handle is connected. How long others wait for *them* is not changed by it.
     ///
     /// # Errors

@@ -144,6 +144,21 @@ pub enum Notice {
     },
 }
 
+/// In one line, with all causes.
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RequestFailed { error } => write!(f, "RequestFailed: {error}"),
+            Self::Retrying { since, cause } => write!(f, "Retrying since {since}: {cause}"),
+            Self::Lost { reason, held, .. } => write!(f, "Lost after {held:?}: {reason}"),
+            Self::Failed { error, waited, .. } => write!(f, "Failed after {waited:?}: {error}"),
+            Self::Refused { error } => write!(f, "Refused: {error}"),
+            Self::Conflict { error } => write!(f, "Conflict: {error}"),
+            other => fmt::Debug::fmt(other, f),
+        }
+    }
+}
+
 /// A word for a loss, as logs and figures tell losses apart.
 pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
     match reason {
@@ -156,8 +171,8 @@ pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
         Lost::KeyOverwritten { .. } => "key-overwritten",
         Lost::Unreadable { .. } => "unreadable",
         Lost::SteppedDown => "stepped-down",
-        Lost::RuntimeEnded => "runtime-ended",
-        Lost::Forked => "forked",
+        Lost::RuntimeEnded { .. } => "runtime-ended",
+        Lost::Forked { .. } => "forked",
     }
 }
 

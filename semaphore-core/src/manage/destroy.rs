@@ -12,8 +12,8 @@ use crate::view::View;
 
 /// Deletes the record, by check-and-set, if no live session holds a slot or waits for one.
 ///
-/// It does not wait for lock delays: a holder whose session has ended before its time, and that is cut off, may
-/// believe for a minute yet. Where that matters, wait so long between the end of the last session and this.
+/// It does not wait for lock delays: a holder that is cut off, and whose session has ended before its time, may believe in its
+/// slot for another minute. Where that matters, wait for a minute after the end of the last session.
 #[derive(Clone, Debug)]
 pub struct Destroy {
     prefix: Prefix,

@@ -26,8 +26,9 @@ const ASKED_FOR: Duration = Duration::from_secs(10);
 /// [`Lost::Evicted`](crate::Lost::Evicted), and others may have the slot as soon as it gives its permit back. If it has not done so after
 /// ten seconds, its session is ended.
 ///
-/// Not told the reason, but only that their session has ended: holders in a crowd (see [`Settings::with_crowd`]) and those that are
-/// looked after [together](crate::Builder::own_polls), who watch no more than the record; clients of other kinds; and who waits.
+/// Some are not told the reason, but only that their session has ended: holders in a crowd (see [`Settings::with_crowd`]) and
+/// those that are looked after [together](crate::Builder::own_polls), since they watch only the record; clients of other kinds;
+/// and waiters.
 ///
 /// [`Settings::with_crowd`]: crate::sans_io::Settings::with_crowd
 #[derive(Clone, Debug)]

@@ -2,15 +2,18 @@
 
 use core::fmt;
 use core::iter;
+use std::collections::BTreeMap;
 
 use super::digest::digest_of;
 use super::head::{Head, Recorded};
 use super::line::{Line, Step};
-use crate::error::Error;
+use crate::asked::Asked;
+use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::input::{InvalidInput, Value};
-use crate::machine::{Candidate, Command, Event, Machine, Member as _, News, Notice, Participant};
+use crate::machine::{Candidate, Command, Event, Machine, Member as _, News, Participant};
 use crate::time::Instant;
+use crate::transport::TransportError;
 
 /// Why a recording can't be replayed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -32,11 +35,11 @@ pub enum ReplayError {
     #[error("the recording has a form that this version does not know")]
     UnknownForm,
     /// No machine can have been told this at its beginning.
-    #[error("the first line says what no semaphore or election can be told")]
+    #[error("the first line has settings that no semaphore or election can have")]
     InvalidSettings(#[source] InvalidInput),
     /// The machine did something else than it did then: another version has written the recording.
     #[error(
-        "line {line}: what is sent is not what was sent then; was it recorded by another version?"
+        "line {line}: the replay sends something else than was sent then; was it recorded by another version?"
     )]
     Diverged {
         /// Which one, from 1 on.
@@ -87,12 +90,10 @@ pub fn replay(recording: &str) -> Result<Story, ReplayError> {
     let mut lines = lines.map(|(number, text)| Ok((number, read::<Line>(number, text)?)));
     match head.machine().map_err(ReplayError::InvalidSettings)? {
         Recorded::Semaphore(machine) => {
-            let (machine, obey) = (*machine, contend as _);
-            Replay { machine, obey }.run(&mut lines, &mut story)?;
+            Replay::new(*machine, contend).run(&mut lines, &mut story)?;
         }
         Recorded::Election(machine) => {
-            let (machine, obey) = (*machine, campaign as _);
-            Replay { machine, obey }.run(&mut lines, &mut story)?;
+            Replay::new(*machine, campaign).run(&mut lines, &mut story)?;
         }
     }
     Ok(story)
@@ -151,9 +152,19 @@ fn obey<M: Machine>(machine: &mut M, now: Instant, command: &Command) -> bool {
 struct Replay<M> {
     machine: M,
     obey: fn(&mut M, Instant, &Command) -> bool,
+    /// What is not answered yet: errors say which request they are about.
+    asked: BTreeMap<RequestId, Asked>,
 }
 
 impl<M: Machine> Replay<M> {
+    fn new(machine: M, obey: fn(&mut M, Instant, &Command) -> bool) -> Self {
+        Self {
+            machine,
+            obey,
+            asked: BTreeMap::new(),
+        }
+    }
+
     fn run(
         mut self,
         lines: &mut dyn Iterator<Item = Result<(usize, Line), ReplayError>>,
@@ -183,7 +194,12 @@ impl<M: Machine> Replay<M> {
                 Ok(vec![format!("command {command:?}")])
             }
             Step::Answer(answer) => {
+                let id = RequestId(answer.id);
                 let result = answer.result().ok_or_else(garbled)?;
+                let result = match self.asked.remove(&id) {
+                    Some(asked) => told_of(asked, result),
+                    None => result,
+                };
                 let text = match &result {
                     Ok(response) => {
                         let (status, length) = (response.status(), response.body().len());
@@ -191,7 +207,7 @@ impl<M: Machine> Replay<M> {
                     }
                     Err(error) => format!("< {} {}", answer.id, error),
                 };
-                let news = News::Response(RequestId(answer.id), result);
+                let news = News::Response(id, result);
                 self.machine.handle(at, news);
                 Ok(vec![text])
             }
@@ -201,6 +217,9 @@ impl<M: Machine> Replay<M> {
                     return Err(ReplayError::Diverged { line });
                 }
                 let sent = report.transmits().iter().map(|it| {
+                    // Whether it had a token is not written down.
+                    let asked = Asked::of(it.request.method().as_str(), it.request.target(), true);
+                    self.asked.insert(it.id, asked);
                     let (method, target) = (it.request.method(), it.request.target());
                     let length = it.request.body().len();
                     format!("> {} {method} {target} ({length} B)", it.id.0)
@@ -218,8 +237,19 @@ impl<M: Machine> Replay<M> {
         let events = iter::from_fn(|| self.machine.poll_event()).map(|it| outcome(&it));
         let mut told: Vec<_> = events.collect();
         let notices = iter::from_fn(|| self.machine.poll_notice());
-        told.extend(notices.map(|it| notice(&it)));
+        told.extend(notices.map(|it| format!("notice {it}")));
         told
+    }
+}
+
+/// What came back, to this.
+fn told_of(
+    asked: Asked,
+    result: Result<Response, TransportError>,
+) -> Result<Response, TransportError> {
+    match result {
+        Ok(response) => Ok(response.to(asked)),
+        Err(error) => Err(error.of(asked)),
     }
 }
 
@@ -237,24 +267,4 @@ fn outcome<G: fmt::Debug>(event: &Event<G>) -> String {
             Err(error) => format!("event {command} is done: {error}"),
         },
     }
-}
-
-fn notice(notice: &Notice) -> String {
-    match notice {
-        Notice::RequestFailed { error } => format!("notice RequestFailed: {error}"),
-        Notice::Retrying { since, cause } => {
-            format!("notice Retrying since {since}: {cause}")
-        }
-        Notice::Lost { reason, held, .. } => {
-            format!("notice Lost after {held:?}: {reason}")
-        }
-        Notice::Failed { error, waited, .. } => told_of("Failed", error, *waited),
-        Notice::Refused { error } => format!("notice Refused: {error}"),
-        Notice::Conflict { error } => format!("notice Conflict: {error}"),
-        other => format!("notice {other:?}"),
-    }
-}
-
-fn told_of(what: &str, error: &Error, after: core::time::Duration) -> String {
-    format!("notice {what} after {after:?}: {error}")
 }

@@ -31,7 +31,7 @@ pub fn a_child_holds_nothing_and_is_told_so_at_once(backend: &impl Backend) {
         check(kept.remaining().is_zero(), "remaining")?;
         check(signal.is_lost(), "lost_signal")?;
         let lost = kept.lost().now_or_never();
-        check(matches!(lost, Some(Lost::Forked)), "lost")?;
+        check(matches!(lost, Some(Lost::Forked { .. })), "lost")?;
         let acquired = semaphore.acquire().now_or_never();
         let error = acquired.and_then(Result::err);
         check(error.as_ref().is_some_and(is_fork), "acquire")?;
@@ -54,7 +54,7 @@ pub fn a_child_holds_nothing_and_is_told_so_at_once(backend: &impl Backend) {
         let shut = semaphore.shutdown().now_or_never();
         check(shut.is_some(), "shutdown")?;
         let released = given.release().now_or_never();
-        let is_lost = matches!(released, Some(Err(Error::Lost(Lost::Forked))));
+        let is_lost = matches!(released, Some(Err(Error::Lost(Lost::Forked { .. }))));
         check(is_lost, "release")
     });
     // In the parent nothing of it has happened. What went to the child is dropped here, which gives it back.
@@ -79,11 +79,11 @@ pub fn a_thread_of_a_child_waits_for_nothing(backend: &impl Backend) {
             matches!(timed, Err(Error::Closed { .. })),
             "acquire_timeout",
         )?;
-        check(matches!(kept.lost(), Lost::Forked), "lost")?;
+        check(matches!(kept.lost(), Lost::Forked { .. }), "lost")?;
         semaphore.shutdown();
         let released = given.release();
         check(
-            matches!(released, Err(Error::Lost(Lost::Forked))),
+            matches!(released, Err(Error::Lost(Lost::Forked { .. }))),
             "release",
         )
     });

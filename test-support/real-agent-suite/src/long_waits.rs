@@ -125,14 +125,14 @@ fn a_runtime_that_ends_is_a_loss_and_the_ttl_cleans_up(backend: &impl Backend) {
     wait_until("both contend", || scene.contenders().len() == 2);
     runtime.kill();
     let lost = scene.run(permit.lost());
-    assert!(matches!(lost, Lost::RuntimeEnded), "{lost:?}");
+    assert!(matches!(lost, Lost::RuntimeEnded { .. }), "{lost:?}");
     assert!(!permit.is_held());
     assert!(matches!(scene.finish(waiting), Err(Error::Closed { .. })));
     let late = scene.run(semaphore.acquire());
     assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
     let released = scene.run(permit.release());
     assert!(
-        matches!(released, Err(Error::Lost(Lost::RuntimeEnded))),
+        matches!(released, Err(Error::Lost(Lost::RuntimeEnded { .. }))),
         "{released:?}"
     );
     scene.run(semaphore.shutdown());

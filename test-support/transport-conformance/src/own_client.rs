@@ -47,7 +47,7 @@ pub fn a_client_of_the_users_own_takes_no_options_of_the_connection(backend: &im
         let error = backend.build(options).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a client of the user's own takes no further options of the connection"
+            "options of the connection can't be combined with a client of your own: set them on that client"
         );
     }
 }

@@ -38,10 +38,20 @@ impl MockConsul {
     }
 
     /// Removes all rules and rates, heals all partitions, lets all agents and the leader catch up,
-    /// and elects a leader if the network took it away. A rule that should have struck more often is
+    /// and elects a leader if the network took it away. A latency that was ordered (`order`) ends, one that was
+    /// [set](Self::set_latency) stays. A rule that should have struck more often is
     /// remembered for [`MockConsul::pending_rules`].
     pub fn clear_faults(&self) {
         self.world().with(Network::repair);
+    }
+
+    /// How long a message travels until [`MockConsul::clear_faults`].
+    #[cfg(feature = "loopback")]
+    pub(crate) fn slow_down(&self, range: RangeInclusive<Duration>) {
+        self.world().with(|network| {
+            let before = std::mem::replace(&mut network.latency, range);
+            network.usual_latency.get_or_insert(before);
+        });
     }
 
     /// Cuts a host off without a word: whatever goes either way from now on is lost, and the

@@ -116,6 +116,8 @@ pub(crate) struct Network {
     pub(crate) rules: Rules,
     pub(crate) faults: Faults,
     pub(crate) latency: RangeInclusive<Duration>,
+    /// What the latency was before it was ordered to be another.
+    pub(crate) usual_latency: Option<RangeInclusive<Duration>>,
     pub(crate) max_connections: Option<usize>,
     pub(crate) trace: Trace,
     /// The writes that were delivered, if they are wanted.
@@ -146,6 +148,7 @@ impl Network {
             rules: Rules::default(),
             faults: Faults::none(),
             latency: Duration::from_millis(1)..=Duration::from_millis(1),
+            usual_latency: None,
             max_connections: Some(200),
             trace: Trace::new(),
             writes: None,

@@ -63,6 +63,9 @@ impl Network {
     pub(crate) fn repair(&mut self) {
         self.rules.clear();
         self.faults = Faults::none();
+        if let Some(latency) = self.usual_latency.take() {
+            self.latency = latency;
+        }
         for host in 0..self.hosts.len() {
             self.heal(Host(host));
             self.catch_up(Host(host));

@@ -65,7 +65,7 @@ impl MockConsul {
                 if most < least {
                     return Err(InvalidOrder("`to` is less than `ms`".to_owned()));
                 }
-                self.set_latency(least..=most);
+                self.slow_down(least..=most);
             }
             "partition" => self.partition(host),
             "stall" => self.stall(host),

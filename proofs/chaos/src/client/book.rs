@@ -282,7 +282,7 @@ fn reason(lost: &Lost) -> Reason {
         Lost::KeyDeleted { .. } => Reason::KeyDeleted,
         Lost::KeyOverwritten { .. } => Reason::KeyOverwritten,
         Lost::LeaseExpired { .. } => Reason::LeaseExpired,
-        Lost::RuntimeEnded => Reason::RuntimeEnded,
+        Lost::RuntimeEnded { .. } => Reason::RuntimeEnded,
         _ => Reason::Unknown,
     }
 }

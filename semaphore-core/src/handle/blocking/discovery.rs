@@ -44,7 +44,7 @@ impl Discovery {
     /// # Errors
     /// The same.
     pub fn leader(&self) -> Result<Option<Leader>, Error> {
-        block_on(&*self.thread, self.inner.leader()).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, self.inner.leader()).unwrap_or_else(|| Err(self.inner.ended()))
     }
 
     /// See [`Discovery::status`](crate::Discovery::status).
@@ -52,7 +52,7 @@ impl Discovery {
     /// # Errors
     /// The same.
     pub fn status(&self) -> Result<LeaderStatus, Error> {
-        block_on(&*self.thread, self.inner.status()).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, self.inner.status()).unwrap_or_else(|| Err(self.inner.ended()))
     }
 
     /// See [`Discovery::holder`](crate::Discovery::holder).
@@ -60,7 +60,8 @@ impl Discovery {
     /// # Errors
     /// The same.
     pub fn holder(&self, leader: &Leader) -> Result<Option<SessionDetails>, Error> {
-        block_on(&*self.thread, self.inner.holder(leader)).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, self.inner.holder(leader))
+            .unwrap_or_else(|| Err(self.inner.ended()))
     }
 
     /// See [`Discovery::follow`](crate::Discovery::follow).
@@ -77,7 +78,8 @@ impl Discovery {
     /// # Errors
     /// The same.
     pub fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
-        block_on(&*self.thread, self.inner.verify(sequencer)).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, self.inner.verify(sequencer))
+            .unwrap_or_else(|| Err(self.inner.ended()))
     }
 }
 
@@ -143,7 +145,7 @@ impl Follower {
 
     fn cut_off(&mut self) -> Error {
         self.is_cut_off = true;
-        Error::ended()
+        self.inner.ended()
     }
 }
 

@@ -52,8 +52,8 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn campaign(&self) -> Result<Leadership, Error> {
-        let inner =
-            block_on(&*self.thread, self.inner.campaign()).unwrap_or(Err(Error::ended()))?;
+        let inner = block_on(&*self.thread, self.inner.campaign())
+            .unwrap_or_else(|| Err(self.inner.ended()))?;
         Ok(self.wrap(inner))
     }
 
@@ -68,7 +68,7 @@ impl Election {
         let led = in_time.unwrap_or_else(|| {
             // The driver has not told in time: it comes late, or is run by nobody.
             let unattended = self.inner.let_time_pass(deadline);
-            let late = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()));
+            let late = block_on(&*self.thread, campaign).unwrap_or_else(|| Err(self.inner.ended()));
             late.map_err(|error| error.unattended(unattended))
         });
         led.map(|inner| self.wrap(inner))
@@ -80,7 +80,7 @@ impl Election {
     /// The same.
     pub fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
         let campaign = self.inner.try_campaign();
-        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()))?;
+        let inner = block_on(&*self.thread, campaign).unwrap_or_else(|| Err(self.inner.ended()))?;
         Ok(inner.map(|inner| self.wrap(inner)))
     }
 
@@ -126,7 +126,7 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn step_down(&self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.step_down()).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, self.inner.step_down()).unwrap_or_else(|| Err(self.inner.ended()))
     }
 
     pub(super) fn wrap(&self, inner: AsyncLeadership) -> Leadership {
@@ -179,7 +179,7 @@ impl Leadership {
 
     /// Blocks until it is lost, and says why.
     pub fn lost(&self) -> Lost {
-        block_on(&*self.thread, self.inner.lost()).unwrap_or(Lost::RuntimeEnded)
+        block_on(&*self.thread, self.inner.lost()).unwrap_or_else(|| self.inner.lost_at_end())
     }
 
     /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
@@ -199,7 +199,8 @@ impl Leadership {
     /// # Errors
     /// The same.
     pub fn set_value(&self, value: impl Into<Vec<u8>> + Send) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.set_value(value)).unwrap_or(Err(Error::ended()))
+        block_on(&*self.thread, self.inner.set_value(value))
+            .unwrap_or_else(|| Err(self.inner.ended()))
     }
 
     /// See [`Leadership::set_value_timeout`](crate::Leadership::set_value_timeout).
@@ -221,7 +222,8 @@ impl Leadership {
     /// # Errors
     /// The same.
     pub fn resign(&self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.resign()).unwrap_or(Err(Error::Lost(Lost::RuntimeEnded)))
+        block_on(&*self.thread, self.inner.resign())
+            .unwrap_or_else(|| Err(Error::Lost(self.inner.lost_at_end())))
     }
 
     /// See [`Leadership::resign_timeout`](crate::Leadership::resign_timeout).

@@ -95,8 +95,8 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// Leads again and again, as [`Election::run`] does, by these options. Who leads elsewhere tells
-    /// [`Election::leaders`], on another thread.
+    /// Leads again and again, as [`Election::run`] does, with these options. To see who leads elsewhere, use
+    /// [`Election::leaders`] on another thread.
     ///
     /// # Errors
     /// As [`Election::run`].
@@ -107,7 +107,7 @@ impl<'a> Terms<'a> {
                 self.election.thread(),
                 self.plan.campaign(self.election.inner()),
             );
-            let pause = match campaign.unwrap_or(Err(Error::ended())) {
+            let pause = match campaign.unwrap_or_else(|| Err(self.election.inner().ended())) {
                 Ok((leadership, place)) => {
                     refusals.has_led();
                     let leadership = self.election.wrap(leadership);

@@ -79,9 +79,9 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         self.setting(|settings| settings.with_limit_adopted(true))
     }
 
-    /// Writes this limit into a record that has another one, where nobody holds a slot and nobody came before; the write that
-    /// does so admits, too. A holder that has died is waited for until its slot is free. Where somebody holds, the other limit is
-    /// [`Error::LimitConflict`], or with [`Self::adopt_limit`] taken over until an acquisition finds nobody.
+    /// Writes this limit into a record that has another one, if nobody holds a slot and nobody came before. The same write
+    /// admits. It waits for the slot of a holder that has died. If somebody holds, another limit is [`Error::LimitConflict`];
+    /// with [`Self::adopt_limit`] it is taken over until an acquisition finds nobody.
     ///
     /// It is for a new limit in a rolling deploy, together with `adopt_limit`: docs/RUNNING.md says what happens when. Old and new
     /// instances that both ask for it change the limit back and forth while they run side by side.
@@ -89,9 +89,9 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         self.setting(|settings| settings.with_limit_replaced_if_idle(true))
     }
 
-    /// Leaves a slot taken that is lost since its session has ended, until its permit is given back or dropped, or the lock delay is over:
-    /// for work that takes time to stop. Otherwise others may have the slot as soon as this process notices the loss. It makes no
-    /// difference where somebody takes the session out of the record.
+    /// For work that takes time to stop: if a slot is lost because its session has ended, it stays taken until its permit is
+    /// given back or dropped, or the lock delay is over. Without this option others may have the slot as soon as this process
+    /// notices the loss. It makes no difference if somebody takes the session out of the record.
     pub fn keep_lost(self) -> Self {
         self.setting(|settings| settings.with_lost_kept(true))
     }

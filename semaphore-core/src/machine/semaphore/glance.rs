@@ -15,8 +15,8 @@
 //! - one transaction of reads that checks for each name of a session that its key is tied to it, and gets the record. One
 //!   check that fails fails all of them: what is gone is left out, and the rest asked again.
 //!
-//! What it does not see is a session that is tied to a key of another name. Whoever holds and seems to have no key is looked for by a
-//! list before anything else (invariant S3, [`Source::Named`](crate::view::Source)).
+//! What it does not see is a session that is tied to a key of another name. A holder that seems to have no key is looked for in a
+//! list before anything else is done (invariant S3, [`Source::Named`](crate::view::Source)).
 //!
 //! Sources: Consul's documentation of the KV endpoint (`keys`, `separator`) and of transactions (64 operations; one that only
 //! reads is answered like a read). Tried with 1.8.7: a check shows the key without its value, and each that fails is named.

@@ -105,7 +105,7 @@ impl Settings {
         self
     }
 
-    /// The same, on sessions that it shares with others of its process. Whoever runs it lends them: see
+    /// The same, on sessions that it shares with others of its process. The program that drives it lends them: see
     /// [`Household`](crate::sans_io::Household).
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
@@ -113,7 +113,7 @@ impl Settings {
         self
     }
 
-    /// What the contender keys show to whoever looks.
+    /// What the contender keys show to all who read them.
     #[must_use]
     pub fn with_value(mut self, value: Value) -> Self {
         self.value = value;
@@ -135,8 +135,9 @@ impl Settings {
     }
 
     /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
-    /// that, whoever waits watches the next ahead, and the cost of a handoff grows no more. The
-    /// default is 8, for each contender of the participant's own. Where one turn follows the other within 100 ms, two are a crowd. With [`Encoding::Requests`] the whole prefix is always watched.
+    /// that, a waiter watches only the one ahead of it, and the cost of a handoff stops growing. The
+    /// default is 8 for each contender of this participant. Where turns follow each other within 100 ms, two are a crowd. With
+    /// [`Encoding::Requests`] the whole prefix is always watched.
     #[must_use]
     pub fn with_crowd(mut self, crowd: usize) -> Self {
         self.crowd = crowd;
@@ -223,8 +224,8 @@ impl Settings {
         self.session.owns_sessions()
     }
 
-    /// Whether contenders and record are read without what else lies below the prefix. The key of a caller's session is told by its
-    /// flags, whoever has it, which only a list shows.
+    /// Whether contenders and record are read without what else lies below the prefix. The key of a caller's session is known by its
+    /// flags, whichever session has it, and only a list shows those.
     pub(in crate::machine) fn reads_by_name(&self) -> bool {
         // Who shows much contends with others that do.
         let is_dear = self.listing == Listing::Dear || self.value.is_large();

@@ -245,6 +245,9 @@ fn the_end_of_the_runtime_is_told() {
     let election = builder_for(KEY).connect(process.clone()).expect("valid");
     let leadership = world.run(election.campaign()).expect("elected");
     process.kill();
-    assert!(matches!(world.run(leadership.lost()), Lost::RuntimeEnded));
+    assert!(matches!(
+        world.run(leadership.lost()),
+        Lost::RuntimeEnded { .. }
+    ));
     assert!(!leadership.is_leader());
 }

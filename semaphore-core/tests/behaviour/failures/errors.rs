@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use futures_util::FutureExt as _;
 use semaphore_core::adapter::{Response, Transport as _};
 use semaphore_core::error::{Awaited, ClosedBy};
 use semaphore_core::sans_io::api::{CasKey, LOCK_FLAGS};
@@ -12,6 +13,7 @@ use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::bench::Bench;
 use crate::support::election::{builder_for, elect_with};
+use crate::support::forking::Forking;
 use crate::support::*;
 
 /// How every text begins that is about a semaphore of [`builder`].
@@ -87,7 +89,10 @@ fn a_bad_option_of_an_election_or_a_discovery_says_of_which() {
     let says = ["election \"service/db/leader\": invalid input: ", "TTL 1s"];
     assert_says(election.expect_err("refused"), &says);
     let discovery = Discovery::builder("service/db/leader").max_age(secs(1));
-    let says = ["election \"service/db/leader\": invalid input: ", "age 1s"];
+    let says = [
+        "election \"service/db/leader\": invalid input: ",
+        "max_age of 1s",
+    ];
     assert_says(
         discovery.connect(world.client("a")).expect_err("refused"),
         &says,
@@ -446,6 +451,7 @@ fn after_the_end_of_the_runtime_each_handle_says_so() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a slot");
+    let signal = permit.lost_signal();
     drop(world);
     let error = at_once(semaphore.acquire());
     assert_begins_here(&error);
@@ -462,10 +468,66 @@ fn after_the_end_of_the_runtime_each_handle_says_so() {
     ));
     let released = at_once(permit.release());
     assert!(
-        matches!(released, Error::Lost(Lost::RuntimeEnded)),
+        matches!(released, Error::Lost(Lost::RuntimeEnded { .. })),
         "{released:?}"
     );
-    assert_says(&released, &["the runtime has ended, and with it the task"]);
+    assert_begins_here(&released);
+    assert_says(
+        &released,
+        &[
+            "lost: the runtime has ended, and with it the task",
+            "keep the runtime until the work is done",
+        ],
+    );
+    let told = signal.now_or_never().expect("at once").to_string();
+    assert!(told.starts_with(HERE), "{told}");
+}
+
+#[test]
+fn what_a_fork_left_behind_says_of_which_semaphore_it_was() {
+    let world = MockConsul::new(1);
+    let runtime = Forking::new(world.client("a"));
+    let semaphore = builder(1).connect(runtime.clone()).expect("valid");
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let signal = permit.lost_signal();
+
+    runtime.fork();
+    assert_begins_here(&at_once(semaphore.acquire()));
+    let lost = permit.lost().now_or_never().expect("at once").to_string();
+    assert!(lost.starts_with(HERE), "{lost}");
+    assert!(
+        lost.ends_with("connect again after the fork"),
+        "what to do: {lost}"
+    );
+    assert_eq!(signal.now_or_never().expect("at once").to_string(), lost);
+    let released = at_once(permit.release());
+    assert_begins_here(&released);
+    assert_eq!(
+        released.to_string(),
+        lost,
+        "the child has given nothing back"
+    );
+}
+
+#[test]
+fn a_leadership_that_ends_with_its_runtime_says_of_which_election_it_was() {
+    let world = MockConsul::new(1);
+    let election = elect_with(builder_for("service/db/leader"), &world.client("a"));
+    let leadership = world.run(election.campaign()).expect("elected");
+    drop(world);
+    for error in [
+        at_once(leadership.set_value(b"b")),
+        at_once(leadership.resign()),
+        at_once(election.campaign()),
+    ] {
+        assert_says(
+            &error,
+            &[
+                "election \"service/db/leader\" at mock://a: ",
+                "the runtime",
+            ],
+        );
+    }
 }
 
 /// The error of a future that waits for nothing.

@@ -6,6 +6,7 @@ pub(crate) mod candidate;
 pub(crate) mod election;
 pub(crate) mod election_bench;
 pub(crate) mod environment;
+pub(crate) mod forking;
 pub(crate) mod onlooker;
 pub(crate) mod spy;
 pub(crate) mod steps;

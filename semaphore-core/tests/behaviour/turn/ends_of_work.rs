@@ -1,21 +1,15 @@
 //! How work ends with a slot: on its own, by a loss, by a panic, by a deadline, in a process that was forked off.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use semaphore_core::adapter::{
-    BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
-};
 use semaphore_core::error::{Awaited, ClosedBy};
 use semaphore_core::{Client, Error, Lost};
-use transport_mock::{MockClient, MockConsul, MockProcess};
+use transport_mock::{MockConsul, MockProcess};
 
 use crate::support::election::{builder_for, elect_with};
+use crate::support::forking::Forking;
 use crate::support::*;
 
 #[test]
@@ -192,7 +186,7 @@ fn a_signal_outlives_the_runtime() {
     drop(world);
     assert!(signal.is_lost());
     let told = signal.now_or_never();
-    assert!(matches!(told, Some(Lost::RuntimeEnded)), "{told:?}");
+    assert!(matches!(told, Some(Lost::RuntimeEnded { .. })), "{told:?}");
 }
 
 #[test]
@@ -299,58 +293,16 @@ fn a_deadline_holds_where_nobody_runs_the_driver_and_says_so() {
     assert_nothing_left(&world);
 }
 
-/// A runtime of a process that may be forked off.
-#[derive(Clone)]
-struct Forking {
-    client: MockClient,
-    is_child: Arc<AtomicBool>,
-}
-
-#[async_trait]
-impl Transport for Forking {
-    async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        self.client.send(request).await
-    }
-}
-
-#[async_trait]
-impl Runtime for Forking {
-    fn now(&self) -> Instant {
-        self.client.now()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        self.client.sleep(duration).await;
-    }
-
-    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.client.spawn(future)
-    }
-
-    fn ended(&self) -> Option<ClosedBy> {
-        let is_child = self.is_child.load(Ordering::SeqCst);
-        is_child.then_some(ClosedBy::Fork)
-    }
-
-    fn seed(&self) -> u64 {
-        self.client.seed()
-    }
-}
-
 #[test]
 fn in_a_process_that_was_forked_off_everything_ends_at_once_and_the_parent_keeps_what_it_has() {
     let world = MockConsul::new(1);
-    let is_child = Arc::new(AtomicBool::new(false));
-    let runtime = Forking {
-        client: world.client("a"),
-        is_child: Arc::clone(&is_child),
-    };
-    let semaphore = builder(2).connect(runtime).expect("valid settings");
+    let runtime = Forking::new(world.client("a"));
+    let semaphore = builder(2).connect(runtime.clone()).expect("valid settings");
     let kept = world.run(semaphore.acquire()).expect("a slot");
     let dropped = world.run(semaphore.acquire()).expect("a slot");
     let requests = world.stats().total_requests();
 
-    is_child.store(true, Ordering::SeqCst);
+    runtime.fork();
     let at_once = semaphore.acquire().now_or_never().expect("at once");
     let error = at_once.expect_err("it has no driver");
     assert!(
@@ -369,17 +321,20 @@ fn in_a_process_that_was_forked_off_everything_ends_at_once_and_the_parent_keeps
     assert!(inspected.is_err());
     assert!(!kept.is_held() && kept.remaining().is_zero());
     assert!(kept.lost_signal().is_lost());
-    assert!(matches!(kept.lost().now_or_never(), Some(Lost::Forked)));
+    assert!(matches!(
+        kept.lost().now_or_never(),
+        Some(Lost::Forked { .. })
+    ));
     let released = dropped.release().now_or_never().expect("at once");
     assert!(
-        matches!(released, Err(Error::Lost(Lost::Forked))),
+        matches!(released, Err(Error::Lost(Lost::Forked { .. }))),
         "{released:?}"
     );
     semaphore.shutdown().now_or_never().expect("at once");
     assert_eq!(world.stats().total_requests(), requests);
 
     // In the parent nothing of it has happened.
-    is_child.store(false, Ordering::SeqCst);
+    runtime.be_the_parent();
     assert!(kept.is_held() && !semaphore.is_closed());
     world.run(kept.release()).expect("released");
 }

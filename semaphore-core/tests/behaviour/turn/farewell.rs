@@ -27,7 +27,7 @@ fn what_a_program_holds_at_its_end_is_given_back() {
     let (process, _semaphore, permit) = program(&world);
     process.exit();
     let lost = world.run(permit.lost());
-    assert!(matches!(lost, Lost::RuntimeEnded), "{lost:?}");
+    assert!(matches!(lost, Lost::RuntimeEnded { .. }), "{lost:?}");
     assert!(
         !permit.is_held(),
         "belief ends before the slot is given back"
@@ -61,7 +61,7 @@ fn a_release_that_is_under_way_at_the_end_is_finished() {
         assert!(
             matches!(
                 released,
-                Ok(()) | Err(Error::Closed { .. } | Error::Lost(Lost::RuntimeEnded))
+                Ok(()) | Err(Error::Closed { .. } | Error::Lost(Lost::RuntimeEnded { .. }))
             ),
             "{released:?}"
         );

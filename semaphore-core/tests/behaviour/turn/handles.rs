@@ -129,12 +129,12 @@ fn the_end_of_the_runtime_is_a_loss() {
     assert!(permit.is_held());
     drop(world);
     assert!(!permit.is_held(), "nothing renews it any more");
-    assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded));
-    assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded));
+    assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded { .. }));
+    assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded { .. }));
     assert_eq!(permit.remaining(), secs(0));
     let released = at_once(permit.release());
     assert!(
-        matches!(released, Err(Error::Lost(Lost::RuntimeEnded))),
+        matches!(released, Err(Error::Lost(Lost::RuntimeEnded { .. }))),
         "{released:?}"
     );
 }
@@ -188,7 +188,10 @@ fn a_runtime_that_ends_leaves_the_rest_to_the_ttl() {
     driver.abort();
     world.advance(secs(1));
     assert!(!permit.is_held());
-    assert!(matches!(world.run(permit.lost()), Lost::RuntimeEnded));
+    assert!(matches!(
+        world.run(permit.lost()),
+        Lost::RuntimeEnded { .. }
+    ));
     drop((permit, semaphore));
     assert_eq!(holders(&world).len(), 1);
     world.advance(secs(31));

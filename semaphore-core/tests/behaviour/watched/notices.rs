@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use semaphore_core::observe::{Notice, Subject};
-use semaphore_core::{Client, Election, Error, Lost, Semaphore};
+use semaphore_core::{Client, Election, Error, Lost, Scope, Semaphore, Token};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::ENCODING;
@@ -280,4 +280,40 @@ fn an_observer_may_use_the_handle() {
     assert_eq!(*seen.lock().expect("nobody panicked"), [2]);
     drop(permits);
     drop(handle.lock().expect("nobody panicked").take());
+}
+
+/// So that an observer can keep the newest of them as text.
+#[test]
+fn each_notice_is_a_line_that_has_all_causes_and_no_secret() {
+    let world = MockConsul::new(1);
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&lines);
+    let observer = move |of: &Subject, notice: &Notice| {
+        let line = format!("{of}: {notice}");
+        kept.lock().expect("no panic").push(line);
+    };
+    let scope = Scope::new().with_token(Token::new("hunter2").expect("a token"));
+    let semaphore = builder(1).observer(observer).scope(scope);
+    let semaphore = semaphore.connect(world.client("a")).expect("connected");
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.partition("a");
+    world.run(permit.lost());
+    let lines = lines.lock().expect("no panic");
+    let told = |what: &str| {
+        let what = format!("semaphore \"service/db\" at mock://a: {what}");
+        lines.iter().filter(|line| line.starts_with(&what)).count()
+    };
+    assert_eq!(told("Granted { "), 1, "{lines:#?}");
+    assert_eq!(told("Retrying since "), 1, "{lines:#?}");
+    assert_eq!(told("Lost after "), 1, "{lines:#?}");
+    for line in lines.iter() {
+        let is_one = !line.contains('\n') && !line.contains("hunter2");
+        assert!(is_one, "{line}");
+        let is_failure = line.contains("Retrying") || line.contains("Lost");
+        assert_eq!(
+            line.contains("got no answer"),
+            is_failure || line.contains("RequestFailed"),
+            "{line}"
+        );
+    }
 }

@@ -108,6 +108,9 @@ fn an_incident_is_replayed_with_the_same_requests_and_outcomes() {
             assert_eq!(told(notice), seen(word), "{notice}, seed {seed}: {words:?}");
         }
         assert!(told("notice Lost") >= 1);
+        // A failure names its request, as in the log.
+        let mut failures = story.lines().filter(|line| line.contains("got no answer"));
+        assert!(failures.next().is_some() && failures.all(|line| line.contains(" /v1/")));
         let again = replay(&recording).expect("a recording");
         assert_eq!(again.to_string(), story.to_string(), "byte for byte");
     }
