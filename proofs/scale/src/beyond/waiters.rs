@@ -1,0 +1,42 @@
+//! Ten callers on each host, all for one semaphore.
+
+use std::time::Duration;
+
+use semaphore_core::adapter::Runtime as _;
+use transport_mock::{MockConsul, Task};
+
+use super::{Turns, clients, lengths, valid};
+
+const EACH: u32 = 10;
+const LIMIT: u32 = 10;
+const HOLD: Duration = Duration::from_secs(1);
+
+pub(super) fn start(
+    world: &MockConsul,
+    hosts: u32,
+    turns: &Turns,
+    granted: &Turns,
+) -> Vec<Task<()>> {
+    let mut tasks = Vec::new();
+    for (number, (host, client)) in (0..hosts).zip(clients(world, hosts)) {
+        let semaphore = valid(client.semaphore("service/db", LIMIT));
+        for caller in 0..EACH {
+            let mut length = lengths(HOLD, number * EACH + caller);
+            let (host, semaphore) = (host.clone(), semaphore.clone());
+            let (turns, granted) = (turns.clone(), granted.clone());
+            tasks.push(world.start(async move {
+                host.sleep(length() * (number % 100) / 10).await;
+                loop {
+                    if let Ok(permit) = semaphore.acquire().await {
+                        granted.add();
+                        host.sleep(length()).await;
+                        if permit.is_held() {
+                            turns.add();
+                        }
+                    }
+                }
+            }));
+        }
+    }
+    tasks
+}
