@@ -30,6 +30,10 @@ pub(crate) enum Scene {
 pub(crate) struct Fleet {
     pub(crate) scene: Scene,
     pub(crate) hosts: u32,
+    /// The TTL of all sessions.
+    pub(crate) ttl: Duration,
+    /// Over how many keys the one semaphore is split for which ten thousand wait.
+    pub(crate) parts: u32,
     /// For how long it settles before anything is counted.
     pub(crate) settling: Duration,
     /// For how long it is counted.
@@ -87,9 +91,9 @@ impl Fleet {
         world.set_tracing(false);
         let (turns, granted) = (Turns::default(), Turns::default());
         let tasks = match self.scene {
-            Scene::Hosts => hosts::start(&world, self.hosts, &turns, &granted),
-            Scene::Waiters => waiters::start(&world, self.hosts, &turns, &granted),
-            Scene::Elections => elections::start(&world, self.hosts, &turns, &granted),
+            Scene::Hosts => hosts::start(&world, self, &turns, &granted),
+            Scene::Waiters => waiters::start(&world, self, &turns, &granted),
+            Scene::Elections => elections::start(&world, self, &turns, &granted),
         };
         world.advance(self.settling);
         let before = Reading::now(&world, &turns);
@@ -135,10 +139,11 @@ impl Reading {
 }
 
 /// A client for each host.
-fn clients(world: &MockConsul, hosts: u32) -> impl Iterator<Item = (MockClient, Client)> {
-    (0..hosts).map(|number| {
+fn clients(world: &MockConsul, fleet: Fleet) -> impl Iterator<Item = (MockClient, Client)> {
+    (0..fleet.hosts).map(move |number| {
         let host = world.client(format!("host-{number}"));
         let client = Client::builder().value(format!("host-{number}"));
+        let client = client.ttl(fleet.ttl);
         (host.clone(), valid(client.connect(host)))
     })
 }
@@ -218,6 +223,8 @@ mod tests {
         Fleet {
             scene,
             hosts,
+            ttl: Duration::from_secs(15),
+            parts: 1,
             settling: Duration::from_secs(settling),
             time: Duration::from_secs(15),
             latency: Duration::from_micros(200),

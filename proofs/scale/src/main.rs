@@ -65,6 +65,12 @@ struct Flags {
     /// How many hosts those have
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     hosts: u32,
+    /// The TTL of their sessions, in seconds
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    ttl_s: u64,
+    /// Over how many keys the one semaphore is split that has ten thousand waiters
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    parts: u32,
     /// Fails if this program took more of the machine's memory for them, in MB
     #[arg(long)]
     most_mb: Option<u64>,
@@ -106,6 +112,8 @@ fn main() -> ExitCode {
             let fleet = Fleet {
                 scene,
                 hosts: flags.hosts,
+                ttl: Duration::from_secs(flags.ttl_s),
+                parts: flags.parts,
                 settling: Duration::from_secs(flags.settle_s),
                 time: Duration::from_millis(flags.time_ms),
                 latency: Duration::from_micros(flags.latency_us),

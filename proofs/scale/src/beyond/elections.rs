@@ -5,19 +5,20 @@ use std::time::Duration;
 use semaphore_core::adapter::Runtime as _;
 use transport_mock::{MockConsul, Task};
 
-use super::{Turns, clients, valid};
+use super::{Fleet, Turns, clients, valid};
 
 const EACH: u32 = 10;
 const TERM: Duration = Duration::from_secs(600);
 
 pub(super) fn start(
     world: &MockConsul,
-    hosts: u32,
+    fleet: Fleet,
     turns: &Turns,
     granted: &Turns,
 ) -> Vec<Task<()>> {
+    let hosts = fleet.hosts;
     let mut tasks = Vec::new();
-    for (number, (host, client)) in (0..hosts).zip(clients(world, hosts)) {
+    for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
         for led in 0..EACH {
             let election = valid(client.election(format!("shards/{number}-{led}")));
             let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());

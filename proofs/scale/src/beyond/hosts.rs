@@ -5,19 +5,20 @@ use std::time::Duration;
 use semaphore_core::adapter::Runtime as _;
 use transport_mock::{MockConsul, Task};
 
-use super::{Turns, clients, lengths, valid};
+use super::{Fleet, Turns, clients, lengths, valid};
 
 const EACH: u32 = 10;
 const HOLD: Duration = Duration::from_secs(60);
 
 pub(super) fn start(
     world: &MockConsul,
-    hosts: u32,
+    fleet: Fleet,
     turns: &Turns,
     granted: &Turns,
 ) -> Vec<Task<()>> {
+    let hosts = fleet.hosts;
     let mut tasks = Vec::new();
-    for (number, (host, client)) in (0..hosts).zip(clients(world, hosts)) {
+    for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
         for wanted in 0..EACH {
             // Each semaphore has users on hosts that share no other with them.
             let of = (number + wanted * hosts / EACH) % hosts;
