@@ -1,5 +1,6 @@
-// The peer of scripts/bench for elections: HashiCorp's Go client does what our candidates do.
+// The peer of scripts/bench where `consul lock` can't be one: HashiCorp's Go client does what our callers and candidates do.
 //
+//	go-client callers -key P -callers 80 -limit 100 -term 50ms -for 10s   turns of callers that share slots
 //	go-client contest -key K -candidates 20 -term 0ms -terms 500   leaders that follow one another
 //	go-client tries   -key K -wait 5ms -for 5s                     one that tries again and again to lead beside a leader
 //	go-client follow  -key K -followers 50 -for 12s                reads that follow a key
@@ -29,12 +30,14 @@ type figures struct {
 	MaxLeaders int     `json:"max_leaders,omitempty"`
 	Tries      int64   `json:"tries,omitempty"`
 	Polls      int64   `json:"polls,omitempty"`
+	Turns      int64   `json:"turns,omitempty"`
+	TurnsPerS  float64 `json:"turns_per_s,omitempty"`
 	Seconds    float64 `json:"seconds"`
 }
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(errors.New("contest, tries or follow?"))
+		fail(errors.New("contest, callers, tries or follow?"))
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	key := flags.String("key", "bench/go/leader", "the election's key")
@@ -42,6 +45,8 @@ func main() {
 	term := flags.Duration("term", 0, "how long each leads")
 	terms := flags.Int64("terms", 500, "after so many terms it is over")
 	wait := flags.Duration("wait", 5*time.Millisecond, "how long one try waits")
+	callers := flags.Int("callers", 80, "how many want a slot again and again")
+	limit := flags.Int("limit", 3, "how many may hold one at once")
 	followers := flags.Int("followers", 50, "how many follow")
 	lasts := flags.Duration("for", 5*time.Second, "how long it lasts")
 	_ = flags.Parse(os.Args[2:])
@@ -50,6 +55,8 @@ func main() {
 	switch os.Args[1] {
 	case "contest":
 		found, err = contest(*key, *candidates, *term, *terms)
+	case "callers":
+		found, err = callersTurns(*key, *callers, *limit, *term, *lasts)
 	case "tries":
 		found, err = tries(*key, *wait, *lasts)
 	case "follow":
@@ -106,6 +113,47 @@ func contest(key string, candidates int, term time.Duration, terms int64) (figur
 	default:
 	}
 	return measured(beliefs), nil
+}
+
+// Each caller waits for a slot, holds it for a while, and wants one again, as often as there is time for.
+func callersTurns(prefix string, callers, limit int, hold, lasts time.Duration) (figures, error) {
+	var turns atomic.Int64
+	began := time.Now()
+	failures := make(chan error, callers)
+	stop := make(chan struct{})
+	time.AfterFunc(lasts, func() { close(stop) })
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			consul, err := client()
+			if err != nil {
+				failures <- err
+				return
+			}
+			for time.Since(began) < lasts {
+				semaphore, err := consul.SemaphoreOpts(&api.SemaphoreOptions{Prefix: prefix, Limit: limit})
+				if err != nil {
+					failures <- err
+					return
+				}
+				// A caller that is refused a connection, or loses a race too often, asks again.
+				if lost, err := semaphore.Acquire(stop); err != nil || lost == nil {
+					continue
+				}
+				time.Sleep(hold)
+				if err := semaphore.Release(); err == nil && time.Since(began) < lasts {
+					turns.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	select {
+	case err := <-failures:
+		return figures{}, err
+	default:
+	}
+	return figures{Turns: turns.Load(), TurnsPerS: float64(turns.Load()) / lasts.Seconds(), Seconds: time.Since(began).Seconds()}, nil
 }
 
 func campaign(key string, term time.Duration, stop chan struct{}, ended func(belief)) error {

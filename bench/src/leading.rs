@@ -251,11 +251,16 @@ fn beside_writes<T>(
     })
 }
 
-fn go_client() -> Option<PathBuf> {
+/// Where `scripts/bench` has built it.
+pub(crate) fn go_client() -> Option<PathBuf> {
     std::env::var_os(GO_CLIENT).map(PathBuf::from)
 }
 
-fn report<T: DeserializeOwned>(command: &mut Command, url: &str) -> Result<T, Failure> {
+/// Runs a program on the agent at `url`, and reads the JSON that it prints.
+///
+/// # Errors
+/// [`Failure`].
+pub(crate) fn report<T: DeserializeOwned>(command: &mut Command, url: &str) -> Result<T, Failure> {
     let output = without_consul(command)
         .env("CONSUL_HTTP_ADDR", url)
         .stdin(Stdio::null())
@@ -289,6 +294,6 @@ fn rate(count: u64, requests: u64, time: Duration) -> Rate {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-fn number(count: u64) -> f64 {
+pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }

@@ -12,13 +12,18 @@ mod counter;
 mod document;
 mod election;
 mod failure;
+mod fleet;
+mod go;
 mod holder;
 mod leading;
+mod others;
 mod ours;
+mod pairs;
 mod peer;
 mod plot;
 mod row;
 mod scenes;
+mod sizes;
 mod table;
 mod world;
 

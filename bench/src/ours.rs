@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::{env, io};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 
@@ -23,6 +24,12 @@ pub(crate) struct Figures {
     pub(crate) hold_mean_ms: f64,
     /// The share of pairs that were served out of order.
     pub(crate) served_out_of_order: Option<f64>,
+    /// From the wish for a slot to the permit, at worst.
+    pub(crate) wait_max_ms: f64,
+    /// From giving a slot back to knowing that nothing of it is left.
+    pub(crate) release_p50_ms: f64,
+    /// Bytes of the answers.
+    pub(crate) bytes_down_per_acquisition: f64,
     /// An acquisition with its release.
     pub cycle_p50_us: f64,
     /// A plain write.
@@ -67,12 +74,12 @@ impl Contend {
     ///
     /// # Errors
     /// [`Failure::NoReport`], [`Failure::Report`], [`Failure::System`].
-    pub(crate) fn run(
+    pub(crate) fn run<T: DeserializeOwned>(
         &self,
         args: &str,
         prefix: &str,
         holds: Option<&Path>,
-    ) -> Result<Figures, Failure> {
+    ) -> Result<T, Failure> {
         let mut command = Command::new(&self.program);
         without_consul(&mut command)
             .env("CONSUL_HTTP_ADDR", &self.address)
@@ -154,7 +161,7 @@ mod tests {
 
     fn runs(rates: &[f64]) -> Runs {
         let json = r#"{"acquisitions":1,"acquisitions_per_s":0,"ideal_per_s":null,"max_held":1,
-            "hold_mean_ms":1,"served_out_of_order":null,"cycle_p50_us":1,"put_p50_us":1,"bare_turn_p50_us":1,
+            "hold_mean_ms":1,"wait_max_ms":1,"release_p50_ms":1,"bytes_down_per_acquisition":1,"served_out_of_order":null,"cycle_p50_us":1,"put_p50_us":1,"bare_turn_p50_us":1,
             "http_requests_per_acquisition":1,"session_renews":0,"kv_watches":0,
             "raft_writes_per_acquisition":1,"peak_connections":null,"errors":0,"txns":3}"#;
         let figures: Figures = serde_json::from_str(json).expect("a report");

@@ -6,14 +6,16 @@ use std::time::Duration;
 use clap::ValueEnum;
 use examples::gauge::most_at_once;
 
-use crate::election;
 use crate::failure::Failure;
+use crate::go::{self, Turns};
 use crate::leading::{self, Contest, Size};
 use crate::ours::{Figures, Runs};
 use crate::peer::{self, Cost, Lockers};
 use crate::plot::{Point, Series};
 use crate::row::Row;
+use crate::sizes::{self, Crowd};
 use crate::world::World;
+use crate::{election, fleet, pairs};
 
 /// A scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,6 +44,32 @@ pub(crate) enum Scene {
     Leading,
     /// A cluster of three servers
     Cluster,
+    /// Many semaphores of one process
+    Fleet,
+    /// The second semaphore of a process
+    Second,
+    /// A hundred slots, and hundreds of callers
+    Callers,
+    /// Three slots, and processes of many callers each
+    Few,
+    /// A limit that is never reached
+    Unreached,
+    /// Two slots, and processes of one caller each
+    Handles,
+    /// Large values
+    Values,
+    /// Keys of others below the prefix
+    Others,
+    /// One semaphore below the other
+    Nested,
+    /// Thousands of permits of one handle
+    Permits,
+    /// A semaphore for each turn
+    Built,
+    /// Many slots given back at once
+    Release,
+    /// A turn on each backend, beside its two transactions alone
+    Turn,
 }
 
 /// All figures so far.
@@ -55,6 +83,8 @@ pub(crate) struct Findings {
     peer_alone: Option<f64>,
     /// `consul lock` in crowds.
     peer_crowds: Vec<Cost>,
+    /// Callers of Go's client.
+    go_crowds: Vec<(Crowd, Option<Turns>)>,
 }
 
 /// How thoroughly is measured.
@@ -92,6 +122,19 @@ impl Scene {
             Self::Election => elections(world, care, found),
             Self::Leading => leading(world, care, found),
             Self::Cluster => cluster(world, care, found),
+            Self::Fleet => fleet::measure(world, care, found),
+            Self::Nested => pairs::nested(world, care, found),
+            Self::Built => pairs::built(world, care, found),
+            Self::Second
+            | Self::Callers
+            | Self::Few
+            | Self::Unreached
+            | Self::Handles
+            | Self::Values
+            | Self::Others
+            | Self::Permits
+            | Self::Release
+            | Self::Turn => sizes::measure(self, world, care, found),
         }
     }
 }
@@ -264,7 +307,7 @@ fn beside(world: &World, found: &mut Findings) -> Result<(), Failure> {
     };
     let (ours, theirs) = thread::scope(|scope| {
         let turns: Vec<_> = (0..3).map(|_| scope.spawn(turns)).collect();
-        let ours = contend.run(args, "bench/beside", Some(&lockers.holds()));
+        let ours: Result<Figures, _> = contend.run(args, "bench/beside", Some(&lockers.holds()));
         let theirs = turns
             .into_iter()
             .map(|turns| turns.join().unwrap_or_default());
@@ -287,7 +330,8 @@ fn beside(world: &World, found: &mut Findings) -> Result<(), Failure> {
 fn hold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
     let seconds: u32 = if care.quick { 15 } else { 60 };
     let args = format!("--mode hold --hold-ms {seconds}000");
-    let runs: Runs = world.contend()?.run(&args, "bench/hold", None)?.into();
+    let once: Figures = world.contend()?.run(&args, "bench/hold", None)?;
+    let runs = Runs::from(once);
     let scene = format!("steady hold, {seconds} s");
     let share = f64::from(seconds) / 60.0;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -451,6 +495,27 @@ impl Findings {
         let mut crowds = self.peer_crowds.iter();
         crowds.find(|cost| cost.waiters == waiters).copied()
     }
+
+    /// As many callers of Go's client, measured once: where they are makes no difference to it, since none knows of another.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) fn turns_of_go(
+        &mut self,
+        crowd: Crowd,
+        world: &World,
+        care: Care,
+    ) -> Result<Option<Turns>, Failure> {
+        let mut known = self.go_crowds.iter();
+        if let Some((_, turns)) = known.find(|(known, _)| known.is_like(crowd)) {
+            return Ok(*turns);
+        }
+        let time = Duration::from_secs(if care.quick { 5 } else { 15 });
+        let prefix = format!("bench/go-{}", self.go_crowds.len());
+        let turns = go::turns(world.raised()?, &prefix, crowd, time)?;
+        self.go_crowds.push((crowd, turns));
+        Ok(turns)
+    }
 }
 
 fn point(series: Series, waiters: usize, runs: &Runs) -> Point {
@@ -531,7 +596,7 @@ fn errors(scene: &str, runs: &Runs) -> Row {
 }
 
 /// What is not known is no number.
-fn whole(count: Option<u64>) -> f64 {
+pub(crate) fn whole(count: Option<u64>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     count.map_or(f64::NAN, |count| count as f64)
 }

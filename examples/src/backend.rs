@@ -3,6 +3,7 @@
 //! A program with one backend does not need this: it hands its `ReqwestTransport`, `UreqTransport`
 //! or `SmolTransport` to the builder, as `on_tokio`, `on_threads` and `on_smol` show.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Method, Request, Response, Runtime, Transport, TransportError,
     Unfinished,
 };
-use semaphore_core::{Builder, Error, Scope, Semaphore, blocking};
+use semaphore_core::{Builder, Client, Error, Scope, Semaphore, blocking};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
 
@@ -159,6 +160,7 @@ impl Hosts {
         let meter = Arc::clone(&self.meter);
         let wire: Arc<dyn Transport> = Arc::new(backend.clone());
         Host {
+            client: None,
             transport: Arc::new(Metered::new(wire, meter, Arc::clone(&place))),
             place,
             runtime: Arc::new(backend),
@@ -170,6 +172,8 @@ impl Hosts {
 /// One machine: a transport, usually with separate connections, and the runtime that it belongs to.
 #[derive(Clone)]
 pub struct Host {
+    /// What its semaphores share, if they share more than connections.
+    client: Option<Client>,
     transport: Arc<Metered<Arc<dyn Transport>>>,
     place: Arc<Place>,
     runtime: Arc<dyn BlockOn>,
@@ -214,6 +218,15 @@ impl Host {
                 status: answer.status(),
             }),
             Err(source) => Err(Failure::Unreachable { url, source }),
+        }
+    }
+
+    /// The same, where all that is connected is of this client.
+    #[must_use]
+    pub fn with(&self, client: &Client) -> Self {
+        Self {
+            client: Some(client.clone()),
+            ..self.clone()
         }
     }
 
@@ -280,6 +293,10 @@ impl Transport for Host {
 
     fn address(&self) -> Option<String> {
         self.transport.address()
+    }
+
+    fn shared(&self) -> Option<&dyn Any> {
+        self.client.as_ref().and_then(Transport::shared)
     }
 }
 

@@ -29,6 +29,10 @@ pub struct Contender {
     pub alarm: Alarm,
     /// Whether nobody else contends on its host, so that the requests of the host are its own.
     pub is_alone: bool,
+    /// How many slots it takes at once.
+    pub slots: u32,
+    /// Makes a separate handle for each of its turns, as a program does that keeps none.
+    pub connects: Option<Connects>,
     /// How long it waits for a slot.
     pub patience: Duration,
     /// Where its beliefs are collected.
@@ -39,6 +43,9 @@ pub struct Contender {
     /// then found by asking, too, which is right at once after the process was frozen.
     pub wall: Option<Arc<Wall>>,
 }
+
+/// Makes a handle.
+pub type Connects = Arc<dyn Fn() -> Result<Handle, Error> + Send + Sync>;
 
 /// Told what becomes of contenders, while it happens.
 pub trait Observer: Send + Sync {
@@ -116,7 +123,7 @@ impl Contender {
     async fn run(&self, semaphore: &Semaphore, host: &Host) -> Outcome {
         let mut outcome = Outcome::default();
         for hold in &self.holds {
-            match self.round(semaphore, host, *hold).await {
+            match self.turn_of(semaphore, host, *hold).await {
                 Ok(round) => outcome.rounds.push(round),
                 Err(error) => {
                     outcome.error = Some(error);
@@ -127,6 +134,26 @@ impl Contender {
         outcome
     }
 
+    /// By a separate handle, if it wants one for each turn.
+    async fn turn_of(
+        &self,
+        semaphore: &Semaphore,
+        host: &Host,
+        hold: Duration,
+    ) -> Result<Round, Error> {
+        match self.connected()? {
+            Some(Handle::Async(own)) => self.round(&own, host, hold).await,
+            _ => self.round(semaphore, host, hold).await,
+        }
+    }
+
+    fn connected(&self) -> Result<Option<Handle>, Error> {
+        self.connects
+            .as_ref()
+            .map(|connects| connects())
+            .transpose()
+    }
+
     async fn round(
         &self,
         semaphore: &Semaphore,
@@ -134,7 +161,8 @@ impl Contender {
         hold: Duration,
     ) -> Result<Round, Error> {
         let asked = Instant::now();
-        let permit = semaphore.acquire_timeout(self.patience).await?;
+        let wanted = semaphore.acquire_many_timeout(self.slots, self.patience);
+        let permit = wanted.await?;
         let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
         let (turn, token) = (self.turn(host, asked), permit.fencing_token());
@@ -167,7 +195,7 @@ impl Contender {
     fn run_blocking(&self, semaphore: &blocking::Semaphore, host: &Host) -> Outcome {
         let mut outcome = Outcome::default();
         for hold in &self.holds {
-            match self.round_blocking(semaphore, host, *hold) {
+            match self.turn_of_blocking(semaphore, host, *hold) {
                 Ok(round) => outcome.rounds.push(round),
                 Err(error) => {
                     outcome.error = Some(error);
@@ -178,6 +206,18 @@ impl Contender {
         outcome
     }
 
+    fn turn_of_blocking(
+        &self,
+        semaphore: &blocking::Semaphore,
+        host: &Host,
+        hold: Duration,
+    ) -> Result<Round, Error> {
+        match self.connected()? {
+            Some(Handle::Blocking(own)) => self.round_blocking(&own, host, hold),
+            _ => self.round_blocking(semaphore, host, hold),
+        }
+    }
+
     fn round_blocking(
         &self,
         semaphore: &blocking::Semaphore,
@@ -185,7 +225,7 @@ impl Contender {
         hold: Duration,
     ) -> Result<Round, Error> {
         let asked = Instant::now();
-        let permit = semaphore.acquire_timeout(self.patience)?;
+        let permit = semaphore.acquire_many_timeout(self.slots, self.patience)?;
         let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
         let (turn, token) = (self.turn(host, asked), permit.fencing_token());

@@ -138,7 +138,7 @@ impl Fleet<'_> {
         let holders = self.members(members, of_holders.as_ref(), &mut outcome.failures)?;
         self.probe(&home)?;
         let before = self.hosts.traffic();
-        home.wait(self.act(&home, holders, for_waiters, &mut outcome))?;
+        home.wait(self.act(&home, holders, for_waiters, of_holders, &mut outcome))?;
         Ok(Outcome {
             traffic: self.hosts.traffic().since(before),
             peaks: watcher.peaks(),
@@ -155,12 +155,8 @@ impl Fleet<'_> {
     ) -> Result<Vec<Member>, Error> {
         let mut members = Vec::new();
         for (number, host) in numbers {
-            let builder = (self.builder)(number);
-            let connected = match client {
-                Some(client) => builder.connect(client.clone()),
-                None => builder.connect(host),
-            };
-            match connected {
+            let host = client.map_or_else(|| host.clone(), |client| host.with(client));
+            match (self.builder)(number).connect(host) {
                 Ok(semaphore) => members.push(Member { number, semaphore }),
                 Err(error @ Error::InvalidInput { .. }) => return Err(error),
                 Err(error) => failures.push(error),
@@ -192,6 +188,7 @@ impl Fleet<'_> {
         home: &Host,
         holders: Vec<Member>,
         for_waiters: Vec<Host>,
+        of_holders: Option<Client>,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let mut held = Vec::with_capacity(holders.len());
@@ -232,7 +229,8 @@ impl Fleet<'_> {
         outcome.steady = steady;
         outcome.take_turns(freed, turns);
 
-        let cleared = pin!(clear(holders, waiters));
+        let clients = of_holders.into_iter().chain(of_waiters);
+        let cleared = pin!(clear(holders, waiters, clients));
         if let Either::Left((unclean, _)) = select(cleared, home.sleep(CLEARING)).await {
             outcome.unclean.extend(unclean);
             outcome.cleared = true;
@@ -342,13 +340,17 @@ impl Outcome {
 
 /// Ends all of them, with the connections that they have to themselves, and removes their records: what
 /// went wrong.
-async fn clear(holders: Vec<Member>, waiters: Vec<Member>) -> Vec<Error> {
+async fn clear(
+    holders: Vec<Member>,
+    waiters: Vec<Member>,
+    clients: impl Iterator<Item = Client>,
+) -> Vec<Error> {
     stream::iter(waiters)
         .map(|member| async move { member.semaphore.shutdown().await })
         .buffer_unordered(CLEARED_AT_ONCE)
         .for_each(|()| async {})
         .await;
-    stream::iter(holders)
+    let unclean = stream::iter(holders)
         .map(|member| async move {
             member.semaphore.shutdown().await;
             match member.semaphore.destroy().await {
@@ -360,7 +362,11 @@ async fn clear(holders: Vec<Member>, waiters: Vec<Member>) -> Vec<Error> {
         .buffer_unordered(CLEARED_AT_ONCE)
         .filter_map(|error| async { error })
         .collect()
-        .await
+        .await;
+    for client in clients {
+        client.shutdown().await;
+    }
+    unclean
 }
 
 #[cfg(test)]

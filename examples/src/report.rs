@@ -26,6 +26,10 @@ pub struct Measured {
     pub max_held: usize,
     /// How many may.
     pub limit: NonZeroU32,
+    /// How many wanted to.
+    pub contenders: usize,
+    /// How many slots each of them took at once.
+    pub slots: NonZeroU32,
     /// How long each held.
     pub hold: Duration,
     /// From the first wish for a slot to the last release.
@@ -49,7 +53,7 @@ pub struct Report {
     pub total_ms: f64,
     /// `acquisitions` by `total_ms`.
     pub acquisitions_per_s: f64,
-    /// What would be if a handover took no time: the limit by the hold. Null for a hold of zero.
+    /// What would be if a handover took no time: as many as may hold at once, by the hold. Null for a hold of zero.
     pub ideal_per_s: Option<f64>,
     /// How many believed to hold at once.
     pub max_held: usize,
@@ -64,6 +68,8 @@ pub struct Report {
     pub wait_p99_ms: f64,
     /// The same, at worst.
     pub wait_max_ms: f64,
+    /// From giving it back to knowing that nothing of it is left: the median.
+    pub release_p50_ms: f64,
     /// An acquisition and its release without the hold, the median; with `--cold` with the making
     /// and ending of the semaphore.
     pub cycle_p50_us: u64,
@@ -115,7 +121,10 @@ impl Report {
         let traffic = &measured.traffic;
         let requests = traffic.requests.total();
         let hold = measured.hold.as_secs_f64();
-        let ideal = f64::from(measured.limit.get()) / hold;
+        let at_once = measured.limit.get() / measured.slots.get();
+        let wanted = u32::try_from(measured.contenders).unwrap_or(u32::MAX);
+        let ideal = f64::from(at_once.min(wanted)) / hold;
+        let releases: Percentiles = measured.rounds.iter().map(|round| round.release).collect();
         Self {
             acquisitions,
             total_ms: millis(measured.total),
@@ -127,6 +136,7 @@ impl Report {
             wait_p50_ms: millis(waits.at(50)),
             wait_p99_ms: millis(waits.at(99)),
             wait_max_ms: millis(waits.max()),
+            release_p50_ms: millis(releases.at(50)),
             cycle_p50_us: micros(cycles.at(50)),
             cycle_p99_us: micros(cycles.at(99)),
             put_p50_us: micros(median(&measured.bare.puts)),
@@ -190,6 +200,7 @@ impl fmt::Display for Report {
             "wait            median {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
             self.wait_p50_ms, self.wait_p99_ms, self.wait_max_ms
         )?;
+        writeln!(f, "release         median {:.1} ms", self.release_p50_ms)?;
         writeln!(
             f,
             "cycle           median {} µs, p99 {} µs (a plain PUT: {} µs{})",
@@ -306,6 +317,8 @@ mod tests {
             lost: 0,
             max_held: 3,
             limit: THREE,
+            contenders: 15,
+            slots: NonZeroU32::MIN,
             hold: Duration::from_millis(10),
             total: Duration::from_millis(600),
             bare: Bare {
@@ -337,6 +350,7 @@ mod tests {
             wait_p50_ms: 20.0,
             wait_p99_ms: 30.0,
             wait_max_ms: 30.0,
+            release_p50_ms: 3.0,
             cycle_p50_us: 23_000,
             cycle_p99_us: 34_000,
             put_p50_us: 700,
@@ -354,6 +368,24 @@ mod tests {
             wall: None,
         };
         assert_eq!(Report::new(&measured()), expected);
+    }
+
+    #[test]
+    fn the_ideal_is_of_as_many_as_can_hold_at_once() {
+        let ideal = |contenders, slots| {
+            let slots = NonZeroU32::new(slots).expect("not zero");
+            let (limit, of) = (NonZeroU32::new(100).expect("not zero"), measured());
+            Report::new(&Measured {
+                limit,
+                contenders,
+                slots,
+                ..of
+            })
+            .ideal_per_s
+        };
+        assert_eq!(ideal(400, 1), Some(10_000.0));
+        assert_eq!(ideal(80, 1), Some(8_000.0));
+        assert_eq!(ideal(400, 32), Some(300.0));
     }
 
     #[test]

@@ -126,9 +126,12 @@ fn a_report_of_a_fleet_has_every_field_and_no_other() {
     ];
     let turns = ["turn_p50_ms", "turn_p99_ms"];
     for (args, fields) in [
-        ("--semaphores 3 --hold-ms 50", fields.to_vec()),
         (
-            "--semaphores 3 --hold-ms 50 --waiters 7",
+            "--semaphores 3 --hold-ms 50 --transports shared",
+            fields.to_vec(),
+        ),
+        (
+            "--semaphores 3 --hold-ms 50 --transports shared --waiters 7",
             [&fields[..], &turns].concat(),
         ),
     ] {
@@ -158,7 +161,11 @@ fn a_person_is_told_of_a_fleet_without_json() {
 fn a_fleet_on_a_real_agent_leaves_nothing() {
     let agent = Agent::start().expect("an agent");
     on_each_backend(|backend| {
-        for transports in ["shared", "each"] {
+        for (transports, sessions) in [
+            ("client", 1 + 2),
+            ("shared", 4 + 2 * 2),
+            ("each", 4 + 2 * 2),
+        ] {
             let prefix = format!("fleet/{backend}/{transports}");
             let args = format!(
                 "--semaphores 4 --waiters 2 --hold-ms 500 --transports {transports} --prefix {prefix}"
@@ -166,7 +173,7 @@ fn a_fleet_on_a_real_agent_leaves_nothing() {
             let sailed = sail(Consul::At(&agent.url()), backend, &args);
             sailed.assert_well(4);
             // A waiter wants both slots of its semaphore.
-            assert_eq!(sailed.count("sessions"), 4 + 2 * 2, "{sailed}");
+            assert_eq!(sailed.count("sessions"), sessions, "{sailed}");
         }
     });
     agent.assert_nothing_left("fleet");
@@ -192,12 +199,40 @@ fn as_many_are_kept_and_served_on_each_backend_at_once() {
 #[track_caller]
 fn assert_250_are_kept_and_50_served(backend: &str) {
     let agent = Agent::start().expect("an agent");
-    let args = format!("--semaphores 250 --waiters 50 --hold-ms {}", hold_ms());
+    let args = format!(
+        "--semaphores 250 --waiters 50 --transports shared --hold-ms {}",
+        hold_ms()
+    );
     let sailed = sail(Consul::At(&agent.url()), backend, &args);
     sailed.assert_well(250);
     assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
     // Of fifty, 99 in a hundred are all.
     assert!(sailed.number("turn_p99_ms") <= SERVED_WITHIN, "{sailed}");
+}
+
+/// With the defaults: all are of one client.
+#[test]
+fn a_thousand_semaphores_of_one_process_are_kept_by_one_session() {
+    assert_1000_are_kept_by_one_session("tokio");
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn a_thousand_of_one_process_are_kept_by_one_session_on_each_backend() {
+    let _alone = alone();
+    on_each_backend(assert_1000_are_kept_by_one_session);
+}
+
+#[track_caller]
+fn assert_1000_are_kept_by_one_session(backend: &str) {
+    let agent = Agent::start().expect("an agent");
+    let args = format!("--semaphores 1000 --hold-ms {}", hold_ms());
+    let sailed = sail(Consul::At(&agent.url()), backend, &args);
+    sailed.assert_well(1000);
+    assert_eq!(sailed.count("sessions"), 1, "{sailed}");
+    assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
+    assert!(sailed.number("requests_per_s") <= 25.0, "{sailed}");
+    agent.assert_nothing_left("fleet");
 }
 
 /// In a process for each backend, all on one agent.
@@ -234,7 +269,9 @@ fn fifty_processes_with_five_semaphores_each_keep_all_of_them() {
             let url = &url;
             processes.spawn(move || {
                 let hold = hold_ms();
-                let args = format!("--semaphores 5 --prefix fleet/{number:02} --hold-ms {hold}");
+                let args = format!(
+                    "--semaphores 5 --transports shared --prefix fleet/{number:02} --hold-ms {hold}"
+                );
                 sail(Consul::At(url), backend, &args).assert_well(5);
             });
         }
@@ -246,7 +283,10 @@ fn fifty_processes_with_five_semaphores_each_keep_all_of_them() {
 fn twenty_semaphores_are_kept_with_twenty_eight_descriptors() {
     on_each_backend(|backend| {
         let agent = Agent::start().expect("an agent");
-        let args = format!("--semaphores 20 --hold-ms {}", hold_ms());
+        let args = format!(
+            "--semaphores 20 --transports shared --hold-ms {}",
+            hold_ms()
+        );
         let limited = ["sh", "-c", r#"ulimit -n 28 && exec "$0" "$@""#];
         let sailed = sail_within(&limited, Consul::At(&agent.url()), backend, &args);
         sailed.assert_reasons_name(&["descriptor", "open files"]);
@@ -259,7 +299,10 @@ fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
     assert_binds();
     let limited = thirty_threads(1);
     let agent = Agent::start().expect("an agent");
-    let args = format!("--semaphores 20 --hold-ms {}", hold_ms());
+    let args = format!(
+        "--semaphores 20 --transports shared --hold-ms {}",
+        hold_ms()
+    );
     let limited = ["sh", "-c", &limited];
     let sailed = sail_within(&limited, Consul::At(&agent.url()), "threads", &args);
     sailed.assert_kept();

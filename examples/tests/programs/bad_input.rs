@@ -26,8 +26,13 @@ fn bad_flags_are_refused_with_the_reason() {
 
 #[test]
 fn flags_that_do_not_fit_together_are_refused() {
-    let cases: [(&[&str], &str); 7] = [
-        (&["--cold"], "--cold is for --mode cycle"),
+    let cases: [(&[&str], &str); 9] = [
+        (&["--mode", "hold", "--cold"], "--cold is for --mode cycle"),
+        (&["--slots", "4"], "--slots is more than --limit"),
+        (
+            &["--mode", "fleet", "--slots", "2"],
+            "--slots is not for --mode fleet",
+        ),
         (
             &["--participants", "5", "--contenders", "4"],
             "more participants than contenders",

@@ -70,6 +70,7 @@ fn a_report_has_every_field_and_no_other() {
             "put_p50_us",
             "raft_writes",
             "raft_writes_per_acquisition",
+            "release_p50_ms",
             "served_out_of_order",
             "session_creates",
             "session_destroys",
@@ -84,6 +85,12 @@ fn a_report_has_every_field_and_no_other() {
     );
     assert!(report.values().all(Value::is_number), "{report:?}");
     assert_eq!(report["ideal_per_s"], 600.0);
+    // Fewer than there are slots.
+    let report = measured(
+        Consul::InMemory,
+        "--contenders 2 --limit 100 --hold-ms 5 --value-bytes 5000",
+    );
+    assert_eq!(report["ideal_per_s"], 400.0);
 }
 
 #[test]
@@ -106,6 +113,41 @@ fn a_cold_cycle_makes_a_session_each_time() {
     for backend in ["tokio", "threads", "smol"] {
         let args = format!("--backend {backend} --mode cycle --cold --rounds 5");
         is_served(&measured(Consul::InMemory, &args), 5, 1);
+    }
+}
+
+#[test]
+fn the_second_semaphore_of_a_process_makes_no_session() {
+    for backend in ["tokio", "threads", "smol"] {
+        let args = format!(
+            "--backend {backend} --mode cycle --cold --transports client --warm-up 1 --rounds 5"
+        );
+        let report = measured_on_a_real_agent(&args);
+        is_served(&report, 5, 1);
+        assert_eq!(report["session_creates"], 0, "{report:?}");
+        assert_eq!(report["session_destroys"], 0, "{report:?}");
+    }
+}
+
+#[test]
+fn a_semaphore_that_is_built_for_each_turn_takes_turns_with_the_others() {
+    for backend in ["tokio", "threads", "smol"] {
+        let args = format!(
+            "--backend {backend} --cold --transports client --participants 1 --contenders 20 --rounds 3 --hold-ms 1"
+        );
+        is_served(&measured_on_a_real_agent(&args), 60, 3);
+    }
+}
+
+#[test]
+fn several_slots_are_taken_at_once() {
+    for backend in ["tokio", "threads", "smol"] {
+        let args = format!(
+            "--backend {backend} --contenders 4 --slots 3 --limit 7 --hold-ms 200 --rounds 2"
+        );
+        let report = measured(Consul::InMemory, &args);
+        is_served(&report, 8, 2);
+        assert_eq!(report["ideal_per_s"], 10.0, "{report:?}");
     }
 }
 

@@ -3,17 +3,21 @@
 //!
 //! ```sh
 //! cargo run --release -p scale -- --limit 100 --callers 400 --processes 4 --hold-ms 50
-//! cargo run --release -p scale              # the scenes of `scripts/scale`
+//! cargo run --release -p scale              # all sizes of one semaphore
+//! cargo run --release -p scale -- --beyond hosts,waiters,elections
 //! ```
 //! Each message travels for `--latency-us` on average; Consul itself takes no time.
 
+mod beyond;
 mod crowd;
 mod held;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 
+use crate::beyond::{Fleet, Reached, Scene};
 use crate::crowd::{Crowd, Figures};
 
 /// Counts what many callers in several processes cost on one semaphore.
@@ -55,12 +59,30 @@ struct Flags {
     /// What so many permits of one participant cost while they are acquired, held and given back, with its own time
     #[arg(long, value_delimiter = ',')]
     held: Vec<u32>,
+    /// What fleets ask of Consul's servers that are larger than one machine
+    #[arg(long, value_enum, value_delimiter = ',')]
+    beyond: Vec<Scene>,
+    /// How many hosts those have
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    hosts: u32,
+    /// The TTL of their sessions, in seconds
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    ttl_s: u64,
+    /// Over how many keys the one semaphore is split that has ten thousand waiters
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    parts: u32,
+    /// Fails if this program took more of the machine's memory for them, in MB
+    #[arg(long)]
+    most_mb: Option<u64>,
+    /// For how many seconds they settle before anything is counted
+    #[arg(long, default_value_t = 90)]
+    settle_s: u64,
     /// For how long those are held
     #[arg(long, default_value_t = 60_000)]
     held_ms: u64,
 }
 
-fn main() {
+fn main() -> ExitCode {
     let flags = Flags::parse();
     let crowd = |limit, callers, processes, hold_ms| Crowd {
         limit,
@@ -82,17 +104,41 @@ fn main() {
         for permits in flags.held {
             println!("{}", held::run(permits, hold, latency, flags.seed));
         }
-        return;
+        return ExitCode::SUCCESS;
+    }
+    if !flags.beyond.is_empty() {
+        println!("{}", Reached::HEAD);
+        for scene in flags.beyond {
+            let fleet = Fleet {
+                scene,
+                hosts: flags.hosts,
+                ttl: Duration::from_secs(flags.ttl_s),
+                parts: flags.parts,
+                settling: Duration::from_secs(flags.settle_s),
+                time: Duration::from_millis(flags.time_ms),
+                latency: Duration::from_micros(flags.latency_us),
+                seed: flags.seed,
+            };
+            let reached = fleet.run();
+            println!("{reached}");
+            let most = flags.most_mb.map(|most| most * 1_000_000);
+            if most.is_some_and(|most| reached.memory() > most) {
+                eprintln!("error: it took more memory than it may");
+                return ExitCode::FAILURE;
+            }
+        }
+        return ExitCode::SUCCESS;
     }
     println!("{}", Figures::HEAD);
     if let Some(limit) = flags.limit {
         let figures = crowd(limit, flags.callers, flags.processes, flags.hold_ms).run();
         println!("{figures}");
-        return;
+        return ExitCode::SUCCESS;
     }
     for (limit, callers, processes, hold_ms) in SCENES {
         println!("{}", crowd(limit, callers, processes, hold_ms).run());
     }
+    ExitCode::SUCCESS
 }
 
 /// Limit, callers, processes, milliseconds of a hold.

@@ -87,6 +87,12 @@ impl Consul {
         self.parked.len()
     }
 
+    /// How often a blocking query that waited has looked again because of a change, whether it was answered or went on waiting.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn looks(&self) -> u64 {
+        self.parked.looks()
+    }
+
     fn here(&self) -> &Tables {
         self.state.tables(&Tenancy::default())
     }

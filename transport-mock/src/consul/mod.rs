@@ -51,6 +51,7 @@ mod kv;
 mod limits;
 mod operator;
 mod options;
+mod parking;
 mod profile;
 mod radix;
 mod route;
@@ -67,7 +68,7 @@ mod txn_body;
 mod txn_node;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use semaphore_core::adapter::{Instant, Request, Response};
 
@@ -84,6 +85,7 @@ use answer::Freshness;
 use blocking::{Parked, Views};
 use call::{Asked, Call, Outcome};
 use limits::{Errand, Limiter};
+use parking::Parking;
 use state::State;
 
 /// The name of the agent's own node.
@@ -104,7 +106,7 @@ pub struct Consul {
     /// When the leader was lost, while there is none.
     leaderless_since: Option<Instant>,
     node: String,
-    parked: BTreeMap<Exchange, Parked>,
+    parked: Parking,
     ready: VecDeque<(Exchange, Response)>,
     submitted: u64,
     /// None where nothing is left to chance.
@@ -135,7 +137,7 @@ impl Consul {
             acl: Acl::new(profile.rules()),
             leaderless_since: None,
             node: NODE.into(),
-            parked: BTreeMap::new(),
+            parked: Parking::default(),
             ready: VecDeque::new(),
             submitted: 0,
             rng: Some(fastrand::Rng::with_seed(seed)),
@@ -151,7 +153,7 @@ impl Consul {
             acl: self.acl.clone(),
             leaderless_since: self.leaderless_since,
             node: self.node.clone(),
-            parked: BTreeMap::new(),
+            parked: Parking::default(),
             ready: VecDeque::new(),
             submitted: 0,
             rng: self.rng.clone(),
@@ -262,7 +264,7 @@ impl Consul {
     /// The client hung up: the request is not answered any more. What it changed stays changed.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn abandon(&mut self, exchange: Exchange) {
-        self.parked.remove(&exchange);
+        self.parked.remove(exchange);
         self.ready.retain(|(ready, _)| *ready != exchange);
     }
 
@@ -270,7 +272,7 @@ impl Consul {
     /// a blocking query's wait is over.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let waits = self.parked.values().map(|parked| parked.deadline).min();
+        let waits = self.parked.first_end();
         let expiry = self.state.next_expiry();
         waits.into_iter().chain(expiry).min()
     }
@@ -320,7 +322,7 @@ impl Consul {
         let jitter = u64::try_from(jitter.as_nanos()).unwrap_or(u64::MAX).max(1);
         let jitter = self.rng.as_mut().map_or(0, |rng| rng.u64(..jitter));
         let jitter = Duration::from_nanos(jitter);
-        self.parked.insert(
+        self.parked.add(
             exchange,
             Parked {
                 tenancy,
@@ -346,11 +348,10 @@ impl Consul {
             let mut changes = changes.iter();
             changes.any(|it| parked.is_woken_by(&self.state, it))
         };
-        let woken = self.parked.iter().filter(|(_, parked)| is_woken(parked));
-        let woken: Vec<_> = woken.map(|(exchange, _)| *exchange).collect();
+        let woken = self.parked.woken(is_woken);
         let mut views = Views::default();
         for exchange in woken {
-            let Some(mut parked) = self.parked.remove(&exchange) else {
+            let Some(mut parked) = self.parked.remove(exchange) else {
                 continue;
             };
             match views.view(&self.state, &parked) {
@@ -370,7 +371,7 @@ impl Consul {
                     } else {
                         parked.watch = watch;
                         parked.last = response;
-                        self.parked.insert(exchange, parked);
+                        self.parked.add(exchange, parked);
                     }
                 }
             }
@@ -379,16 +380,8 @@ impl Consul {
 
     /// Answers the blocking queries whose wait is over.
     fn end_waits(&mut self, now: Instant) {
-        let due: Vec<_> = self
-            .parked
-            .iter()
-            .filter(|(_, parked)| parked.deadline <= now)
-            .map(|(exchange, _)| *exchange)
-            .collect();
-        for exchange in due {
-            if let Some(parked) = self.parked.remove(&exchange) {
-                self.ready.push_back((exchange, parked.last));
-            }
+        while let Some((exchange, parked)) = self.parked.take_ended(now) {
+            self.ready.push_back((exchange, parked.last));
         }
     }
 

@@ -162,7 +162,7 @@ impl Consul {
         self.state.restore(snapshot.0.clone());
         self.restart_timers(now);
         self.state.in_each(|it| it.sessions.end_lock_delays());
-        for (exchange, parked) in core::mem::take(&mut self.parked) {
+        for (exchange, parked) in self.parked.take_all() {
             self.ready.push_back((exchange, parked.last));
         }
     }

@@ -20,8 +20,8 @@
 //!
 //! Mode `fleet` is about many semaphores, each with a separate prefix below `--prefix`: one slot of
 //! each is acquired, all are held for `--hold-ms` after the last grant, and all are given back. Waiters
-//! want all slots of a semaphore of which one is held. All handles share one transport, unless
-//! `--transports each` says otherwise. It tells how many were granted, how many were lost, and what
+//! want all slots of a semaphore of which one is held. All semaphores are of one client, unless
+//! `--transports` says otherwise. It tells how many were granted, how many were lost, and what
 //! they took: connections and threads at the peak (the Consul in memory's threads included), and the
 //! requests of the time in which all were held.
 
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 use examples::agent::Agent;
 use examples::alarm::Alarm;
-use examples::backend::{Handle, Host, Hosts};
+use examples::backend::{Handle, Host, Hosts, Transports};
 use examples::bare;
 use examples::contender::{Contender, Observer, Outcome};
 use examples::crew::Crew;
@@ -50,7 +50,7 @@ use examples::peaks::Watcher;
 use examples::report::{Measured, Report};
 use examples::wall::Wall;
 use examples::{complain, say};
-use semaphore_core::{Builder, Error, FencingToken};
+use semaphore_core::{Builder, Client, Error, FencingToken, Permit, Semaphore};
 use serde::Serialize;
 
 use crate::plan::{Flags, Mode, Plan};
@@ -103,7 +103,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     let bench = Bench::new(plan)?;
     let agent = bench.hosts.agent();
     // Wrong settings are told before anything is sent.
-    let members = bench.members()?;
+    let (members, client) = bench.members()?;
     let Some(first) = members.first() else {
         return Ok(false);
     };
@@ -111,6 +111,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     first.host.probe(agent)?;
     // Before and after, since the machine may have other things to do at either time.
     let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
+    let beside = bench.held_beside(&first.host)?;
     let mut failed = Failed::default();
     if flags.warm_up > 0 {
         failed += tell(&bench.rounds(&members, flags.warm_up as usize)?);
@@ -125,6 +126,13 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     for member in &members {
         member.handle.shutdown(&member.host);
     }
+    if let Some((semaphore, permit)) = beside {
+        first.host.wait(async {
+            permit.release().await?;
+            semaphore.shutdown().await;
+            semaphore.destroy().await
+        })?;
+    }
     let traffic = match (flags.mode, bench.steady.traffic()) {
         (Mode::Hold, Some(steady)) => steady,
         _ if flags.warm_up > 0 => of_rounds.since(before),
@@ -136,6 +144,9 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         bare.extend([after]);
     }
     let destroyed = first.handle.destroy(&first.host);
+    if let Some(client) = client {
+        first.host.wait(client.shutdown());
+    }
 
     let beliefs = bench.gauge.beliefs();
     if let Some(file) = &flags.holds {
@@ -154,6 +165,8 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         limit: plan.limit,
         hold: plan.hold,
         total,
+        contenders: plan.contenders,
+        slots: flags.slots,
         bare,
         traffic,
         peak_connections: peaks.connections,
@@ -237,18 +250,40 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn members(&self) -> Result<Vec<Member>, Failure> {
+    /// All of them, and the client that they are of.
+    fn members(&self) -> Result<(Vec<Member>, Option<Client>), Failure> {
         let Plan {
             participants,
             transports,
             ..
         } = *self.plan;
+        let hosts = self.hosts.several(participants, transports)?;
+        let client = match (transports, hosts.first()) {
+            (Transports::Client, Some(first)) => Some(Client::builder().connect(first.clone())?),
+            _ => None,
+        };
         let member = |host: Host| {
+            let host = client.as_ref().map_or(host.clone(), |it| host.with(it));
             let handle = host.connect(self.builder())?;
             Ok(Member { host, handle })
         };
-        let hosts = self.hosts.several(participants, transports)?;
-        hosts.into_iter().map(member).collect()
+        let members = hosts.into_iter().map(member);
+        Ok((members.collect::<Result<_, Failure>>()?, client))
+    }
+
+    /// Another semaphore of the same process, while each that is measured is new.
+    fn held_beside(&self, host: &Host) -> Result<Option<(Semaphore, Permit)>, Failure> {
+        let Plan {
+            flags, transports, ..
+        } = self.plan;
+        if flags.mode != Mode::Cycle || !flags.cold || *transports != Transports::Client {
+            return Ok(None);
+        }
+        let prefix = format!("{}-beside", flags.prefix);
+        let builder = self.plan.builder(&prefix, self.hosts.agent());
+        let semaphore = builder.connect(host.clone())?;
+        let permit = host.wait(semaphore.acquire_timeout(self.plan.timeout))?;
+        Ok(Some((semaphore, permit)))
     }
 
     fn rounds(&self, members: &[Member], rounds: usize) -> Result<Vec<Outcome>, Failure> {
@@ -262,7 +297,11 @@ impl<'a> Bench<'a> {
     fn at_once(&self, members: &[Member], rounds: usize) -> Result<Vec<Outcome>, Failure> {
         let mut crew = Crew::new();
         for (number, member) in self.spread(members) {
-            let contender = self.contender(number, rounds);
+            let mut contender = self.contender(number, rounds);
+            if self.plan.flags.cold {
+                let (builder, host) = (self.builder(), member.host.clone());
+                contender.connects = Some(Arc::new(move || host.connect(builder.clone())));
+            }
             contender.start(&member.handle, &member.host, &mut crew)?;
         }
         // Each gives up on its own; what it then leaves is cleaned up within two TTLs.
@@ -305,6 +344,8 @@ impl<'a> Bench<'a> {
         Contender {
             number,
             holds: vec![self.plan.hold; rounds],
+            slots: self.plan.flags.slots.get(),
+            connects: None,
             alarm: self.alarm.clone(),
             is_alone: self.plan.participants == self.plan.contenders,
             patience: self.plan.timeout,

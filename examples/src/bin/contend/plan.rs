@@ -23,7 +23,8 @@ pub(crate) struct Flags {
     /// What is measured
     #[arg(long, value_enum, default_value_t = Mode::Contend)]
     pub(crate) mode: Mode,
-    /// In mode cycle: a new semaphore with a new session for each acquisition
+    /// A new semaphore for each acquisition, in mode cycle with a new session, too. With `--transports client` in mode cycle another
+    /// semaphore of the client is held meanwhile, so that each is the second one of the process
     #[arg(long)]
     pub(crate) cold: bool,
     /// How many hosts [default: 4, or as many as contend]
@@ -38,13 +39,19 @@ pub(crate) struct Flags {
     /// In mode fleet: how many wait behind them, spread over the semaphores [default: 0]
     #[arg(long)]
     pub(crate) waiters: Option<u16>,
-    /// Whose connections are used: those of one transport, or each host's (in mode fleet each handle's)
-    /// own [default: each, in mode fleet shared]
+    /// What is shared: all by one client, or the connections of one transport; or nothing, so that each host (in mode fleet each
+    /// handle) has separate ones [default: each, in mode fleet client]
     #[arg(long, value_enum)]
     pub(crate) transports: Option<Transports>,
     /// How many may hold at once [default: 3, in mode fleet 2]
     #[arg(long)]
     pub(crate) limit: Option<NonZeroU32>,
+    /// How many slots each takes at once
+    #[arg(long, default_value = "1")]
+    pub(crate) slots: NonZeroU32,
+    /// How many bytes the value of each contender has
+    #[arg(long, value_parser = clap::value_parser!(u32).range(..=327_680))]
+    pub(crate) value_bytes: Option<u32>,
     /// How long each holds, in milliseconds [default: 10, in mode cycle 0, in modes hold and fleet
     /// 60000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=3_600_000))]
@@ -126,8 +133,8 @@ impl Flags {
         if participants > contenders {
             return conflict("there are more participants than contenders to spread over them");
         }
-        if self.cold && self.mode != Mode::Cycle {
-            return conflict("--cold is for --mode cycle");
+        if self.cold && matches!(self.mode, Mode::Hold | Mode::Fleet) {
+            return conflict("--cold is for --mode cycle and --mode contend");
         }
         if self.mode == Mode::Hold
             && (contenders > 1 || self.rounds.is_some_and(|rounds| rounds > 1))
@@ -141,11 +148,14 @@ impl Flags {
             return conflict("--semaphores and --waiters are for --mode fleet");
         }
         let (limit, transports) = if is_fleet {
-            (2, Transports::Shared)
+            (2, Transports::Client)
         } else {
             (3, Transports::Each)
         };
         let limit = self.limit.or(NonZeroU32::new(limit));
+        if limit.is_some_and(|limit| limit < self.slots) {
+            return conflict("--slots is more than --limit");
+        }
         let hold = Duration::from_millis(self.hold_ms.unwrap_or(default(0, 10, 60_000).into()));
         let rounds = self.rounds.unwrap_or(default(100, 1, 1));
         let in_turn = contenders.saturating_mul(rounds.max(self.warm_up));
@@ -170,6 +180,7 @@ impl Flags {
             ("--participants", self.participants.is_some()),
             ("--rounds", self.rounds.is_some()),
             ("--warm-up", self.warm_up > 0),
+            ("--slots", self.slots.get() > 1),
             ("--holds", self.holds.is_some()),
         ];
         given
@@ -183,6 +194,9 @@ impl Plan {
     pub(crate) fn builder(&self, prefix: &str, agent: &Agent) -> Builder {
         let flags = &self.flags;
         let mut builder = Semaphore::builder(prefix, self.limit.get());
+        if let Some(bytes) = flags.value_bytes {
+            builder = builder.value(vec![b'x'; bytes as usize]);
+        }
         if let Some(ttl) = flags.ttl {
             builder = builder.ttl(Duration::from_secs(ttl));
         }

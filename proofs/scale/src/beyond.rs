@@ -1,0 +1,278 @@
+//! Fleets beyond the machines that we have: a thousand hosts and ten thousand of what they do, on virtual time. What is counted is what
+//! reaches Consul's servers once everything has settled.
+
+mod elections;
+mod hosts;
+mod waiters;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use semaphore_core::Client;
+use transport_mock::{MockClient, MockConsul, RequestKind, Stats};
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scene {
+    /// Each host uses ten semaphores of three slots, each of which ten hosts use; a turn takes a minute
+    Hosts,
+    /// Ten callers on each host wait for one semaphore of ten slots; a turn takes a second
+    Waiters,
+    /// Each host leads ten elections and follows ten others
+    Elections,
+}
+
+/// How large it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fleet {
+    pub(crate) scene: Scene,
+    pub(crate) hosts: u32,
+    /// The TTL of all sessions.
+    pub(crate) ttl: Duration,
+    /// Over how many keys the one semaphore is split for which ten thousand wait.
+    pub(crate) parts: u32,
+    /// For how long it settles before anything is counted.
+    pub(crate) settling: Duration,
+    /// For how long it is counted.
+    pub(crate) time: Duration,
+    pub(crate) latency: Duration,
+    pub(crate) seed: u64,
+}
+
+/// How often callers had what they wanted.
+#[derive(Clone, Debug, Default)]
+struct Turns(Arc<AtomicU64>);
+
+impl Turns {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The world as it was at one moment.
+struct Reading {
+    stats: Stats,
+    writes: u64,
+    looks: u64,
+    turns: u64,
+}
+
+/// What reached the servers.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    of: Fleet,
+    granted: u64,
+    turns: u64,
+    renewals: u64,
+    writes: u64,
+    reads: u64,
+    polls: u64,
+    looks: u64,
+    transactions: u64,
+    bytes: u64,
+    sessions: usize,
+    parked: usize,
+    /// What this program took of the machine's memory at most, in bytes.
+    memory: u64,
+}
+
+impl Fleet {
+    /// Runs it in a separate world.
+    pub(crate) fn run(self) -> Reached {
+        let world = MockConsul::new(self.seed);
+        world.set_latency(self.latency / 2..=self.latency * 3 / 2);
+        world.set_tracing(false);
+        let (turns, granted) = (Turns::default(), Turns::default());
+        let tasks = match self.scene {
+            Scene::Hosts => hosts::start(&world, self, &turns, &granted),
+            Scene::Waiters => waiters::start(&world, self, &turns, &granted),
+            Scene::Elections => elections::start(&world, self, &turns, &granted),
+        };
+        world.advance(self.settling);
+        let before = Reading::now(&world, &turns);
+        world.advance(self.time);
+        let after = Reading::now(&world, &turns);
+        let (sessions, parked) =
+            world.consul(|consul, _| (consul.sessions().count(), consul.waiting()));
+        for task in tasks {
+            task.abort();
+        }
+        let counted = |kinds: &[RequestKind]| {
+            let of = |stats: &Stats| kinds.iter().map(|it| stats.requests_of(*it)).sum::<u64>();
+            of(&after.stats) - of(&before.stats)
+        };
+        Reached {
+            of: self,
+            granted: granted.count(),
+            turns: after.turns - before.turns,
+            renewals: counted(&[RequestKind::SessionRenew]),
+            writes: after.writes - before.writes,
+            reads: counted(&[RequestKind::SessionRead, RequestKind::KvRead]),
+            polls: counted(&[RequestKind::KvWatch]),
+            looks: after.looks - before.looks,
+            transactions: counted(&[RequestKind::Txn]),
+            bytes: after.stats.bytes_down - before.stats.bytes_down,
+            sessions,
+            parked,
+            memory: memory(),
+        }
+    }
+}
+
+impl Reading {
+    fn now(world: &MockConsul, turns: &Turns) -> Self {
+        let (writes, looks) = world.consul(|consul, _| (consul.last_index(), consul.looks()));
+        Self {
+            stats: world.stats(),
+            writes,
+            looks,
+            turns: turns.count(),
+        }
+    }
+}
+
+/// A client for each host.
+fn clients(world: &MockConsul, fleet: Fleet) -> impl Iterator<Item = (MockClient, Client)> {
+    (0..fleet.hosts).map(move |number| {
+        let host = world.client(format!("host-{number}"));
+        let client = Client::builder().value(format!("host-{number}"));
+        let client = client.ttl(fleet.ttl);
+        (host.clone(), valid(client.connect(host)))
+    })
+}
+
+/// Lengths between a half and one and a half of this, so that not all is done at the same moments.
+fn lengths(mean: Duration, seed: u32) -> impl FnMut() -> Duration {
+    let mut rng = fastrand::Rng::with_seed(seed.into());
+    move || mean.mul_f64(0.5 + rng.f64())
+}
+
+fn valid<T>(built: Result<T, semaphore_core::Error>) -> T {
+    built.unwrap_or_else(|error| unreachable!("no input of a user: {error}"))
+}
+
+/// The most that this process has had in memory; nothing where the system does not say.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kilobytes.unwrap_or_default() * 1024
+}
+
+impl Reached {
+    /// The names of the columns.
+    pub(crate) const HEAD: &'static str = "scene     hosts | sessions parked |  turns/s | renewals/s  Raft writes/s  reads/s  polls/s  transactions/s  wake-ups/s   MB/s | a turn: Raft writes  requests  wake-ups      kB | memory, MB";
+
+    /// What this program took of the machine's memory at most, in bytes; nothing where the system does not say.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// What the servers were asked in all.
+    fn requests(&self) -> u64 {
+        self.renewals + self.reads + self.polls + self.transactions
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures to look at")]
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let a_second = |count: u64| count as f64 / self.of.time.as_secs_f64();
+        let a_turn = |count: u64| count as f64 / self.turns.max(1) as f64;
+        let scene = format!("{:?}", self.of.scene).to_lowercase();
+        write!(
+            f,
+            "{scene:9} {:5} | {:8} {:6} | {:8.1} | {:10.0} {:14.1} {:8.0} {:8.0} {:15.0} {:11.0} {:6.2} | ",
+            self.of.hosts,
+            self.sessions,
+            self.parked,
+            a_second(self.turns),
+            a_second(self.renewals),
+            a_second(self.writes),
+            a_second(self.reads),
+            a_second(self.polls),
+            a_second(self.transactions),
+            a_second(self.looks),
+            a_second(self.bytes) / 1e6,
+        )?;
+        write!(
+            f,
+            "{:19.2} {:9.1} {:9.1} {:7.1} | {:10}",
+            a_turn(self.writes),
+            a_turn(self.requests()),
+            a_turn(self.looks),
+            a_turn(self.bytes) / 1e3,
+            self.memory / 1_000_000,
+        )?;
+        write!(f, "  granted {}", self.granted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fleet(scene: Scene, hosts: u32, settling: u64) -> Reached {
+        Fleet {
+            scene,
+            hosts,
+            ttl: Duration::from_secs(15),
+            parts: 1,
+            settling: Duration::from_secs(settling),
+            time: Duration::from_secs(15),
+            latency: Duration::from_micros(200),
+            seed: 1,
+        }
+        .run()
+    }
+
+    /// A tenth of what a small machine has.
+    fn assert_little_memory(reached: &Reached) {
+        assert!(reached.memory() < 400_000_000, "{reached}");
+    }
+
+    #[test]
+    fn hosts_that_use_ten_semaphores_have_a_session_and_a_poll_for_each() {
+        let few = fleet(Scene::Hosts, 20, 80);
+        let many = fleet(Scene::Hosts, 40, 80);
+        for (reached, hosts) in [(&few, 20), (&many, 40)] {
+            assert!(reached.sessions <= 2 * hosts, "{reached}");
+            assert!(reached.parked <= 10 * hosts, "{reached}");
+            assert!(reached.turns > 0, "{reached}");
+            assert_little_memory(reached);
+        }
+        // What is asked grows with the hosts, and not faster.
+        assert!(many.requests() <= 3 * few.requests(), "{few}\n{many}");
+    }
+
+    #[test]
+    fn a_turn_wakes_no_more_waiters_if_there_are_more() {
+        let few = fleet(Scene::Waiters, 10, 12);
+        let many = fleet(Scene::Waiters, 40, 12);
+        for reached in [&few, &many] {
+            assert!(reached.turns > 0, "{reached}");
+            assert!(reached.looks <= 10 * reached.turns, "{reached}");
+            assert!(reached.writes <= 6 * reached.turns, "{reached}");
+            assert_little_memory(reached);
+        }
+    }
+
+    #[test]
+    fn who_leads_and_who_follows_writes_only_where_a_term_ends() {
+        let reached = fleet(Scene::Elections, 20, 80);
+        assert!(reached.granted >= 200, "{reached}");
+        // Each has its session, and a poll beside its follower's.
+        assert_eq!(reached.sessions, 200, "{reached}");
+        assert_eq!(reached.parked, 400, "{reached}");
+        assert!(reached.turns > 0, "{reached}");
+        assert!(reached.writes <= 5 * reached.turns, "{reached}");
+        assert_little_memory(&reached);
+    }
+}

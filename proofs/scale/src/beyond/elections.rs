@@ -1,0 +1,51 @@
+//! Each host leads ten elections and follows ten that others lead. A term takes ten minutes, and the same host leads again after it.
+
+use std::time::Duration;
+
+use semaphore_core::adapter::Runtime as _;
+use transport_mock::{MockConsul, Task};
+
+use super::{Fleet, Turns, clients, valid};
+
+const EACH: u32 = 10;
+const TERM: Duration = Duration::from_secs(600);
+
+pub(super) fn start(
+    world: &MockConsul,
+    fleet: Fleet,
+    turns: &Turns,
+    granted: &Turns,
+) -> Vec<Task<()>> {
+    let hosts = fleet.hosts;
+    let mut tasks = Vec::new();
+    for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
+        for led in 0..EACH {
+            let election = valid(client.election(format!("shards/{number}-{led}")));
+            let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());
+            tasks.push(world.start(async move {
+                // The first terms are shorter, so that they don't end together.
+                host.sleep(Duration::from_millis(u64::from(number % 100) * 100))
+                    .await;
+                let mut term = TERM * (number * EACH + led) / (hosts * EACH) + TERM / 20;
+                loop {
+                    if let Ok(leadership) = election.campaign().await {
+                        granted.add();
+                        host.sleep(term).await;
+                        if leadership.is_leader() {
+                            turns.add();
+                        }
+                        let _ = leadership.resign().await;
+                        term = TERM;
+                    }
+                }
+            }));
+            let of = (number + 1) % hosts;
+            let discovery = valid(client.discovery(format!("shards/{of}-{led}")));
+            tasks.push(world.start(async move {
+                let mut follower = discovery.follow();
+                while follower.next().await.is_some() {}
+            }));
+        }
+    }
+    tasks
+}

@@ -1,0 +1,44 @@
+//! Many hosts with ten semaphores each. Each semaphore has three slots and ten hosts that want one, so that three hold and seven wait.
+
+use std::time::Duration;
+
+use semaphore_core::adapter::Runtime as _;
+use transport_mock::{MockConsul, Task};
+
+use super::{Fleet, Turns, clients, lengths, valid};
+
+const EACH: u32 = 10;
+const HOLD: Duration = Duration::from_secs(60);
+
+pub(super) fn start(
+    world: &MockConsul,
+    fleet: Fleet,
+    turns: &Turns,
+    granted: &Turns,
+) -> Vec<Task<()>> {
+    let hosts = fleet.hosts;
+    let mut tasks = Vec::new();
+    for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
+        for wanted in 0..EACH {
+            // Each semaphore has users on hosts that share no other with them.
+            let of = (number + wanted * hosts / EACH) % hosts;
+            let semaphore = valid(client.semaphore(format!("shards/{of}"), 3));
+            let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());
+            let mut length = lengths(HOLD, number * EACH + wanted);
+            tasks.push(world.start(async move {
+                // Hosts don't all begin at once.
+                host.sleep(length() / 10).await;
+                loop {
+                    if let Ok(permit) = semaphore.acquire().await {
+                        granted.add();
+                        host.sleep(length()).await;
+                        if permit.is_held() {
+                            turns.add();
+                        }
+                    }
+                }
+            }));
+        }
+    }
+    tasks
+}

@@ -1,0 +1,71 @@
+//! The blocking queries that wait. Each request asks for the one whose wait ends first, and there may be thousands of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semaphore_core::adapter::Instant;
+
+use super::Exchange;
+use super::blocking::Parked;
+
+/// All that wait, in the order in which they came.
+#[derive(Clone, Default)]
+pub(super) struct Parking {
+    parked: BTreeMap<Exchange, Parked>,
+    /// The same in the order of time.
+    ends: BTreeSet<(Instant, Exchange)>,
+    looks: u64,
+}
+
+impl Parking {
+    pub(super) fn add(&mut self, exchange: Exchange, parked: Parked) {
+        self.ends.insert((parked.deadline, exchange));
+        self.parked.insert(exchange, parked);
+    }
+
+    pub(super) fn remove(&mut self, exchange: Exchange) -> Option<Parked> {
+        let parked = self.parked.remove(&exchange)?;
+        self.ends.remove(&(parked.deadline, exchange));
+        Some(parked)
+    }
+
+    /// When the first wait ends.
+    pub(super) fn first_end(&self) -> Option<Instant> {
+        self.ends.first().map(|(at, _)| *at)
+    }
+
+    /// One whose wait is over, oldest end first.
+    pub(super) fn take_ended(&mut self, now: Instant) -> Option<(Exchange, Parked)> {
+        let (at, exchange) = *self.ends.first()?;
+        if at > now {
+            return None;
+        }
+        self.remove(exchange).map(|parked| (exchange, parked))
+    }
+
+    /// All of them, in the order in which they came.
+    pub(super) fn take_all(&mut self) -> BTreeMap<Exchange, Parked> {
+        self.ends.clear();
+        core::mem::take(&mut self.parked)
+    }
+
+    /// Those of which this holds: they look again.
+    pub(super) fn woken(&mut self, is_woken: impl Fn(&Parked) -> bool) -> Vec<Exchange> {
+        let woken = self.parked.iter().filter(|(_, parked)| is_woken(parked));
+        let woken: Vec<_> = woken.map(|(exchange, _)| *exchange).collect();
+        self.looks += woken.len() as u64;
+        woken
+    }
+
+    /// How often one of them looked again because something changed, answered or not.
+    pub(super) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Exchange, &Parked)> {
+        self.parked.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parked.len()
+    }
+}
