@@ -153,15 +153,17 @@ impl Poller {
     }
 
     /// Where the budget is used up, the next poll comes by chance up to an interval later. All who watch what changes all the time
-    /// would else poll at the same moments, and between those nobody would see a change.
-    pub(in crate::machine) fn spread(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+    /// would else poll at the same moments, and between those nobody would see a change. Says whether that is so.
+    pub(in crate::machine) fn spread(&mut self, now: Instant, rng: &mut fastrand::Rng) -> bool {
         let ready_at = self.budget.ready_at();
         if let State::Waiting { until } = &mut self.state
             && ready_at > now
         {
             let later = jitter(Duration::ZERO, self.budget.interval(), rng);
             *until = (*until).max(ready_at + later);
+            return true;
         }
+        false
     }
 
     /// It was for something else, and was answered: the next one goes on from where it was.
