@@ -43,6 +43,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::tenancy::departure::{Departure, rest_after_failure};
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::session::Session;
@@ -267,8 +268,9 @@ impl Candidacy {
         self.pace.reset();
     }
 
-    /// Whether the next answer of the watch comes later than its change, since the watch has to be paced.
-    pub(super) fn watch_is_paced(&mut self, is_paced: bool) {
+    /// When the watch looks next, where the key changes more often than it may look.
+    pub(super) fn pace_watch(&mut self, now: Instant, watch: &mut Poller, rng: &mut fastrand::Rng) {
+        let is_paced = watch.spread(now, self.race.spread(), rng);
         self.race.watch_is_paced(is_paced);
     }
 

@@ -55,14 +55,13 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
-                let is_paced = self.watch.spread(now, &mut self.rng);
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
                 self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
                 let (settings, rng) = (&self.settings, &mut self.rng);
                 let event = candidacy.watched(now, shown, moments, settings, rng);
-                candidacy.watch_is_paced(is_paced);
+                candidacy.pace_watch(now, &mut self.watch, rng);
                 event
             }
             Err(error) => {

@@ -30,6 +30,7 @@ impl Candidacy {
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
+        self.race.looked();
         let event = self.observe(now, shown, moments, settings, rng);
         self.settle(settings);
         event

@@ -18,7 +18,7 @@ use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
 /// How soon the watch shows what has changed under an attempt, if it works. Where it is paced, that is when its next poll is due.
-const WATCH_TELLS: Duration = Duration::from_millis(50);
+const WATCH_TELLS: Duration = Duration::from_millis(100);
 
 impl Candidacy {
     pub(super) fn write(&mut self, now: Instant, settings: &ElectionSettings) -> Option<Request> {
