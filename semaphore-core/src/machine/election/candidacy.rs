@@ -39,6 +39,7 @@ use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::input::Value;
 use crate::machine::election::settings::ElectionSettings;
+use crate::machine::election::term::TermIndexes;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
@@ -80,6 +81,8 @@ pub(super) struct Candidacy {
     last_shown: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
+    /// The last term that this session had.
+    led: Option<TermIndexes>,
     fencing: Fencing,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
@@ -166,6 +169,7 @@ impl Candidacy {
             value: settings.value.as_bytes().to_vec(),
             last_shown: None,
             may_hold: false,
+            led: None,
             fencing: Fencing::Whole,
             failure: None,
         }

@@ -186,9 +186,11 @@ fn two_hundred_candidates_of_one_client_cost_a_handful_of_requests_for_each_term
     ] {
         let outcome = contest(1, candidates, Hosts::OneClient, term, 300);
         println!("{outcome}");
-        assert!(outcome.gap_at(99) <= millis(12), "{outcome}");
+        // Without transactions each term needs another session and another first read.
+        let most = if IS_FENCED { 4.5 } else { 6.5 };
+        assert!(outcome.reads + outcome.writes <= most, "{outcome}");
         if IS_FENCED {
-            assert!(outcome.reads + outcome.writes <= 4.5, "{outcome}");
+            assert!(outcome.gap_at(99) <= millis(12), "{outcome}");
         }
     }
 }

@@ -109,6 +109,12 @@ impl Candidacy {
     /// What the key as it was just seen means for candidates.
     fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
         let own = self.session.id().cloned();
+        if self
+            .led
+            .is_some_and(|led| led.is_counted_again(self.shown()))
+        {
+            return Some(CandidacyEvent::SessionGone);
+        }
         let key = self.shown()?;
         let is_believed = is_on(Defect::AnothersKeyBelieved);
         if key.session.is_some() && key.session == own && key.is_overwritten() {
@@ -149,6 +155,7 @@ impl Candidacy {
         };
         self.session.hold(now);
         self.phase.elected(term);
+        self.led = Some(term);
         self.may_hold = true;
         self.pace.clear();
         self.race.won(now);
