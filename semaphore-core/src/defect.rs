@@ -50,6 +50,8 @@ defects! {
     TokenRestarts,
     /// A follower does not say that it is cut off.
     SilenceUntold,
+    /// A key that was overwritten under its leader still counts as that leader's.
+    ForeignKeyAnnounced,
     /// A campaign with a session that was kept does not know what the one before it saw.
     FormerTermForgotten,
     /// Holders are pruned on a view that shows no contender key of ours.

@@ -15,6 +15,7 @@
 //! a lock's flags, also an empty one.
 
 use crate::api::{Entry, LOCK_FLAGS};
+use crate::defect::{Defect, is_on};
 use crate::error::{Conflict, RequestError};
 use crate::id::{Index, SessionId};
 use crate::input::LockKey;
@@ -80,7 +81,10 @@ impl ElectionKey {
     /// Whether somebody has written it without `acquire` while a session has it: that resets `LockIndex`, and leaves the session
     /// (seen on 1.8.7 and 1.23). The leader by that key leads no more.
     pub(crate) fn is_overwritten(&self) -> bool {
-        self.session.is_some() && self.lock_index == 0 && matches!(self.flags, 0 | LOCK_FLAGS)
+        self.session.is_some()
+            && self.lock_index == 0
+            && matches!(self.flags, 0 | LOCK_FLAGS)
+            && !is_on(Defect::ForeignKeyAnnounced)
     }
 
     /// Whether a session may acquire it.

@@ -44,6 +44,7 @@ fn concerns(only: Only, defect: Defect) -> bool {
     let is_of_elections = matches!(
         defect,
         Defect::AnothersKeyBelieved
+            | Defect::ForeignKeyAnnounced
             | Defect::FormerTermForgotten
             | Defect::SilenceUntold
             | Defect::TokenRestarts

@@ -108,11 +108,23 @@ impl Follower {
                 let (host, error) = (self.host, format!("{error:?}"));
                 self.book.happened(Happening::Failed { host, error });
             }
+            self.judge(follower.current());
             self.tell(match follower.current() {
                 None => Followed::Nothing,
                 Some(LeaderStatus::Leaderless { .. }) => Followed::Nobody,
                 Some(LeaderStatus::Led(leader)) => Followed::Leader(leader.session.to_string()),
             });
+        }
+    }
+
+    /// Who is announced has acquired the key: Consul counts that, and a write that acquires nothing starts the count again.
+    fn judge(&self, current: Option<&LeaderStatus>) {
+        if let Some(LeaderStatus::Led(leader)) = current
+            && leader.lock_index == 0
+        {
+            let (host, value) = (self.host, leader.text());
+            let error = format!("announces {value:?}, who acquired nothing");
+            self.book.happened(Happening::Failed { host, error });
         }
     }
 

@@ -89,7 +89,8 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// Is called when the work has returned from a term that was lost or stepped down from.
+    /// Is called when the work has returned from a term that was lost or stepped down from; not where the term was as long as it
+    /// [may be](Self::longest).
     pub fn on_lost(mut self, call: impl FnMut(&Lost) + 'a) -> Self {
         self.on_lost = Some(Box::new(call));
         self
@@ -144,13 +145,15 @@ impl<'a> Terms<'a> {
         let lasted = election.now().saturating_since(began_at);
         let missing = self.plan.least.saturating_sub(lasted);
         let lost = leadership.lost_timeout(missing);
+        // A term that was as long as it may be has ended as it should.
+        let is_over = self.plan.longest.is_some_and(|longest| longest <= lasted);
+        let lost = lost.filter(|lost| !(is_over && matches!(lost, Lost::SteppedDown)));
         if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
             call(lost);
         }
         // What could not be cleaned up at once goes on in the background.
         let _ = leadership.resign();
-        let is_over = self.plan.longest.is_some_and(|longest| longest <= lasted);
-        (lost.is_none() || is_over).then_some(self.plan.pause)
+        lost.is_none().then_some(self.plan.pause)
     }
 }
 

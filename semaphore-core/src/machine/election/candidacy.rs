@@ -30,7 +30,7 @@ use self::pace::Pace;
 pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
 use self::race::Race;
-use self::seen::Seen;
+use self::seen::{Seen, Sight};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
@@ -39,10 +39,12 @@ use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::input::Value;
 use crate::machine::election::settings::ElectionSettings;
+use crate::machine::election::term::TermIndexes;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::tenancy::departure::{Departure, rest_after_failure};
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::session::Session;
@@ -68,8 +70,8 @@ pub(super) struct Candidacy {
     unresolved: Option<Moment>,
     /// What may be applied even after such a read.
     given_up: GivenUp,
-    /// Whether the key has changed since it was seen.
-    is_outdated: bool,
+    /// Whether what was seen of the key is known to be of the past.
+    sight: Sight,
     is_reading: bool,
     /// After a read that failed.
     rest: Pause,
@@ -79,6 +81,8 @@ pub(super) struct Candidacy {
     last_shown: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
+    /// The last term that this session had.
+    led: Option<TermIndexes>,
     fencing: Fencing,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
@@ -159,12 +163,13 @@ impl Candidacy {
             race: Race::new(),
             unresolved: unseen_since,
             given_up: GivenUp::default(),
-            is_outdated: false,
+            sight: Sight::Current,
             is_reading: false,
             rest: Pause::new(cap),
             value: settings.value.as_bytes().to_vec(),
             last_shown: None,
             may_hold: false,
+            led: None,
             fencing: Fencing::Whole,
             failure: None,
         }
@@ -262,9 +267,25 @@ impl Candidacy {
         } else if let Some(seen) = &mut self.seen {
             seen.outlive_campaign();
         }
-        self.is_outdated = false;
+        self.sight = Sight::Current;
         self.unresolved = unseen_since;
         self.pace.reset();
+    }
+
+    /// When the watch looks next, where the key changes more often than it may look.
+    pub(super) fn pace_watch(&mut self, now: Instant, watch: &mut Poller, rng: &mut fastrand::Rng) {
+        let is_paced = watch.spread(now, self.race.spread(), rng);
+        self.race.watch_is_paced(is_paced);
+    }
+
+    /// Until when it lets others go first, if it does.
+    pub(super) fn yields_until(&self) -> Instant {
+        self.race.until()
+    }
+
+    /// It has no time to let others go first.
+    pub(super) fn hurry(&mut self) {
+        self.race.hurry();
     }
 
     /// The write under way is sent again, in another way.
@@ -297,7 +318,7 @@ impl Candidacy {
                 Timer::Write,
                 self.wants_write(now).then(|| self.write_due()),
             ),
-            (Timer::Read, self.wants_read().then(|| self.rest.due())),
+            (Timer::Read, self.wants_read().then(|| self.read_due())),
         ]
     }
 
@@ -317,7 +338,7 @@ impl Candidacy {
             self.race.enter();
             return Some((Part::Write, request));
         }
-        if self.wants_read() && self.rest.due() <= now {
+        if self.wants_read() && self.read_due() <= now {
             self.is_reading = true;
             self.rest.end();
             let read = ReadKey {
@@ -329,6 +350,14 @@ impl Candidacy {
             return Some((Part::Read, request));
         }
         None
+    }
+
+    fn read_due(&self) -> Instant {
+        let due = self.rest.due();
+        match self.sight {
+            Sight::Outdated { wanted_from } if self.unresolved.is_none() => due.max(wanted_from),
+            _ => due,
+        }
     }
 
     fn write_due(&self) -> Instant {
@@ -464,7 +493,7 @@ impl Candidacy {
         if self.writing.is_some() {
             return false;
         }
-        let is_resolved = self.unresolved.is_none() && !self.is_outdated;
+        let is_resolved = self.unresolved.is_none() && self.sight == Sight::Current;
         match self.phase.state() {
             State::Campaigning => is_resolved && self.is_free() && self.has_valid_lease(now),
             State::Leading(_) => {
@@ -492,7 +521,9 @@ impl Candidacy {
             return false;
         }
         match self.phase.state() {
-            State::Campaigning | State::Leading(_) => self.unresolved.is_some() || self.is_outdated,
+            State::Campaigning | State::Leading(_) => {
+                self.unresolved.is_some() || self.sight != Sight::Current
+            }
             State::Kept { .. } | State::Leaving(_) | State::Gone(_) => false,
         }
     }

@@ -22,6 +22,14 @@ impl TermIndexes {
             lock_index: key.lock_index,
         }
     }
+
+    /// Whether the terms of the key are counted again since then, as after `consul lock`, which deletes the key. A session that has led
+    /// would get the same sequencer a second time.
+    pub(super) fn is_counted_again(self, shown: Option<&ElectionKey>) -> bool {
+        shown.is_none_or(|key| {
+            key.create_index != self.create_index || key.lock_index < self.lock_index
+        })
+    }
 }
 
 /// Whether somebody has acquired the key between one sighting and the next, or deleted it: `consul lock` does so
@@ -82,6 +90,16 @@ mod tests {
             flags: LOCK_FLAGS,
             value: b"node-1".to_vec(),
         }
+    }
+
+    #[test]
+    fn terms_are_counted_again_where_the_key_is_made_again_or_overwritten() {
+        let led = TermIndexes::of(&shown(Some(A), 10, 3));
+        assert!(!led.is_counted_again(Some(&shown(None, 10, 3))));
+        assert!(!led.is_counted_again(Some(&shown(Some(B), 10, 4))));
+        assert!(led.is_counted_again(Some(&shown(None, 10, 0))));
+        assert!(led.is_counted_again(Some(&shown(Some(B), 20, 3))));
+        assert!(led.is_counted_again(None));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::election_key::ElectionKey;
 use crate::error::{Conflict, Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
-use crate::machine::callers::Caller;
+use crate::machine::callers::{Caller, Patience};
 use crate::machine::election::between::Acquaintance;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term, Way};
 use crate::machine::election::{Candidate, From, Leading};
@@ -55,13 +55,14 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
-                self.watch.spread(now, &mut self.rng);
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
                 self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
                 let (settings, rng) = (&self.settings, &mut self.rng);
-                candidacy.watched(now, shown, moments, settings, rng)
+                let event = candidacy.watched(now, shown, moments, settings, rng);
+                candidacy.pace_watch(now, &mut self.watch, rng);
+                event
             }
             Err(error) => {
                 self.watch.failed(now, &mut self.rng);
@@ -289,6 +290,7 @@ impl Candidate {
             self.between.respawn.end();
             self.requests.forget_services();
         }
+        self.hurry(now);
         if self.candidacy.as_ref().is_some_and(campaigns) {
             self.watch.start();
         } else {
@@ -311,6 +313,23 @@ impl Candidate {
         };
         if !is_kept {
             self.leave(now);
+        }
+    }
+
+    /// Who waits for a short time only does not let others go first for longer than that.
+    fn hurry(&mut self, now: Instant) {
+        let (Some(head), Some(candidacy)) = (self.callers.queue().head(), &mut self.candidacy)
+        else {
+            return;
+        };
+        let until = candidacy.yields_until();
+        let has_time = match head.patience {
+            Patience::Unlimited => true,
+            Patience::Until(end) => until < end,
+            Patience::None => false,
+        };
+        if now < until && !has_time {
+            candidacy.hurry();
         }
     }
 

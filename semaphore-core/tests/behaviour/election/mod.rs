@@ -13,6 +13,7 @@ mod handles;
 mod handover;
 mod hostile;
 mod loss;
+mod many_candidates;
 mod old_answers;
 mod quick_terms;
 mod sequencer;

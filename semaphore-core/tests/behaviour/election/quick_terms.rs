@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
+use semaphore_core::adapter::{Method, Request};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Encoding, Error};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -115,6 +117,37 @@ fn while_a_session_is_kept_others_lead_as_if_it_were_not() {
     }
     world.advance(secs(2));
     assert_only_key_left(&world);
+}
+
+/// `LockIndex` starts again with the key: the same session would have the same sequencer in two terms.
+#[test]
+fn a_session_is_not_kept_where_the_terms_of_the_key_are_counted_again() {
+    let delete = |world: &MockConsul| {
+        world.consul(|consul, now| {
+            consul.submit(now, &Request::new(Method::Delete, format!("/v1/kv/{KEY}")));
+        });
+    };
+    let overwrite = |world: &MockConsul| {
+        let target = format!("/v1/kv/{KEY}?flags={LOCK_FLAGS}");
+        world.consul(|consul, now| {
+            consul.submit(now, &Request::new(Method::Put, target).with_body("by hand"));
+        });
+    };
+    let hands: [&dyn Fn(&MockConsul); 2] = [&delete, &overwrite];
+    for hand in hands {
+        let world = MockConsul::new(1);
+        let a = election(&world, "a");
+        let mut sequencers = BTreeSet::new();
+        for _ in 0..5 {
+            let leadership = world.run(a.campaign()).expect("a leadership");
+            sequencers.insert(leadership.sequencer().to_string());
+            world.run(leadership.resign()).expect("resigned");
+            hand(&world);
+        }
+        assert_eq!(sequencers.len(), 5, "{sequencers:?}");
+        world.advance(secs(2));
+        assert_eq!(session_count(&world), 0, "{}", world.trace());
+    }
 }
 
 /// A late copy of such a resignation would untie a later term of the same session.

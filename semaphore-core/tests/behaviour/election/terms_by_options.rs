@@ -4,9 +4,10 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use semaphore_core::terms::{TermLimit, Terms};
-use semaphore_core::{Election, Error, Lost};
+use semaphore_core::{Election, Error, Lost, blocking};
 use transport_mock::{MockConsul, Task};
 
+use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -241,6 +242,46 @@ fn what_is_asked_to_be_called_is_called_in_order() {
     );
     let new = told.iter().filter(|it| *it == "new a").count();
     assert_eq!(new, 2, "{told:?}");
+}
+
+/// Threads and tasks say the same of a term that has ended as it should.
+#[test]
+fn a_term_that_was_as_long_as_it_may_be_was_not_lost() {
+    let world = MockConsul::new(1);
+    let lost = Arc::new(Mutex::new(Vec::new()));
+    let tell = |host: &'static str| {
+        let lost = Arc::clone(&lost);
+        move |why: &Lost| {
+            lost.lock()
+                .expect("told")
+                .push((host, matches!(why, Lost::SteppedDown)));
+        }
+    };
+    let on_tasks = election(&world, "a");
+    let terms = on_tasks.terms().longest(secs(3)).on_lost(tell("a"));
+    let task = world.start(async move { terms.run(|_| std::future::pending()).await });
+    let builder = blocking::Election::builder("another/key").encoding(ENCODING);
+    let on_threads = builder.connect(world.client("b")).expect("valid settings");
+    let (running, on_lost) = (on_threads.clone(), tell("b"));
+    let thread = world.spawn_thread(move || {
+        let mut terms = 0;
+        let options = running.terms().longest(secs(3)).on_lost(on_lost);
+        let end = options.run(|leadership| {
+            terms += 1;
+            leadership.lost();
+        });
+        end.map(|()| terms)
+    });
+    world.advance(secs(20));
+    assert_eq!(*lost.lock().expect("told"), []);
+    world.run(on_tasks.shutdown());
+    world.run(task).expect("told to stop");
+    world
+        .spawn_thread(move || on_threads.shutdown())
+        .join()
+        .expect("shut down");
+    let terms = thread.join().expect("no panic").expect("told to stop");
+    assert!(terms >= 4, "{terms}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Many who follow one election share one read, each with its own place in what has happened.
 
 use futures_util::future::join_all;
+use semaphore_core::adapter::{Method, Request};
 use semaphore_core::{Client, Discovery, Follower, LeaderEvent, LeaderStatus, blocking};
 use transport_mock::{MockConsul, Task};
 
@@ -247,4 +248,38 @@ fn threads_share_a_read_too() {
     assert!(matches!(first.next(), Some(Ok(LeaderEvent::Elected(_)))));
     assert!(matches!(second.next(), Some(Ok(LeaderEvent::Elected(_)))));
     assert_eq!(spy.requests().len(), 2, "{:?}", spy.requests());
+}
+
+/// `consul lock` deletes the key after its turn: `LockIndex` starts again then, and fences and tokens do not.
+#[test]
+fn a_fence_refuses_the_leader_before_also_where_the_key_was_deleted_in_between() {
+    let world = MockConsul::new(1);
+    let first = election(&world, "a");
+    let discovery = discovery(&world);
+    let mut follower = discovery.follow();
+    world.run(follower.next());
+    let mut before = None;
+    for _ in 0..5 {
+        let leadership = world.run(first.campaign()).expect("a leadership");
+        let (next, _) = world.run(elected(follower));
+        let told = next.current().and_then(LeaderStatus::leader).cloned();
+        follower = next;
+        // Who has not followed knows when the key was made, which was after that.
+        let asked = world.run(discovery.leader()).expect("an answer");
+        for leader in [told, asked].map(|it| it.expect("a leader")) {
+            assert_eq!(leader.lock_index, 1);
+            assert!(!leader.is_after(leadership.fencing_token()), "{leader:?}");
+            if let Some(before) = before {
+                assert!(leader.is_after(before), "{leader:?} {before}");
+            }
+        }
+        before = Some(leadership.fencing_token());
+        world.run(leadership.resign()).expect("resigned");
+        world.consul(|consul, now| {
+            consul.submit(
+                now,
+                &Request::new(Method::Delete, format!("/v1/kv/{LEADER}")),
+            );
+        });
+    }
 }

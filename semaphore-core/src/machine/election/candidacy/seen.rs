@@ -2,6 +2,7 @@
 
 use crate::election_key::ElectionKey;
 use crate::machine::process::moment::Moment;
+use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -10,6 +11,15 @@ pub(super) struct Seen {
     /// after the poll may be older.
     pub(super) at: Moment,
     by: SeenBy,
+}
+
+/// Whether the key may still be as it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Nothing says otherwise.
+    Current,
+    /// It has changed since. The watch shows that, as a rule: it is read only if the watch has not done so by then.
+    Outdated { wanted_from: Instant },
 }
 
 /// Which campaign has seen the key.

@@ -10,7 +10,7 @@ use crate::id::{FencingToken, Index, SessionId};
 use crate::input::{LockKey, Value};
 use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
-use crate::machine::election::candidacy::seen::Seen;
+use crate::machine::election::candidacy::seen::{Seen, Sight};
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
@@ -30,6 +30,7 @@ impl Candidacy {
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
+        self.race.looked();
         let event = self.observe(now, shown, moments, settings, rng);
         self.settle(settings);
         event
@@ -55,12 +56,14 @@ impl Candidacy {
         if !is_news {
             // What is older, or of an unknown age, must be looked at again unless it is the same.
             let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
-            self.is_outdated |= !is_same;
+            if !is_same {
+                self.sight = Sight::Outdated { wanted_from: now };
+            }
             self.unresolved.take_if(|since| is_same && sent > *since);
             return None;
         }
         self.unresolved.take_if(|since| sent > *since);
-        self.is_outdated = false;
+        self.sight = Sight::Current;
         let former = self.seen.replace(Seen::now(shown, moment));
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
@@ -71,9 +74,11 @@ impl Candidacy {
         let former = former.and_then(|seen| seen.key);
         if !is_ours && was_acquired_since(former.as_ref(), self.shown()) {
             self.pace.somebody_led();
-            self.race.somebody_led();
+            self.race.somebody_led(now);
         }
-        if self.shown().is_none_or(|key| key.session.is_none()) {
+        let is_free = |key: Option<&ElectionKey>| key.is_none_or(|key| key.session.is_none());
+        let is_as_before = self.base() == index(former.as_ref());
+        if is_free(self.shown()) && !(is_as_before && is_free(former.as_ref())) {
             self.race.begin(now, rng);
         }
         match self.phase.state() {
@@ -104,6 +109,12 @@ impl Candidacy {
     /// What the key as it was just seen means for candidates.
     fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
         let own = self.session.id().cloned();
+        if self
+            .led
+            .is_some_and(|led| led.is_counted_again(self.shown()))
+        {
+            return Some(CandidacyEvent::SessionGone);
+        }
         let key = self.shown()?;
         let is_believed = is_on(Defect::AnothersKeyBelieved);
         if key.session.is_some() && key.session == own && key.is_overwritten() {
@@ -144,9 +155,10 @@ impl Candidacy {
         };
         self.session.hold(now);
         self.phase.elected(term);
+        self.led = Some(term);
         self.may_hold = true;
         self.pace.clear();
-        self.race.won();
+        self.race.won(now);
         Some(CandidacyEvent::Elected(Term { token, sequencer }))
     }
 

@@ -1,5 +1,7 @@
 //! What a candidacy writes, and what follows from the answers.
 
+use core::time::Duration;
+
 use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
@@ -7,12 +9,16 @@ use crate::error::{Error, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::election::candidacy::phase::State;
+use crate::machine::election::candidacy::seen::Sight;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Fencing, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::time::Instant;
+
+/// How soon the watch shows what has changed under an attempt, if it works. Where it is paced, that is when its next poll is due.
+const WATCH_TELLS: Duration = Duration::from_millis(100);
 
 impl Candidacy {
     pub(super) fn write(&mut self, now: Instant, settings: &ElectionSettings) -> Option<Request> {
@@ -110,8 +116,10 @@ impl Candidacy {
                     write::acquired(encoding, response, &session, &value, settings)
                 });
                 // What the watch has shown meanwhile need not be read again.
-                self.is_outdated |=
-                    matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base;
+                if matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base {
+                    let wanted_from = now + WATCH_TELLS;
+                    self.sight = Sight::Outdated { wanted_from };
+                }
                 if let Err(error) = &acquired
                     && !error.was_not_applied()
                 {
@@ -158,8 +166,9 @@ impl Candidacy {
             }
             Ok(Acquired::Outdated) => {
                 let event = self.refused(now, moment, rng);
-                if self.is_campaigning() && self.is_outdated {
-                    self.rest.hold_until(self.pace.due());
+                if self.is_campaigning() && self.sight != Sight::Current {
+                    let wanted_from = self.pace.due();
+                    self.sight = Sight::Outdated { wanted_from };
                 }
                 return event;
             }

@@ -33,6 +33,8 @@ pub(in crate::machine) struct Poller {
     /// How long the server may hold a poll open without a change.
     wait: Duration,
     budget: Budget,
+    /// Where what is watched changes more often than it may be looked at: when it is looked at next.
+    wanted_from: Option<Instant>,
     backoff: Backoff,
 }
 
@@ -66,6 +68,7 @@ impl Poller {
             cursor: Cursor::new(),
             wait: WAIT,
             budget,
+            wanted_from: None,
             backoff: Backoff::new(Duration::from_millis(100), cap),
         }
     }
@@ -131,7 +134,10 @@ impl Poller {
     /// When the next poll is due.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Waiting { until } => Some(until.max(self.budget.ready_at())),
+            State::Waiting { until } => {
+                let paced = until.max(self.budget.ready_at());
+                Some(self.wanted_from.map_or(paced, |from| from.max(paced)))
+            }
             State::Idle | State::Polling | State::LastPoll => None,
         }
     }
@@ -152,16 +158,22 @@ impl Poller {
         progress
     }
 
-    /// Where the budget is used up, the next poll comes by chance up to an interval later. All who watch what changes all the time
-    /// would else poll at the same moments, and between those nobody would see a change.
-    pub(in crate::machine) fn spread(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+    /// Where the budget is used up, the next poll comes by chance up to `spread` later, an interval at least. All who watch what changes
+    /// all the time would else poll at the same moments, and between those nobody would see a change. It stays so until nothing
+    /// changes for that long. Says whether it is so.
+    pub(in crate::machine) fn spread(
+        &mut self,
+        now: Instant,
+        spread: Duration,
+        rng: &mut fastrand::Rng,
+    ) -> bool {
+        let spread = spread.max(self.budget.interval());
         let ready_at = self.budget.ready_at();
-        if let State::Waiting { until } = &mut self.state
-            && ready_at > now
-        {
-            let later = jitter(Duration::ZERO, self.budget.interval(), rng);
-            *until = (*until).max(ready_at + later);
-        }
+        let is_busy = |from: Instant| now.saturating_since(from) <= spread;
+        let is_paced = ready_at > now || self.wanted_from.is_some_and(is_busy);
+        self.wanted_from =
+            is_paced.then(|| ready_at.max(now) + jitter(Duration::ZERO, spread, rng));
+        is_paced
     }
 
     /// It was for something else, and was answered: the next one goes on from where it was.
@@ -313,6 +325,36 @@ mod tests {
             }
         }
         assert!((100..=121).contains(&polls), "{polls}");
+    }
+
+    #[test]
+    fn a_watch_of_what_changes_all_the_time_looks_at_it_by_chance_until_nothing_changes() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut poller = poller();
+        poller.start();
+        let mut polls = Vec::new();
+        for millis in 1_000..60_000 {
+            if poll(&mut poller, at(millis)).is_some() {
+                poller.answered(at(millis), Index(millis));
+                if poller.spread(at(millis), Duration::from_millis(400), &mut rng) {
+                    polls.push(millis);
+                }
+            }
+        }
+        let pauses = || polls.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(pauses().all(|pause| pause <= 400));
+        assert!(pauses().any(|pause| pause > 300) && pauses().any(|pause| pause < 100));
+        // A reader that starts again does not come earlier.
+        let due = poller.timeout();
+        poller.pause();
+        poller.start();
+        assert_eq!(poller.timeout(), due);
+        let sent = due.expect("a poll");
+        assert!(poll(&mut poller, sent).is_some());
+        let late = sent + Duration::from_millis(401);
+        poller.answered(late, Index(70_000));
+        assert!(!poller.spread(late, Duration::from_millis(400), &mut rng));
+        assert!(poll(&mut poller, late).is_some(), "at once");
     }
 
     #[test]
