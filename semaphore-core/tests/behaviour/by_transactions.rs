@@ -23,6 +23,7 @@ mod watched;
 // What separate requests can't do, or need not, and what is the same in either encoding.
 #[path = "client"]
 mod client_once {
+    mod next_semaphores;
     mod reads;
 }
 #[path = "turn"]
