@@ -25,6 +25,7 @@ mod watched;
 mod client_once {
     mod next_semaphores;
     mod reads;
+    mod waits;
 }
 #[path = "turn"]
 mod turn_once {
