@@ -84,6 +84,8 @@ defects! {
     TokenOfQueue,
     /// All that one write admits have one fencing token.
     TokenRepeated,
+    /// Whom the first write of a record admits has the token of the next one.
+    FirstTokenRepeated,
     /// Observers are not told of a loss.
     LossNotNoticed,
     /// A holder does not look whether the record, or the election's key, still names it.

@@ -166,7 +166,7 @@ impl Driver {
     fn transport_of(&self, origin: Origin) -> Arc<dyn Transport> {
         let dweller = match origin {
             Origin::Member(no) => self.household.member(no),
-            Origin::Sessions(_) | Origin::Checks(_) => None,
+            Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
         };
         match (&self.way, dweller) {
             (Way::Usual, Some(dweller)) => Arc::clone(dweller.transport()),
@@ -185,7 +185,7 @@ impl Driver {
     ) -> (RequestId, BoxFuture<'static, Answered>) {
         let dweller = match origin {
             Origin::Member(no) => self.household.member(no),
-            Origin::Sessions(_) | Origin::Checks(_) => None,
+            Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
         };
         let (span, observers) = match dweller.map(|it| it.audience()) {
             Some(audience) => (audience.span().clone(), audience.observers()),

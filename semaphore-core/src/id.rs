@@ -3,6 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use crate::defect::{Defect, is_on};
 use crate::input::InvalidInput;
 
 /// The id of a Consul session: a UUID in lower-case text, whatever case it is given in.
@@ -111,7 +112,9 @@ impl fmt::Display for CommandId {
 ///
 /// Of a semaphore it is 64 times the `ModifyIndex` of the record that the claim replaced, and the number of the
 /// acquisition among those that the same write admits: a check-and-set succeeds once per `ModifyIndex`, Consul's indexes
-/// only rise, and a transaction has room for fewer than 64. Of an election it is the `ModifyIndex` of the key in the leader's
+/// only rise, and a transaction has room for fewer than 64. Where the write made the record, the index before the record's
+/// `CreateIndex` stands for the one that it replaced: whatever was granted before is older, even if somebody deleted the record
+/// meanwhile. Of an election it is the `ModifyIndex` of the key in the leader's
 /// term. A snapshot that an administrator restores takes them back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);
@@ -120,6 +123,17 @@ impl FencingToken {
     /// Of the acquisition with this number among those that a write admits, which replaces the record of this index.
     pub(crate) fn of_claim(replaced: Index, number: u64) -> Self {
         Self(replaced.0.saturating_mul(CLAIMS_OF_A_WRITE) | number)
+    }
+
+    /// The same of a write that made the record, which was created at this index. The next write that admits replaces the record of
+    /// this very index, so that its claims come after these.
+    pub(crate) fn of_first_claim(created: Index, number: u64) -> Self {
+        let before = if is_on(Defect::FirstTokenRepeated) {
+            created.0
+        } else {
+            created.0.saturating_sub(1)
+        };
+        Self::of_claim(Index(before), number)
     }
 }
 

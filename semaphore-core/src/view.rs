@@ -62,6 +62,8 @@ pub(crate) enum Source {
 pub struct Lock {
     /// What a change of it must name as `cas`.
     pub modify_index: Index,
+    /// When it was created: what the one that made it has its token from.
+    pub(crate) create_index: Index,
     /// Its record, or why there is none.
     pub record: Result<Record, Conflict>,
 }
@@ -386,6 +388,7 @@ impl Lock {
         };
         Self {
             modify_index: entry.modify_index(),
+            create_index: entry.create_index(),
             record,
         }
     }

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::contract::{Machine, Transmit};
-use crate::machine::process::reader::check::{Check, CheckNews};
-use crate::machine::process::reader::checks::Checks;
+use crate::machine::process::reader::check::{Check, CheckNews, Stance};
+use crate::machine::process::reader::checks::{Checks, Whom};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::tenancy::pool::{MemberNo, Place, Pool, Shares};
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -93,9 +93,11 @@ pub enum Origin {
     Sessions(usize),
     /// Of what is read for many holders at once; the same numbers.
     Checks(usize),
+    /// Of what is read for many waiters at once; the same numbers.
+    Waits(usize),
 }
 
-/// How many holders poll on their own, unless it is told otherwise.
+/// How many holders and how many waiters poll on their own, unless it is told otherwise.
 const MOST_POLLS: usize = 16;
 
 /// The machines of one process.
@@ -103,7 +105,7 @@ const MOST_POLLS: usize = 16;
 pub struct Household<R> {
     members: BTreeMap<MemberNo, Resident<R>>,
     commons: Vec<Common>,
-    /// How many holders poll on their own.
+    /// How many holders and how many waiters poll on their own.
     most_polls: usize,
     /// Who has something to do, or to say.
     ready: BTreeSet<MemberNo>,
@@ -117,6 +119,7 @@ pub struct Household<R> {
 struct Common {
     pool: Pool,
     checks: Checks,
+    waits: Checks,
 }
 
 /// A member, and what it shares.
@@ -152,7 +155,8 @@ impl<R: Reach> Household<R> {
     }
 
     /// So many members that only hold poll on their own. If there are more, none of them does: a transaction asks for up to 64 of
-    /// them at once, four times within the TTL of their sessions. 16, unless it is told otherwise.
+    /// them at once, four times within the TTL of their sessions. As many that wait poll on their own; those beyond are
+    /// asked for once a second. 16, unless it is told otherwise.
     #[must_use]
     pub fn with_own_polls(self, most: usize) -> Self {
         Self {
@@ -178,9 +182,16 @@ impl<R: Reach> Household<R> {
         let mut known = self.commons.iter();
         let known = known.position(|it| *it.pool.settings() == settings);
         known.unwrap_or_else(|| {
-            let checks = Checks::new(&settings, self.most_polls, self.rng.u64(..));
+            let mut look_after =
+                |whom| Checks::new(&settings, whom, self.most_polls, self.rng.u64(..));
+            let (checks, waits) = (look_after(Whom::Holders), look_after(Whom::Waiters));
             let pool = Pool::new(settings, self.rng.u64(..));
-            self.commons.push(Common { pool, checks });
+            let common = Common {
+                pool,
+                checks,
+                waits,
+            };
+            self.commons.push(common);
             self.commons.len() - 1
         })
     }
@@ -233,7 +244,12 @@ impl<R: Reach> Household<R> {
             };
             self.attend(now, no);
         }
-        for (at, Common { pool, checks }) in self.commons.iter_mut().enumerate() {
+        for (at, common) in self.commons.iter_mut().enumerate() {
+            let Common {
+                pool,
+                checks,
+                waits,
+            } = common;
             while let Some(transmit) = pool.poll_transmit(now) {
                 self.traffic.send(Origin::Sessions(at), transmit);
             }
@@ -242,6 +258,9 @@ impl<R: Reach> Household<R> {
             }
             while let Some(transmit) = checks.poll_transmit(now) {
                 self.traffic.send(Origin::Checks(at), transmit);
+            }
+            while let Some(transmit) = waits.poll_transmit(now) {
+                self.traffic.send(Origin::Waits(at), transmit);
             }
         }
     }
@@ -260,10 +279,9 @@ impl<R: Reach> Household<R> {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let members = self.timers.first().map(|(at, _)| *at);
         let pools = self.commons.iter().filter_map(|it| it.pool.poll_timeout());
-        let checks = self
-            .commons
-            .iter()
-            .filter_map(|it| it.checks.poll_timeout());
+        let checks = self.commons.iter();
+        let checks = checks.flat_map(|it| [&it.checks, &it.waits]);
+        let checks = checks.filter_map(Checks::poll_timeout);
         members.into_iter().chain(pools).chain(checks).min()
     }
 
@@ -286,6 +304,11 @@ impl<R: Reach> Household<R> {
             Origin::Checks(at) => {
                 if let Some(common) = self.commons.get_mut(at) {
                     common.checks.handle_response(now, id, &result);
+                }
+            }
+            Origin::Waits(at) => {
+                if let Some(common) = self.commons.get_mut(at) {
+                    common.waits.handle_response(now, id, &result);
                 }
             }
             Origin::Member(no) => self.bring(now, no, News::Response(id, result)),
@@ -325,12 +348,23 @@ impl<R: Reach> Household<R> {
         resident.timer = report.timeout;
         self.timers.extend(report.timeout.map(|at| (at, no)));
         if let Some((common, place)) = &resident.shares
-            && let Some(Common { pool, checks }) = self.commons.get_mut(*common)
+            && let Some(common) = self.commons.get_mut(*common)
         {
+            let Common {
+                pool,
+                checks,
+                waits,
+            } = common;
             for wish in &report.wishes {
                 pool.handle_wish(now, no, place, wish);
             }
-            checks.offer(no, report.check);
+            let holds = |check: &Check| check.stance == Stance::Holds;
+            let (held, waiting) = match report.check {
+                Some(check) if holds(&check) => (Some(check), None),
+                check => (None, check),
+            };
+            checks.offer(no, held);
+            waits.offer(no, waiting);
         }
         if !is_needed {
             self.part_with(no);
@@ -346,6 +380,7 @@ impl<R: Reach> Household<R> {
             let common = resident.shares.map(|(common, _)| common);
             if let Some(common) = common.and_then(|at| self.commons.get_mut(at)) {
                 common.checks.part_with(no);
+                common.waits.part_with(no);
             }
         }
         self.traffic.abort_all(Origin::Member(no));
@@ -358,8 +393,9 @@ impl<R: Reach> Household<R> {
             {
                 self.bring(now, no, News::Loan(&news));
             }
-            let checks = self.commons.get_mut(at).map(|it| it.checks.take_news());
-            for (no, news) in checks.into_iter().flatten() {
+            let news = |it: &mut Common| [it.checks.take_news(), it.waits.take_news()];
+            let checks = self.commons.get_mut(at).map(news);
+            for (no, news) in checks.into_iter().flatten().flatten() {
                 self.bring(now, no, News::Check(news));
             }
         }

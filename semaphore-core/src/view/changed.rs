@@ -62,10 +62,11 @@ impl View {
         self.source
     }
 
-    /// A write of ours has replaced the record that this view shows.
+    /// A write of ours has replaced the record that this view shows, or made the first one.
     pub(crate) fn write_record(&mut self, record: Record, index: Index) {
         self.lock = Some(Lock {
             modify_index: index,
+            create_index: self.lock.as_ref().map_or(index, |it| it.create_index),
             record: Ok(record),
         });
         self.index = self.index.max(index);
@@ -281,6 +282,7 @@ mod tests {
         let mut view = queue(&[A, B]);
         view.set_lock(Lock {
             modify_index: Index(120),
+            create_index: Index(50),
             record: Ok(record(&[B, C])),
         });
         assert_eq!(contenders(&view), [B, C, D]);
@@ -296,12 +298,14 @@ mod tests {
         let reason = "no record".to_owned();
         view.set_lock(Lock {
             modify_index: Index(120),
+            create_index: Index(50),
             record: Err(Conflict::Record { reason }),
         });
         assert_eq!(contenders(&view), [A, B, C, D]);
         assert!(view.record().is_none());
         view.set_lock(Lock {
             modify_index: Index(130),
+            create_index: Index(50),
             record: Ok(record(&[B])),
         });
         assert_eq!(contenders(&view), [A, B, C, D]);

@@ -23,7 +23,9 @@ mod watched;
 // What separate requests can't do, or need not, and what is the same in either encoding.
 #[path = "client"]
 mod client_once {
+    mod next_semaphores;
     mod reads;
+    mod waits;
 }
 #[path = "turn"]
 mod turn_once {

@@ -235,6 +235,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 }
                 "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
+                "create_index" if is_in_variant(before, "Lock") => IndexOf::Lock,
                 "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
@@ -257,10 +258,9 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
-        // Nobody asks when the record was created, or a session.
-        Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
+        // Nobody asks when a session was created.
         Mark::Created | Mark::Modified if is_sessions(before) => {}
-        Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
+        Mark::Created | Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
         Mark::Checked if is_locks(before, "/v1/kv/", '?') => {

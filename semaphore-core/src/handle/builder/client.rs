@@ -24,7 +24,9 @@ impl<T: Contends<Settings = Anything>> Builder<T> {
     ///
     /// If there are more, none of them does: the client asks for dozens at once, four times within the TTL of their sessions, so that
     /// it needs few connections and requests. A holder then learns within a quarter of the TTL that it was evicted, and not at once.
-    /// A waiter always has a poll.
+    /// As many semaphores that somebody waits for have a poll each, and the waiter learns of its turn at once. The client asks for those
+    /// beyond once a second, 32 in a request: a thousand waiting semaphores cost 32 requests a second. From 2,000 on it asks less
+    /// often, so that it sends 64 requests a second for them at most.
     pub fn own_polls(self, most: usize) -> Self {
         self.checked(|told| {
             told.subject.settings.own_polls = Some(most);

@@ -2,7 +2,8 @@
 //!
 //! The rules, each with its invariant:
 //! - A record that is not there yet is created without holders. A claim then always replaces a
-//!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
+//!   record, and that record's `ModifyIndex` is in the grant's fencing token (S5). A client, which may have thousands of semaphores,
+//!   creates each record with those whom it may admit: their tokens are from the index before the one that the answer tells.
 //! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
 //!   say that it left keys out, and the holder's key is not merely hidden (S3), and not before its
 //!   belief must have ended (S1): see [`vanished`](crate::machine::semaphore::vanished).
@@ -52,6 +53,8 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) wanted: &'a [u32],
     /// How many operations a transaction has for what belongs to a write; see [`Situation::admit`].
     pub(in crate::machine) steps: usize,
+    /// Whether the write that creates the record admits, too.
+    pub(in crate::machine) admits_at_once: bool,
     /// Our contenders that may be admitted, first come first.
     pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
     /// Our contenders that could enter and be admitted in one step.
@@ -143,15 +146,10 @@ impl Situation<'_> {
     /// The next write, if one is due, and how the first of our queue stands.
     pub(in crate::machine) fn plan(&self) -> (Option<Write>, Turn) {
         let Some(lock) = self.view.lock() else {
-            // Where many come at once, those who were first do it.
-            let create = self.create();
-            if create.is_some() && self.ahead().count() >= CREATORS && !self.patience_is_over {
-                return (None, Turn::BehindOthers);
-            }
-            return (create, Turn::NotYet);
+            return self.create();
         };
         let Ok(found) = &lock.record else {
-            let replace = self.create().map(|write| Write {
+            let replace = self.create().0.map(|write| Write {
                 base: lock.modify_index,
                 ..write
             });
@@ -231,13 +229,36 @@ impl Situation<'_> {
         }
     }
 
-    fn create(&self) -> Option<Write> {
-        (!self.wanted.is_empty() && !self.admissible.is_empty()).then(|| Write {
-            record: Record::new(self.limit),
+    /// The first write of the record.
+    fn create(&self) -> (Option<Write>, Turn) {
+        let mut record = Record::new(self.limit);
+        let withdraw = self.withdraw(&mut record);
+        let (admit, turn) = if self.admits_at_once {
+            self.admit(&mut record, withdraw.len())
+        } else {
+            (Vec::new(), Turn::NotYet)
+        };
+        let waits = !self.wanted.is_empty() && !self.admissible.is_empty();
+        if !waits && admit.is_empty() && withdraw.is_empty() {
+            return (None, Turn::NotYet);
+        }
+        // Where many come at once, those who were first do it.
+        let is_late = self.ahead().count() >= CREATORS && !self.patience_is_over;
+        if is_late && withdraw.is_empty() {
+            return (None, Turn::BehindOthers);
+        }
+        let write = Write {
+            record,
             base: Index::ZERO,
-            admit: Vec::new(),
-            withdraw: Vec::new(),
-        })
+            admit,
+            withdraw,
+        };
+        let turn = if write.admit.is_empty() {
+            Turn::NotYet
+        } else {
+            turn
+        };
+        (Some(write), turn)
     }
 
     fn withdraw(&self, record: &mut Record) -> Vec<ContenderNo> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
-use crate::id::FencingToken;
+use crate::id::{FencingToken, Index};
 use crate::machine::callers::{Patience, Ticket};
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Presence};
@@ -41,8 +41,9 @@ impl Participant {
             }
         }
         if !sent.write.admit.is_empty() {
+            let index = after.map_or(Index::ZERO, |after| after.index);
             for claim in self.ledger.take_claims() {
-                self.grant(now, claim);
+                self.grant(now, claim, index);
             }
         }
     }
@@ -54,6 +55,7 @@ impl Participant {
         if self.ledger.claims().first().is_none_or(is_open) {
             return;
         }
+        let created = view.lock().map_or(Index::ZERO, |it| it.create_index);
         for claim in self.ledger.take_claims() {
             let is_named = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
@@ -61,14 +63,14 @@ impl Participant {
             };
             if claim.contenders.iter().all(is_named) && !claim.was_listed {
                 tracing::debug!(name: "claim-found", "a claim without an answer was applied");
-                self.grant(now, claim);
+                self.grant(now, claim, created);
             }
         }
     }
 
-    /// The record names the claim's contenders. It is a grant if its caller still waits and every
-    /// lease holds; otherwise they leave again.
-    fn grant(&mut self, now: Instant, claim: Claim) {
+    /// The record, which was created at this index if the claim has made it, names the claim's contenders. It is a grant if its
+    /// caller still waits and every lease holds; otherwise they leave again.
+    fn grant(&mut self, now: Instant, claim: Claim, created: Index) {
         let is_wanted = claim.contenders.iter().all(|no| {
             self.roster
                 .get(*no)
@@ -88,7 +90,7 @@ impl Participant {
             self.leave(now, &claim.contenders);
             return;
         };
-        let mut token = claim.token();
+        let mut token = claim.token(created);
         let mut sequencers = Vec::new();
         for no in &claim.contenders {
             if let Some(mut contender) = self.roster.get_mut(*no) {

@@ -96,8 +96,13 @@ struct Ended {
 }
 
 impl Claim {
-    pub(super) fn token(&self) -> FencingToken {
-        FencingToken::of_claim(self.base, self.number)
+    /// Its token, of a record that was created at this index.
+    pub(super) fn token(&self, created: Index) -> FencingToken {
+        if self.base == Index::ZERO {
+            FencingToken::of_first_claim(created, self.number)
+        } else {
+            FencingToken::of_claim(self.base, self.number)
+        }
     }
 }
 
@@ -208,6 +213,12 @@ impl Ledger {
     pub(super) fn take_claim_of(&mut self, acquire: CommandId) -> Option<Claim> {
         let at = self.claims.iter().position(|it| it.acquire == acquire)?;
         Some(self.claims.remove(at))
+    }
+
+    /// Whether the write that is under way makes the record, and admits at once: then its index tells their tokens.
+    pub(super) fn is_first_claim(&self) -> bool {
+        let write = self.in_flight.as_ref().map(|it| &it.write);
+        write.is_some_and(|it| it.base == Index::ZERO && !it.admit.is_empty())
     }
 
     /// How many slots are left free by the write that is under way, if one is.

@@ -24,8 +24,8 @@
 //! A transaction shows what it left, so that nothing else needs to be asked while one is under
 //! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
 //! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
-//! within which an eviction is noticed. A holder among many of its process does not poll at all: the process asks for many
-//! records at once (`reader::checks`). Where others have their turns all the time, a holder looks once a
+//! within which an eviction is noticed. A holder among many of its process does not poll at all, nor does a waiter beyond the first of
+//! them: the process asks for many records at once (`reader::checks`). Where others have their turns all the time, a holder looks once a
 //! second: a change of the record wakes all who watch it.
 //!
 //! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
@@ -34,10 +34,10 @@
 use core::time::Duration;
 
 use crate::http::Priority;
-use crate::id::Index;
+use crate::id::{Index, SessionId};
 use crate::machine::callers::Queue;
 use crate::machine::process::encoding::Encoding;
-use crate::machine::process::reader::check::Check;
+use crate::machine::process::reader::check::{Check, Stance};
 use crate::machine::process::requests::Requests;
 use crate::machine::semaphore::admission::CREATORS;
 use crate::machine::semaphore::contender::{Contender, Part};
@@ -50,7 +50,7 @@ use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::watch::Watch;
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::{Contender as Shown, View};
+use crate::view::{Contender as Shown, Source, View};
 
 /// How long the one that waits behind one other looks at its key before it looks at the record.
 const LOOK_AT_RECORD: Duration = Duration::from_secs(2);
@@ -176,7 +176,9 @@ impl Outlook<'_> {
 
     /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
-        if self.watch.shares_reads() && self.only_holds().is_some() {
+        let is_looked_after = self.watch.shares_reads() && self.only_holds().is_some()
+            || self.watch.shares_waiting_reads() && self.only_waits().is_some();
+        if is_looked_after {
             return None;
         }
         if self.settings.encoding == Encoding::Requests {
@@ -216,20 +218,42 @@ impl Outlook<'_> {
             || self.is_in_the_dark()
     }
 
-    /// What is to be told while one only holds: that the record has changed, or that a key is gone.
+    /// What is to be told while one only holds, or only waits: that the record has changed, or that a key is gone.
     pub(super) fn check(&self) -> Option<Check> {
-        let observed = self.only_holds()?;
+        if let Some(observed) = self.only_holds() {
+            let sessions = self.roster.those(Group::Held);
+            let sessions = sessions.filter_map(|(_, it)| it.session_id());
+            return Some(self.check_of(observed, Stance::Holds, sessions));
+        }
+        let observed = self.only_waits()?;
+        let ahead = self.ahead_of_first(observed);
+        let sessions = observed.view.contenders().iter().map(|it| &it.session);
+        Some(self.check_of(observed, Stance::Waits { ahead }, sessions))
+    }
+
+    fn check_of<'s>(
+        &self,
+        observed: &Observed,
+        stance: Stance,
+        sessions: impl Iterator<Item = &'s SessionId>,
+    ) -> Check {
         let prefix = &self.settings.prefix;
-        let sessions = self.roster.those(Group::Held);
-        let sessions = sessions.filter_map(|(_, it)| it.session_id());
-        Some(Check {
+        Check {
+            stance,
             record: prefix.record_key(),
             index: observed.view.record_index(),
             keys: sessions
                 .map(|session| (prefix.contender_key(session), session.clone()))
                 .collect(),
             seen_at: observed.seen_at,
-        })
+        }
+    }
+
+    /// How many wait ahead of the first of ours, overtaken or not.
+    fn ahead_of_first(&self, observed: &Observed) -> u32 {
+        let first = self.roster.first_in_queue();
+        let next = first.and_then(|first| observed.next_ahead(first, |_| false));
+        next.map_or(0, |(_, rank)| rank)
     }
 
     /// What is known, where one only holds, and others of the process could look as well.
@@ -241,6 +265,27 @@ impl Outlook<'_> {
         let is_settled = !self.knowledge.is_doubted() && !self.is_about_to_look();
         let observed = self.knowledge.current();
         observed.filter(|it| may_share && holds && is_settled && it.view.record().is_some())
+    }
+
+    /// What is known, where one waits in a queue that is no crowd, and nothing is under way: others of the process could look as well
+    /// whether the record changes. Everybody who contends is known then, and has a key that has to be there.
+    fn only_waits(&self) -> Option<&Observed> {
+        let may_share = self.settings.shares_sessions()
+            && self.settings.encoding == Encoding::Transactions
+            && self.roster.len() <= Check::MOST_KEYS
+            && !self.queue.is_empty();
+        let observed = self.knowledge.current().filter(|_| may_share)?;
+        let is_still = |it: &Contender| it.is_queued() || it.is_held();
+        let waits = self.roster.has_any(Group::Wanting) && self.roster.all().all(is_still);
+        let is_settled = !self.knowledge.is_doubted()
+            && !self.is_about_to_look()
+            && self.knowledge.record_look() == RecordLook::Not
+            && !self.ledger.is_planned()
+            && self.ledger.claims().is_empty()
+            && observed.view.source() != Source::NewerRecord;
+        let is_known = observed.view.record().is_some()
+            && observed.view.contenders().len() <= Check::MOST_KEYS;
+        (waits && is_settled && is_known && !self.is_in_crowd()).then_some(observed)
     }
 
     fn prompt(&self) -> Duration {

@@ -9,6 +9,7 @@ use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::machine::callers::{Patience, Ticket};
 use crate::machine::contract::Machine as _;
+use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
@@ -472,6 +473,8 @@ impl Participant {
             other_limit: self.settings.other_limit,
             wanted: &wanted,
             steps: most_steps(&self.settings),
+            admits_at_once: self.settings.encoding == Encoding::Transactions
+                && self.settings.shares_sessions(),
             admissible: &self.roster.admissible(now),
             newcomers: &self.roster.newcomers(now, &self.settings),
             leaving: &self.roster.leaving(),

@@ -371,6 +371,7 @@ impl Participant {
         let is_about = |it: &&mut Observed, index| it.view.record_index() == index;
         match news {
             CheckNews::Reads(reads) => self.watch.share_reads(reads),
+            CheckNews::WaitingReads(reads) => self.watch.share_waiting_reads(reads),
             CheckNews::AsBefore(index) => {
                 self.note(now, None);
                 let observed = self.knowledge.newest_mut();

@@ -48,8 +48,9 @@ pub(super) struct Watch {
     soon_answered: u32,
     /// How many in a row were answered at once, as far as that is counted.
     quickly_answered: u32,
-    /// Who looks while one only holds.
+    /// Who looks while one only holds, and while one waits.
     reads: Reads,
+    waiting_reads: Reads,
 }
 
 /// The poll under way, or the last.
@@ -79,6 +80,12 @@ impl Watch {
             soon_answered: 0,
             quickly_answered: 0,
             reads: Reads::Own,
+            // Its process says so where it may poll: many may begin to wait at once.
+            waiting_reads: if settings.shares_sessions() {
+                Reads::Shared
+            } else {
+                Reads::Own
+            },
         }
     }
 
@@ -97,6 +104,16 @@ impl Watch {
     /// Whether somebody else looks while one only holds.
     pub(super) fn shares_reads(&self) -> bool {
         self.reads == Reads::Shared
+    }
+
+    /// Who looks from now on while one waits.
+    pub(super) fn share_waiting_reads(&mut self, reads: Reads) {
+        self.waiting_reads = reads;
+    }
+
+    /// Whether somebody else looks while one waits.
+    pub(super) fn shares_waiting_reads(&self) -> bool {
+        self.waiting_reads == Reads::Shared
     }
 
     /// From when on the next poll is wanted, if it is at all. One that is under way goes on.

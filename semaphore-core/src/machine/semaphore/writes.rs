@@ -193,6 +193,12 @@ impl Participant {
         let moment = self.moment();
         let written = answer.and_then(|response| self.ledger.read(response, &self.settings));
         match written {
+            // Its claims have their tokens from the record's index, which is yet to be read.
+            Ok(Written::Applied(None)) if self.ledger.is_first_claim() => {
+                let sent = self.ledger.failed(now, moment, true, &mut self.rng);
+                self.write_failed(now, sent.as_ref(), true);
+                self.look(now);
+            }
             Ok(Written::Applied(after)) => {
                 self.note(now, None);
                 if let Some(sent) = self.ledger.applied(moment) {

@@ -6,7 +6,7 @@ use transport_mock::consul::Entry;
 use transport_mock::{Fault, MockConsul, MockProcess, Rule};
 
 use super::{client, client_of, hold_each, isolated, numbered, session_of};
-use crate::support::steps::enters;
+use crate::support::steps::ties_key;
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -121,7 +121,7 @@ fn an_entry_whose_answer_is_lost_keeps_the_session_from_the_next_turn_there_alon
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
-    let lost = Rule::new(Fault::LoseAnswer).matching(enters).times(1);
+    let lost = Rule::new(Fault::LoseAnswer).matching(ties_key).times(1);
     world.inject(lost);
     let first = numbered(&client, 1);
     let outcome = world.run(first.acquire_timeout(secs(20)));

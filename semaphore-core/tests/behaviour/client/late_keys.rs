@@ -6,12 +6,12 @@ use transport_mock::{Fault, MockConsul, Rule};
 
 use super::{client, numbered, session_of};
 use crate::ENCODING;
-use crate::support::steps::enters;
+use crate::support::steps::ties_key;
 use crate::support::*;
 
 /// One entry is never answered, so that nobody knows whether it comes late.
 fn lose_an_entry(world: &MockConsul) {
-    world.inject(Rule::new(Fault::LoseRequest).matching(enters).times(1));
+    world.inject(Rule::new(Fault::LoseRequest).matching(ties_key).times(1));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_key_that_may_not_be_seen_for_a_while_is_deleted_afterwards() {
     let world = MockConsul::new(1);
     let client = with_token(&world, "a");
     let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
-    world.inject(Rule::new(Fault::LoseAnswer).matching(enters).times(1));
+    world.inject(Rule::new(Fault::LoseAnswer).matching(ties_key).times(1));
     let waiter = numbered(&client, 1);
     let waiting = world.start(async move { waiter.acquire().await });
     while contender_keys_of(&world, 1).is_empty() {

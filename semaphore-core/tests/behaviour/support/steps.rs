@@ -67,6 +67,15 @@ pub(crate) fn enters(request: &Request) -> bool {
     }
 }
 
+/// Whether a request ties a contender key to a session, whatever else it does.
+pub(crate) fn ties_key(request: &Request) -> bool {
+    if is_transaction(request) {
+        has(request, &["lock"])
+    } else {
+        RequestKind::of(request) == RequestKind::KvAcquire
+    }
+}
+
 /// Whether a request reserves the contender key of a caller's session. That is no transaction.
 pub(crate) fn reserves(request: &Request) -> bool {
     RequestKind::of(request) == RequestKind::KvCas

@@ -61,13 +61,19 @@ const RARE: &[(&str, (&str, &str))] = &[
         "Knowledge { doubt: Some(Moment(3)) }",
         ("Knowledge.doubt", "moment"),
     ),
+    (
+        "Knowledge { record_look: After(Index(3)) }",
+        ("After", "index of the record"),
+    ),
+    (
+        "Watch { focus: Ahead { index: Index(3) } }",
+        ("Ahead.index", "index of a key"),
+    ),
 ];
 
 /// The fields, by the types that have them, and what they are taken for.
 const KNOWN: &[(&str, &str)] = &[
     ("Acquisition.base", "index of a key"),
-    ("After", "index of the record"),
-    ("Ahead.index", "index of a key"),
     ("Between.released_at", "recent"),
     ("Budget.full_at", "due"),
     ("Candidacy.unresolved", "moment"),
@@ -98,6 +104,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Leave", "index of a key"),
     ("Ledger.overtaken", "due"),
     ("Ledger.retry_at", "due"),
+    ("Lock.create_index", "index of the record"),
     ("Lock.modify_index", "index of the record"),
     ("LockDelay.until", "due"),
     ("Maybe", "index of the record"),

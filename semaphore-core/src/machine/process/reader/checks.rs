@@ -1,18 +1,21 @@
-//! Who only holds, looked after for many at once: one transaction of reads asks of dozens of semaphores whether the record is as it
-//! was, and the holder's key still tied to its session.
+//! Who only holds, or only waits, looked after for many at once: one transaction of reads asks of dozens of semaphores whether the
+//! record is as it was, and keys are still tied to their sessions.
 //!
 //! ```text
 //!            offered                    due                    as it was
-//!  holder ───────────▶ Due { at } ───────────▶ under way ───────────────────▶ Due
-//!                        ▲                        │ changed: its holder reads
+//!  member ───────────▶ Due { at } ───────────▶ under way ───────────────────▶ Due
+//!                        ▲                        │ changed: the member reads
 //!                        └── after a pause ───────┤
-//!                               no answer         └ denied: its holder polls on its own
+//!                               no answer         └ denied: the member polls on its own
 //! ```
-//! A poll tells a holder nothing for as long as nothing changes, and occupies a connection for it. Where a process has few holders
-//! each has its poll; from so many on as [`Checks::new`] is told nobody has.
+//! A poll tells nothing for as long as nothing changes, and occupies a connection for it.
+//! - *Holders*: where a process has few, each has its poll; from so many on as it is told, nobody has. Each is asked for four times
+//!   within the TTL.
+//! - *Waiters*: as many poll, and learn of their turn at once. The others are asked for once a second, and less often
+//!   where there are more than [`MOST_AT_PACE`]. When one that polls goes, the one with the fewest ahead polls in its place.
 //!
 //! What is asked of the record is whether it still has the index that it had. A restored snapshot may give that index again to another
-//! record: so each holder reads its prefix now and then all the same.
+//! record: so each member reads its prefix now and then all the same.
 //!
 //! Sources: Consul's documentation of transactions (64 operations; `check-index`, `check-session`; one that only reads is answered like a read).
 //! docs/CONSUL.md, "Limits and timeouts": an agent allows an address 200 connections.
@@ -37,17 +40,20 @@ use crate::transport::TransportError;
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Checks {
     scope: Scope,
-    /// How long a record goes unasked for.
+    whom: Whom,
+    /// How long a record goes unasked for, where there are not too many.
     interval: Duration,
     /// So many may poll on their own: all of them, once transactions were refused.
     most_polls: usize,
     reads: Reads,
     offered: BTreeMap<MemberNo, Offered>,
+    /// Those of them that are looked after, first those with the fewest ahead.
+    looked_after: BTreeSet<(u32, MemberNo)>,
     due: BTreeSet<(Instant, MemberNo)>,
     /// Those that may not be asked for with others.
     alone: BTreeSet<MemberNo>,
-    /// Those that were told that they are looked after.
-    trusting: BTreeSet<MemberNo>,
+    /// Those that were told otherwise than what each begins with: holders poll on their own, waiters do not.
+    told: BTreeSet<MemberNo>,
     requests: Requests<BatchNo>,
     batches: BTreeMap<BatchNo, Vec<Asked>>,
     last_batch: u64,
@@ -58,11 +64,18 @@ pub(in crate::machine) struct Checks {
     rng: fastrand::Rng,
 }
 
+/// Who is looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Whom {
+    Holders,
+    Waiters,
+}
+
 #[derive(Clone, Debug)]
 struct Offered {
     check: Check,
     state: State,
-    /// How often it was as before since its holder last read it.
+    /// How often it was as before since its member last read it.
     asked: u32,
 }
 
@@ -110,23 +123,36 @@ const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
 
 /// After so many answers that say that nothing has changed, one reads: some four minutes with the usual TTL.
 const ANSWERS_PER_READ: u32 = 64;
+const ANSWERS_PER_READ_OF_WAITERS: u32 = 240;
+
+/// How long a waiter's record goes unasked for, if so many wait at most; twice as long up to twice as many, and so on. With two
+/// operations for each that is some 64 requests a second at most.
+const PACE_OF_WAITERS: Duration = Duration::from_secs(1);
+const MOST_AT_PACE: usize = 2_000;
 
 impl Checks {
-    /// Up to `most_polls` holders poll on their own.
+    /// Up to `most_polls` poll on their own.
     pub(in crate::machine) fn new(
         settings: &SessionSettings,
+        whom: Whom,
         most_polls: usize,
         seed: u64,
     ) -> Self {
+        let interval = match whom {
+            Whom::Holders => settings.ttl() / 4,
+            Whom::Waiters => PACE_OF_WAITERS,
+        };
         Self {
             scope: settings.scope.clone(),
-            interval: settings.ttl() / 4,
+            whom,
+            interval,
             most_polls,
             reads: Reads::Own,
             offered: BTreeMap::new(),
+            looked_after: BTreeSet::new(),
             due: BTreeSet::new(),
             alone: BTreeSet::new(),
-            trusting: BTreeSet::new(),
+            told: BTreeSet::new(),
             requests: Requests::new(settings.request_timeout(), settings.lease_time()),
             batches: BTreeMap::new(),
             last_batch: 0,
@@ -137,11 +163,28 @@ impl Checks {
         }
     }
 
-    /// What a member wants to be told, if it only holds.
+    /// How long a record goes unasked for.
+    fn interval(&self) -> Duration {
+        let turns = match self.whom {
+            Whom::Holders => 1,
+            Whom::Waiters => self.looked_after.len().div_ceil(MOST_AT_PACE).max(1),
+        };
+        self.interval * u32::try_from(turns).unwrap_or(u32::MAX)
+    }
+
+    fn answers_per_read(&self) -> u32 {
+        match self.whom {
+            Whom::Holders => ANSWERS_PER_READ,
+            Whom::Waiters => ANSWERS_PER_READ_OF_WAITERS,
+        }
+    }
+
+    /// What a member wants to be told, if it only does what is looked after here.
     pub(in crate::machine) fn offer(&mut self, no: MemberNo, check: Option<Check>) {
         let Some(check) = check else {
             if let Some(offered) = self.offered.remove(&no) {
                 self.unlist(no, &offered);
+                self.looked_after.remove(&(offered.check.ahead(), no));
                 self.choose();
             }
             return;
@@ -150,7 +193,7 @@ impl Checks {
             return;
         }
         let due = State::Due {
-            at: check.seen_at + self.interval,
+            at: check.seen_at + self.interval(),
         };
         let before = self.offered.get(&no).cloned();
         let is_same =
@@ -162,24 +205,23 @@ impl Checks {
                 (State::UnderWay, before.asked)
             }
             Some(before) if is_same(before) => (due, before.asked),
-            _ => (due, self.rng.u32(..ANSWERS_PER_READ)),
+            _ => (due, self.rng.u32(..self.answers_per_read())),
         };
-        if let Some(before) = &before {
+        let is_looked_after = before.as_ref().is_some_and(|before| {
             self.unlist(no, before);
-        }
-        if let State::Due { at } = state {
-            self.due.insert((at, no));
-        }
+            self.looked_after.remove(&(before.check.ahead(), no))
+        });
         let offered = Offered {
             check,
             state,
             asked,
         };
         self.offered.insert(no, offered);
+        if is_looked_after {
+            self.look_after(no);
+        }
         if before.is_none() {
-            self.choose();
-            // It may have been told otherwise when it only held for the last time.
-            self.inform(no);
+            self.begin_with(no);
         }
     }
 
@@ -187,7 +229,7 @@ impl Checks {
     pub(in crate::machine) fn part_with(&mut self, no: MemberNo) {
         self.offer(no, None);
         self.alone.remove(&no);
-        self.trusting.remove(&no);
+        self.told.remove(&no);
     }
 
     fn unlist(&mut self, no: MemberNo, offered: &Offered) {
@@ -196,8 +238,40 @@ impl Checks {
         }
     }
 
+    /// A member has come.
+    fn begin_with(&mut self, no: MemberNo) {
+        match self.whom {
+            Whom::Holders => {
+                self.choose();
+                // It may have been told otherwise when it only held for the last time.
+                self.inform(no, self.reads);
+            }
+            Whom::Waiters => {
+                let reads = if self.on_their_own() <= self.most_polls {
+                    Reads::Own
+                } else {
+                    Reads::Shared
+                };
+                self.inform(no, reads);
+            }
+        }
+    }
+
+    /// How many poll on their own.
+    fn on_their_own(&self) -> usize {
+        self.offered.len() - self.looked_after.len()
+    }
+
     /// Changes who looks, when there are enough more or enough less of them.
     fn choose(&mut self) {
+        if self.whom == Whom::Waiters {
+            while self.on_their_own() < self.most_polls
+                && let Some((_, no)) = self.looked_after.first().copied()
+            {
+                self.inform(no, Reads::Own);
+            }
+            return;
+        }
         let reads = match self.reads {
             Reads::Own if self.offered.len() > self.most_polls => Reads::Shared,
             Reads::Shared if self.offered.len() <= self.most_polls / 2 => Reads::Own,
@@ -210,19 +284,50 @@ impl Checks {
         self.reads = reads;
         let all: Vec<_> = self.offered.keys().copied().collect();
         for no in all {
-            self.inform(no);
+            self.inform(no, reads);
         }
     }
 
-    /// Tells a member who looks, unless it knows.
-    fn inform(&mut self, no: MemberNo) {
-        let is_news = match self.reads {
-            Reads::Own => self.trusting.remove(&no),
-            Reads::Shared => self.trusting.insert(no),
+    /// Who looks for this member from now on. It is told, unless it knows.
+    fn inform(&mut self, no: MemberNo, reads: Reads) {
+        match reads {
+            Reads::Own => {
+                if let Some(offered) = self.offered.get(&no).cloned() {
+                    self.unlist(no, &offered);
+                    self.looked_after.remove(&(offered.check.ahead(), no));
+                }
+            }
+            Reads::Shared => self.look_after(no),
+        }
+        let at_first = match self.whom {
+            Whom::Holders => Reads::Own,
+            Whom::Waiters => Reads::Shared,
+        };
+        let is_news = if reads == at_first {
+            self.told.remove(&no)
+        } else {
+            self.told.insert(no)
         };
         if is_news {
-            self.tell(no, CheckNews::Reads(self.reads));
+            self.tell_who_reads(no, reads);
         }
+    }
+
+    fn look_after(&mut self, no: MemberNo) {
+        if let Some(offered) = self.offered.get(&no) {
+            self.looked_after.insert((offered.check.ahead(), no));
+            if let State::Due { at } = offered.state {
+                self.due.insert((at, no));
+            }
+        }
+    }
+
+    fn tell_who_reads(&mut self, no: MemberNo, reads: Reads) {
+        let news = match self.whom {
+            Whom::Holders => CheckNews::Reads(reads),
+            Whom::Waiters => CheckNews::WaitingReads(reads),
+        };
+        self.tell(no, news);
     }
 
     fn tell(&mut self, no: MemberNo, news: CheckNews) {
@@ -236,7 +341,7 @@ impl Checks {
 
     /// When the next transaction is due.
     pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
-        if self.reads == Reads::Own || self.batches.len() >= MOST_IN_FLIGHT {
+        if self.batches.len() >= MOST_IN_FLIGHT {
             return None;
         }
         let (at, _) = self.due.first()?;
@@ -246,14 +351,22 @@ impl Checks {
     pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         self.poll_timeout().filter(|at| *at <= now)?;
         // What would be due soon goes along.
-        let soon = now + self.interval / 2;
+        let soon = now + self.interval() / 2;
         let due = self.due.range(..=(soon, MemberNo(u64::MAX)));
-        let due = due.filter_map(|(_, no)| Some((*no, &self.offered.get(no)?.check)));
+        let due = due.filter_map(|(_, no)| Some((*no, self.offered.get(no)?)));
         let (mut bytes, mut asked, mut operations) = (0, Vec::new(), Vec::new());
-        for (no, check) in due {
+        for (
+            no,
+            Offered {
+                check,
+                asked: round,
+                ..
+            },
+        ) in due
+        {
             bytes += check.bytes();
             let from = operations.len();
-            operations.extend(check.operations());
+            operations.extend(check.operations(*round));
             let to = operations.len();
             let is_too_much = to > Txn::MAX_OPERATIONS || bytes > MOST_KEY_BYTES;
             if is_too_much && !asked.is_empty() {
@@ -325,7 +438,7 @@ impl Checks {
             faults.extend(all.iter().map(|fault| (fault.operation, fault.kind)));
         }
         // Where a token may not read one of the keys, the agent says so of that one and looks at no other.
-        tracing::debug!(name: "asked-together", holders = batch.len(), found = faults.len(), "holders were looked after");
+        tracing::debug!(name: "asked-together", members = batch.len(), found = faults.len(), "records were asked for together");
         let is_whole = faults.values().all(|kind| *kind == TxnFaultKind::Check);
         for asked in batch {
             let mut faults = faults.range(asked.from..asked.to).map(|(_, kind)| *kind);
@@ -340,6 +453,7 @@ impl Checks {
     }
 
     fn settle(&mut self, now: Instant, Asked { no, index, .. }: Asked, verdict: Verdict) {
+        let (interval, per_read) = (self.interval(), self.answers_per_read());
         let Some(offered) = self.offered.get_mut(&no) else {
             return;
         };
@@ -350,24 +464,23 @@ impl Checks {
             Verdict::Refused => {
                 self.offer(no, None);
                 self.alone.insert(no);
-                self.trusting.remove(&no);
-                self.tell(no, CheckNews::Reads(Reads::Own));
+                self.inform(no, Reads::Own);
                 return;
             }
             Verdict::Unasked => (now, None),
             Verdict::Changed => {
                 tracing::debug!(name: "change-found", "a record has changed, or a key is gone");
-                (now + self.interval, Some(CheckNews::Changed(index)))
+                (now + interval, Some(CheckNews::Changed(index)))
             }
             Verdict::AsBefore => {
                 offered.asked += 1;
-                let news = if offered.asked < ANSWERS_PER_READ {
+                let news = if offered.asked < per_read {
                     CheckNews::AsBefore(index)
                 } else {
                     offered.asked = 0;
                     CheckNews::Changed(index)
                 };
-                (now + self.interval, Some(news))
+                (now + interval, Some(news))
             }
         };
         self.list(no, again);
@@ -382,7 +495,9 @@ impl Checks {
                 self.due.remove(&(at, no));
             }
             offered.state = State::Due { at };
-            self.due.insert((at, no));
+            if self.looked_after.contains(&(offered.check.ahead(), no)) {
+                self.due.insert((at, no));
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ fn idle(view: &View) -> Situation<'_> {
         other_limit: OtherLimit::Refused,
         wanted: &[],
         steps: 62,
+        admits_at_once: true,
         admissible: &[],
         newcomers: &[],
         leaving: &[],
@@ -73,7 +74,7 @@ fn holders(write: Option<&Write>) -> Vec<&str> {
 }
 
 #[test]
-fn a_record_that_is_not_there_is_created_without_holders() {
+fn where_no_answer_tells_its_index_a_record_is_created_without_holders() {
     let view = Shown {
         keys: &[(A, A)],
         ..Shown::default()
@@ -81,6 +82,7 @@ fn a_record_that_is_not_there_is_created_without_holders() {
     .view();
     let situation = Situation {
         wanted: &[1],
+        admits_at_once: false,
         admissible: &[ours(A)],
         ..idle(&view)
     };
@@ -89,6 +91,68 @@ fn a_record_that_is_not_there_is_created_without_holders() {
         base: Index::ZERO,
         admit: vec![],
         withdraw: vec![],
+    };
+    assert_eq!(situation.plan(), (Some(write), Turn::NotYet));
+}
+
+#[test]
+fn the_write_that_creates_the_record_admits_all_that_it_may() {
+    let view = Shown {
+        keys: &queue(),
+        ..Shown::default()
+    }
+    .view();
+    // Two slots, and one who is ahead and may take one of them.
+    let situation = Situation {
+        wanted: &[1, 1],
+        admissible: &[ours(B), ours(C)],
+        ..idle(&view)
+    };
+    let (write, turn) = situation.plan();
+    assert_eq!(holders(write.as_ref()), [B]);
+    assert_eq!(write.unwrap().base, Index::ZERO);
+    assert_eq!(turn, Turn::Now);
+}
+
+#[test]
+fn newcomers_create_the_record_with_themselves_where_nobody_waits() {
+    let view = Shown::default().view();
+    let newcomers = &[ours(A), ours(B), ours(C)];
+    let situation = Situation {
+        wanted: &[1, 1, 1],
+        newcomers,
+        ..idle(&view)
+    };
+    assert_eq!(holders(situation.plan().0.as_ref()), [A, B]);
+    let view = Shown {
+        keys: &[(C, C)],
+        ..Shown::default()
+    }
+    .view();
+    let situation = Situation {
+        wanted: &[1],
+        newcomers: &newcomers[..1],
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::NotYet));
+}
+
+#[test]
+fn one_that_leaves_and_may_yet_be_admitted_by_a_first_write_is_fenced_by_another() {
+    let view = Shown {
+        keys: &[(A, A)],
+        ..Shown::default()
+    }
+    .view();
+    let situation = Situation {
+        leaving: &[leaving(A, Presence::Maybe(Index::ZERO))],
+        ..idle(&view)
+    };
+    let write = Write {
+        record: Record::new(2),
+        base: Index::ZERO,
+        admit: vec![],
+        withdraw: vec![no(A)],
     };
     assert_eq!(situation.plan(), (Some(write), Turn::NotYet));
 }

@@ -1,0 +1,210 @@
+//! Many semaphores of one client for each of which somebody waits: how soon a turn is known, and what that costs.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use semaphore_core::sans_io::{Request, Response};
+use semaphore_core::{Client, Error, Permit, Semaphore};
+use transport_mock::{Fault, MockConsul, Rule, Task};
+
+use crate::client::{client, session_of};
+use crate::support::spy::Spy;
+use crate::support::steps::{is_transaction, verbs};
+use crate::support::*;
+
+/// Of one slot, by their number.
+fn single(client: &Client, number: usize) -> Semaphore {
+    let semaphore = client.semaphore(format!("service/{number}"), 1);
+    semaphore.expect("valid settings")
+}
+
+type Waiting = Task<Result<Permit, Error>>;
+
+/// So many semaphores are held by one client, and another waits for each of them.
+struct Scene {
+    world: MockConsul,
+    _clients: [Client; 2],
+    held: Vec<Option<Permit>>,
+    waiting: Vec<Option<Waiting>>,
+}
+
+impl Scene {
+    fn of(semaphores: usize) -> Self {
+        Self::in_world(MockConsul::new(1), semaphores)
+    }
+
+    fn in_world(world: MockConsul, semaphores: usize) -> Self {
+        let clients = [client(&world, "holder"), client(&world, "waiter")];
+        let acquire = |number| world.run(single(&clients[0], number).acquire());
+        let held = (0..semaphores).map(|number| Some(acquire(number).expect("a slot")));
+        let held = held.collect();
+        let wait = |number| {
+            let semaphore = single(&clients[1], number);
+            let waiting = world.start(async move { semaphore.acquire().await });
+            // One after the other: an agent allows a host 200 connections, and nothing queues for them here.
+            world.advance(millis(10));
+            Some(waiting)
+        };
+        let waiting = (0..semaphores).map(wait).collect();
+        // The polls of before are over.
+        world.advance(secs(30));
+        Self {
+            world,
+            _clients: clients,
+            held,
+            waiting,
+        }
+    }
+
+    /// How long it takes from its release until the next one has the slot.
+    fn hand_over(&mut self, number: usize) -> Duration {
+        let permit = self.held[number].take().expect("it is held");
+        self.world.run(permit.release()).expect("released");
+        self.granted(number)
+    }
+
+    /// How long it takes from now on until this one is granted.
+    fn granted(&mut self, number: usize) -> Duration {
+        let began = self.world.now();
+        let waiting = self.waiting[number].take().expect("it waits");
+        let permit = self.world.run(waiting).expect("a slot");
+        self.held[number] = Some(permit);
+        self.world.now().saturating_since(began)
+    }
+}
+
+/// Whether it asks of several at once.
+fn asks_together(request: &Request) -> bool {
+    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
+}
+
+fn polls(request: &Request) -> bool {
+    request.is_long_poll()
+}
+
+/// What is polled, beyond the query.
+fn polled(spy: &Spy) -> BTreeSet<String> {
+    let polls = spy.requests().into_iter().filter(polls);
+    let target = |it: Request| it.target().split('?').next().map(str::to_owned);
+    polls.filter_map(target).collect()
+}
+
+/// What is polled by one that waits for the semaphore of that number.
+fn path(number: usize) -> String {
+    format!("/v1/kv/service/{number}/")
+}
+
+#[test]
+fn of_a_hundred_each_learns_of_its_turn_within_a_second() {
+    let mut scene = Scene::of(100);
+    for number in 0..100 {
+        let took = scene.hand_over(number);
+        assert!(took <= millis(1_050), "{number}: {took:?}");
+    }
+}
+
+#[test]
+fn of_a_thousand_each_learns_of_its_turn_within_a_second() {
+    let mut scene = Scene::of(1_000);
+    for number in (0..1_000).step_by(37) {
+        let took = scene.hand_over(number);
+        assert!(took <= millis(1_050), "{number}: {took:?}");
+    }
+}
+
+#[test]
+fn the_first_sixteen_poll_and_learn_of_their_turn_at_once() {
+    let mut scene = Scene::of(40);
+    let spy = Spy::on_host(&scene.world, "waiter");
+    scene.world.advance(secs(45));
+    let polled = polled(&spy);
+    assert_eq!(polled.len(), 16, "{polled:?}");
+    let at_once = (0..40).map(|number| scene.hand_over(number) < millis(100));
+    assert!(at_once.filter(|it| *it).count() >= 16);
+}
+
+#[test]
+fn a_thousand_ask_for_thirty_two_requests_a_second_and_few_lists() {
+    let scene = Scene::of(1_000);
+    let spy = Spy::on_host(&scene.world, "waiter");
+    scene.world.advance(secs(60));
+    let asked = spy.count(asks_together);
+    assert!(asked <= 32 * 60 + 32, "{asked}");
+    let sent = spy.requests().len();
+    assert!(sent <= 38 * 60, "{sent} in a minute");
+    let bytes: usize = spy.requests().iter().map(|it| it.body().len()).sum();
+    assert!(bytes <= 1_000 * 60 * 256, "{bytes} bytes in a minute");
+}
+
+#[test]
+fn when_one_that_polls_has_its_turn_another_polls() {
+    let mut scene = Scene::of(20);
+    let who_polls = |scene: &Scene| {
+        let spy = Spy::on_host(&scene.world, "waiter");
+        scene.world.advance(secs(45));
+        let waiting = (0..20).filter(|number| scene.waiting[*number].is_some());
+        let paths: BTreeSet<_> = waiting.map(path).collect();
+        polled(&spy).intersection(&paths).count()
+    };
+    assert_eq!(who_polls(&scene), 16);
+    for number in 0..4 {
+        scene.hand_over(number);
+    }
+    assert_eq!(who_polls(&scene), 16);
+}
+
+/// The record does not change by it.
+#[test]
+fn who_waits_behind_one_that_gives_up_learns_of_its_turn_all_the_same() {
+    let mut scene = Scene::of(40);
+    let third = client(&scene.world, "third");
+    let semaphore = single(&third, 30);
+    let behind = scene.world.start(async move { semaphore.acquire().await });
+    scene.world.advance(secs(5));
+    scene.waiting[30].take().expect("it waits").abort();
+    let permit = scene.held[30].take().expect("it is held");
+    scene.world.run(permit.release()).expect("released");
+    scene.waiting[30] = Some(behind);
+    let took = scene.granted(30);
+    assert!(took <= secs(1), "{took:?}");
+}
+
+#[test]
+fn a_holder_that_dies_is_found_within_a_few_seconds() {
+    let mut scene = Scene::of(40);
+    let dead = scene.held[30].take().expect("it is held");
+    let key = format!("/v1/kv/service/30/{}", session_of(&dead));
+    core::mem::forget(dead);
+    let world = scene.world.clone();
+    stranger::operate(&world, semaphore_core::sans_io::Method::Delete, &key, "");
+    let took = scene.granted(30);
+    // It is gone from the queue at once, and from the record after the longest that it may believe.
+    assert!(took <= secs(15 + 6 + 1), "{took:?}");
+}
+
+#[test]
+fn where_transactions_of_reads_are_refused_each_polls() {
+    let world = MockConsul::new(1);
+    let refused = Fault::Answer(Response::new(501, "not here"));
+    world.inject(Rule::new(refused).always().matching(asks_together));
+    let mut scene = Scene::in_world(world, 40);
+    let spy = Spy::on_host(&scene.world, "waiter");
+    scene.world.advance(secs(45));
+    assert_eq!(spy.count(asks_together), 0);
+    assert_eq!(polled(&spy).len(), 40);
+    let took = scene.hand_over(30);
+    assert!(took <= millis(200), "{took:?}");
+}
+
+#[test]
+fn through_an_outage_they_wait_on_and_are_looked_after_again() {
+    let mut scene = Scene::of(40);
+    scene.world.partition("waiter");
+    scene.world.advance(secs(8));
+    scene.world.heal("waiter");
+    scene.world.advance(secs(15));
+    for number in 30..40 {
+        let took = scene.hand_over(number);
+        assert!(took <= millis(1_050), "{number}: {took:?}");
+    }
+}
