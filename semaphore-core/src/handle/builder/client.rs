@@ -24,7 +24,7 @@ impl<T: Contends<Settings = Anything>> Builder<T> {
     ///
     /// If there are more, none of them does: the client asks for dozens at once, four times within the TTL of their sessions, so that
     /// it needs few connections and requests. A holder then learns within a quarter of the TTL that it was evicted, and not at once.
-    /// A waiter always has a poll.
+    /// Who waits for a slot has a poll in any case.
     pub fn own_polls(self, most: usize) -> Self {
         self.checked(|told| {
             told.subject.settings.own_polls = Some(most);
