@@ -1,0 +1,41 @@
+//! One process that holds a slot of each of thousands of semaphores, over 64 connections, as the adapters for a real agent have them.
+
+use std::time::Duration;
+
+use semaphore_core::Client;
+use semaphore_core::adapter::Runtime as _;
+use transport_mock::{MockConsul, Task};
+
+use super::{Fleet, Turns, valid};
+
+/// How many semaphores for each host that others would have.
+const EACH: u32 = 10;
+const CONNECTIONS: usize = 64;
+
+pub(super) fn start(
+    world: &MockConsul,
+    fleet: Fleet,
+    turns: &Turns,
+    granted: &Turns,
+) -> Vec<Task<()>> {
+    let host = world.client("host");
+    let pooled = host.clone().pooled(CONNECTIONS);
+    let pooled = pooled.unwrap_or_else(|error| unreachable!("no input of a user: {error}"));
+    let client = valid(Client::builder().ttl(fleet.ttl).connect(pooled));
+    let start = |number: u32| {
+        let semaphore = valid(client.semaphore(format!("shards/{number}"), 3));
+        let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());
+        world.start(async move {
+            loop {
+                if let Ok(permit) = semaphore.acquire().await {
+                    granted.add();
+                    // Nobody ends it: what is lost was not kept.
+                    let _ = permit.lost().await;
+                    turns.add();
+                }
+                host.sleep(Duration::from_millis(1)).await;
+            }
+        })
+    };
+    (0..fleet.hosts * EACH).map(start).collect()
+}
