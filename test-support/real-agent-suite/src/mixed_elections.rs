@@ -62,7 +62,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     assert!(second.is_leader());
     // `consul lock` may have deleted the key: terms start again then, tokens go on.
     assert!(second.fencing_token() > token);
-    // Whoever asks can refuse the one that led before.
+    // A resource that asks can refuse the leader before.
     let leader = scene.run(discovery(&scene, &key).leader()).unwrap();
     let leader = leader.unwrap();
     assert!(!leader.is_after(second.fencing_token()));

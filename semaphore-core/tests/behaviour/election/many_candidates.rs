@@ -1,4 +1,4 @@
-//! Many candidates on separate hosts whose terms are short: one leader follows another soon, and few write in vain.
+//! Many candidates on separate hosts whose terms are short: one leader follows another soon, and few attempts come too late.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -8,15 +8,15 @@
 //! |---|---|
 //! | no race | 0 |
 //! | a race that was lost | 1 ms, then twice as much each time, [`MOST`] at most |
-//! | a key that was free for more than a quarter of the spread, whoever took it | three quarters: few wait |
+//! | a key that was free for more than a quarter of the spread, no matter who took it | three quarters: few wait |
 //! | each look, where the watch is paced | five sixths |
 //!
 //! So all who wait have about the same spread, as many times the time of an attempt as there are candidates, and each is as likely to lead
 //! next, the last leader too.
 //!
 //! Where the key changes more often than a watch may look at it, the spread is that of the looks: each candidate looks at another
-//! moment, and whoever sees the key free tries at once, since by the next look it has long been taken. The last row keeps about one
-//! attempt in vain for each term, however many candidates there are, and a handful of looks.
+//! moment, and a candidate that sees the key free tries at once, since by the next look it has long been taken. The last row keeps about
+//! one attempt for each term that comes too late, however many candidates there are, and a handful of looks.
 //!
 //! Source: counted on virtual time and on 1.8.7 with 20 and 200 candidates, see docs/COST.md.
 
