@@ -41,6 +41,15 @@ use crate::view::{Contender, Key, Source, View};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) struct ContenderNo(pub(in crate::machine) u64);
 
+/// What the write does that creates the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum FirstWrite {
+    /// It creates it without holders.
+    Creates,
+    /// It admits, too. Its answer has to tell the index that it was made at, or there would be no token.
+    Admits,
+}
+
 /// What the decision is made from.
 #[derive(Debug)]
 pub(in crate::machine) struct Situation<'a> {
@@ -53,8 +62,7 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) wanted: &'a [u32],
     /// How many operations a transaction has for what belongs to a write; see [`Situation::admit`].
     pub(in crate::machine) steps: usize,
-    /// Whether the write that creates the record admits, too.
-    pub(in crate::machine) admits_at_once: bool,
+    pub(in crate::machine) first_write: FirstWrite,
     /// Our contenders that may be admitted, first come first.
     pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
     /// Our contenders that could enter and be admitted in one step.
@@ -233,7 +241,7 @@ impl Situation<'_> {
     fn create(&self) -> (Option<Write>, Turn) {
         let mut record = Record::new(self.limit);
         let withdraw = self.withdraw(&mut record);
-        let (admit, turn) = if self.admits_at_once {
+        let (admit, turn) = if self.first_write == FirstWrite::Admits {
             self.admit(&mut record, withdraw.len())
         } else {
             (Vec::new(), Turn::NotYet)

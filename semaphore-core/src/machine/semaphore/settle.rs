@@ -13,7 +13,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::admission::{ContenderNo, Room, Situation, Turn};
+use crate::machine::semaphore::admission::{ContenderNo, FirstWrite, Room, Situation, Turn};
 use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
@@ -473,8 +473,7 @@ impl Participant {
             other_limit: self.settings.other_limit,
             wanted: &wanted,
             steps: most_steps(&self.settings),
-            admits_at_once: self.settings.encoding == Encoding::Transactions
-                && self.settings.shares_sessions(),
+            first_write: first_write(&self.settings),
             admissible: &self.roster.admissible(now),
             newcomers: &self.roster.newcomers(now, &self.settings),
             leaving: &self.roster.leaving(),
@@ -498,6 +497,16 @@ fn most_steps(settings: &Settings) -> usize {
     // As it is encoded, with the key, the session and their names.
     let bytes = value.saturating_mul(4) / 3 + 512;
     MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes)
+}
+
+/// Only a transaction answers with the index of what it wrote. A client may have thousands of semaphores, and makes their records in
+/// fewer writes.
+fn first_write(settings: &Settings) -> FirstWrite {
+    if settings.encoding == Encoding::Transactions && settings.shares_sessions() {
+        FirstWrite::Admits
+    } else {
+        FirstWrite::Creates
+    }
 }
 
 /// How many contenders of one participant queue at most ahead of need, so that the next is in the

@@ -20,7 +20,7 @@ fn idle(view: &View) -> Situation<'_> {
         other_limit: OtherLimit::Refused,
         wanted: &[],
         steps: 62,
-        admits_at_once: true,
+        first_write: FirstWrite::Admits,
         admissible: &[],
         newcomers: &[],
         leaving: &[],
@@ -82,7 +82,7 @@ fn where_no_answer_tells_its_index_a_record_is_created_without_holders() {
     .view();
     let situation = Situation {
         wanted: &[1],
-        admits_at_once: false,
+        first_write: FirstWrite::Creates,
         admissible: &[ours(A)],
         ..idle(&view)
     };
