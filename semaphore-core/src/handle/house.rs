@@ -43,8 +43,10 @@ struct Door {
     woken: Vec<MemberNo>,
     /// Whether nobody can join any more.
     is_closed: bool,
-    /// Whether all end that they can.
+    /// Whether nobody can join any more, since all end that can.
     is_shut_down: bool,
+    /// Whether they are to be told so.
+    shuts_down: bool,
     /// Who waits until nothing is left.
     waiting: Vec<oneshot::Sender<()>>,
     /// When the driver last looked at everybody.
@@ -67,7 +69,8 @@ pub(crate) struct Arrivals {
     pub(crate) joining: Vec<Arrival>,
     pub(crate) woken: Vec<MemberNo>,
     pub(crate) is_closed: bool,
-    pub(crate) is_shut_down: bool,
+    /// Whether all end that can, from now on.
+    pub(crate) shuts_down: bool,
     /// Whether somebody waits until nothing is left.
     pub(crate) is_awaited: bool,
 }
@@ -84,8 +87,8 @@ pub(crate) trait Dweller: Send + Sync {
     fn farewell(&self) -> Duration;
     /// Who looks on.
     fn audience(&self) -> &Audience;
-    /// Nothing more is granted.
-    fn close(&self, now: Instant);
+    /// Nothing more is granted, and it ends as far as it can without those who hold.
+    fn shut_down(&self, now: Instant);
     /// The driver is no more. Says what was held.
     fn end(&self) -> Vec<CommandId>;
     /// Nobody has a use for it any more, nor for what is held.
@@ -116,6 +119,7 @@ impl House {
                 woken: Vec::new(),
                 is_closed: false,
                 is_shut_down: false,
+                shuts_down: false,
                 waiting: Vec::new(),
                 attended_at: runtime.now(),
                 has_ended: false,
@@ -203,7 +207,10 @@ impl House {
 
     /// Nobody moves in any more, and all ends that can.
     pub(super) fn shut_down(&self) {
-        self.at_door(|door| door.is_shut_down = true);
+        self.at_door(|door| {
+            door.is_shut_down = true;
+            door.shuts_down = true;
+        });
         self.ring();
     }
 
@@ -251,7 +258,7 @@ impl House {
             joining: core::mem::take(&mut door.joining),
             woken: core::mem::take(&mut door.woken),
             is_closed: door.is_closed,
-            is_shut_down: door.is_shut_down,
+            shuts_down: core::mem::take(&mut door.shuts_down),
             is_awaited: !door.waiting.is_empty(),
         })
     }
