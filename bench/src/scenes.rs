@@ -437,8 +437,9 @@ fn leading(world: &World, care: Care, found: &mut Findings) -> Result<(), Failur
     let go = leading::go_tries(agent, "bench/go-tries", time)?;
     found.rows.extend([
         Row::new(scene, "tries per second", ours.per_s).peer(go.map(|it| it.per_s)),
+        // One look at the key each; the session costs some more now and then.
         Row::new(scene, "requests per try", ours.requests)
-            .at_most(1.0)
+            .at_most(1.05)
             .peer(go.map(|it| it.requests)),
     ]);
     let scene = "50 followers of a missing key, 20 other writes a second";

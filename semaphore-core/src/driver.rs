@@ -112,18 +112,15 @@ impl Driver {
         self.house.attend();
         let Arrivals {
             is_closed,
-            is_shut_down,
+            shuts_down,
             is_awaited,
             ..
         } = self.let_in();
         if is_closed {
             self.household.close(now);
         }
-        if is_shut_down {
-            self.household.close(now);
-            for (_, dweller) in self.household.members_mut() {
-                dweller.close(now);
-            }
+        if shuts_down {
+            self.shut_down(now);
         }
         self.household.handle_timeout(now);
         while let Some((origin, transmit)) = self.household.poll_transmit() {
@@ -142,6 +139,18 @@ impl Driver {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
+        }
+    }
+
+    /// Everybody ends that can. Nobody comes any more, so that this is needed once.
+    fn shut_down(&mut self, now: Instant) {
+        self.household.close(now);
+        let dwellers = self.household.members_mut().map(|(no, dweller)| {
+            dweller.shut_down(now);
+            no
+        });
+        for no in dwellers.collect::<Vec<_>>() {
+            self.household.wake(no);
         }
     }
 

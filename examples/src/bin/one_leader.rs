@@ -8,16 +8,15 @@ use transport_reqwest::{Election, Leadership};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;
-    let builder =
-        Election::builder("examples/one-leader").value(format!("process {}", std::process::id()));
+    let builder = Election::builder("examples/one-leader");
     let election = builder.connect(agent.reqwest()?)?;
-    let (stopping, mut terminated) = (election.clone(), signal(SignalKind::terminate())?);
-    tokio::spawn(async move {
-        tokio::select! { _ = terminated.recv() => {}, _ = tokio::signal::ctrl_c() => {} }
-        stopping.shutdown().await; // steps down first, which ends the work
-    });
+    let mut terminated = signal(SignalKind::terminate())?;
     println!("campaigns; ^C ends it");
-    election.run(work).await?;
+    tokio::select! {
+        refused = election.run(work) => refused?,
+        _ = terminated.recv() => {} // drops the work
+        _ = tokio::signal::ctrl_c() => {}
+    }
     election.shutdown().await;
     println!("nothing is left but the key");
     Ok(())

@@ -91,8 +91,11 @@ impl Client {
         self.presence.house().tokens().set(token);
     }
 
-    /// Closes all of it, and waits until every permit is released, every leadership given back, and nothing of this client's is
-    /// left in Consul.
+    /// Closes all of it, [steps down](Election::step_down) wherever it leads, and waits until every permit is released and nothing of this
+    /// client's is left in Consul.
+    ///
+    /// It does not wait for the owner of a [`Leadership`](crate::Leadership), who is told that the term has ended. A loop of
+    /// [`Election::run`] ends. It does wait for the owners of permits.
     ///
     /// # Cancel safety
     /// It stays closed, and the cleaning up goes on in the background.

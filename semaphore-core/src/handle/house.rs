@@ -43,13 +43,21 @@ struct Door {
     woken: Vec<MemberNo>,
     /// Whether nobody can join any more.
     is_closed: bool,
-    /// Whether all end that they can.
-    is_shut_down: bool,
+    shutdown: Shutdown,
     /// Who waits until nothing is left.
     waiting: Vec<oneshot::Sender<()>>,
     /// When the driver last looked at everybody.
     attended_at: Instant,
     has_ended: bool,
+}
+
+/// Whether all end that can. Nobody can join any more then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shutdown {
+    Unwanted,
+    /// They are to be told so.
+    Wanted,
+    Told,
 }
 
 /// A driver that is run looks at what it is told within milliseconds.
@@ -67,7 +75,8 @@ pub(crate) struct Arrivals {
     pub(crate) joining: Vec<Arrival>,
     pub(crate) woken: Vec<MemberNo>,
     pub(crate) is_closed: bool,
-    pub(crate) is_shut_down: bool,
+    /// Whether all end that can, from now on.
+    pub(crate) shuts_down: bool,
     /// Whether somebody waits until nothing is left.
     pub(crate) is_awaited: bool,
 }
@@ -84,8 +93,8 @@ pub(crate) trait Dweller: Send + Sync {
     fn farewell(&self) -> Duration;
     /// Who looks on.
     fn audience(&self) -> &Audience;
-    /// Nothing more is granted.
-    fn close(&self, now: Instant);
+    /// Nothing more is granted, and it ends as far as it can without those who hold.
+    fn shut_down(&self, now: Instant);
     /// The driver is no more. Says what was held.
     fn end(&self) -> Vec<CommandId>;
     /// Nobody has a use for it any more, nor for what is held.
@@ -115,7 +124,7 @@ impl House {
                 joining: Vec::new(),
                 woken: Vec::new(),
                 is_closed: false,
-                is_shut_down: false,
+                shutdown: Shutdown::Unwanted,
                 waiting: Vec::new(),
                 attended_at: runtime.now(),
                 has_ended: false,
@@ -169,7 +178,7 @@ impl House {
         dweller: impl FnOnce(MemberNo) -> Arc<D>,
     ) -> Result<Arc<D>, Error> {
         let dweller = self.at_door(|door| {
-            if door.is_closed || door.is_shut_down {
+            if door.is_closed || door.shutdown != Shutdown::Unwanted {
                 return Err(Error::closed());
             }
             if door.has_ended {
@@ -203,7 +212,7 @@ impl House {
 
     /// Nobody moves in any more, and all ends that can.
     pub(super) fn shut_down(&self) {
-        self.at_door(|door| door.is_shut_down = true);
+        self.at_door(|door| door.shutdown = Shutdown::Wanted);
         self.ring();
     }
 
@@ -247,12 +256,18 @@ impl House {
     }
 
     pub(crate) fn take_arrivals(&self) -> Arrivals {
-        self.at_door(|door| Arrivals {
-            joining: core::mem::take(&mut door.joining),
-            woken: core::mem::take(&mut door.woken),
-            is_closed: door.is_closed,
-            is_shut_down: door.is_shut_down,
-            is_awaited: !door.waiting.is_empty(),
+        self.at_door(|door| {
+            let shuts_down = door.shutdown == Shutdown::Wanted;
+            if shuts_down {
+                door.shutdown = Shutdown::Told;
+            }
+            Arrivals {
+                joining: core::mem::take(&mut door.joining),
+                woken: core::mem::take(&mut door.woken),
+                is_closed: door.is_closed,
+                shuts_down,
+                is_awaited: !door.waiting.is_empty(),
+            }
         })
     }
 

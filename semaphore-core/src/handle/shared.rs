@@ -304,8 +304,13 @@ impl<M: Machine> Dweller for Shared<M> {
         &self.audience
     }
 
-    fn close(&self, now: Instant) {
-        self.with(|state| state.close(now));
+    fn shut_down(&self, now: Instant) {
+        self.with(|state| {
+            state.close(now);
+            if let Some(command) = state.machine.given_back_at_shutdown() {
+                state.step_down(now, command);
+            }
+        });
     }
 
     fn abandon(&self, now: Instant, held: &[CommandId]) {
@@ -452,11 +457,15 @@ impl<M: Machine> State<M> {
         command: CommandId,
     ) -> oneshot::Receiver<Result<(), Error>> {
         let done = self.await_done(command);
+        self.step_down(now, command);
+        done
+    }
+
+    fn step_down(&mut self, now: Instant, command: CommandId) {
         self.machine.release(now, command);
         // It may have been lost before, which is another reason.
         self.deliver();
         self.tell_stepped_down(command);
-        done
     }
 
     fn tell_stepped_down(&mut self, command: CommandId) {

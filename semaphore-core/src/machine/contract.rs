@@ -104,6 +104,11 @@ pub trait Machine: Send + 'static {
     /// Takes no more commands that would be granted, and fails those that wait. What is held stays so until it is
     /// released.
     fn close(&mut self, now: Instant);
+    /// What is given back when it is shut down, also where its holder goes on. Nothing, unless it says so.
+    #[doc(hidden)]
+    fn given_back_at_shutdown(&self) -> Option<CommandId> {
+        None
+    }
     /// Whether nobody waits or holds, and nothing of it is left in Consul (but an election's key), as far as it can
     /// know. It sends nothing then.
     fn is_idle(&self) -> bool;

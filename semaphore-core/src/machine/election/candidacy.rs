@@ -231,16 +231,17 @@ impl Candidacy {
         self.settle(settings);
     }
 
-    /// Whether nothing of what it has written can come back and act in the session's name later.
+    /// Whether its session lives, or is about to, and nothing of what it has written can come back and act in the session's name
+    /// later.
     fn may_be_kept(&self, now: Instant) -> bool {
         self.fencing == Fencing::Whole
             && self.writing.is_none()
-            && self.unresolved.is_none()
             && !self.given_up.may_come(now)
-            && self.has_valid_lease(now)
+            && (self.has_valid_lease(now) || self.session.is_being_created())
     }
 
-    /// Keeps its session while nobody campaigns with it. Says whether it can.
+    /// Keeps its session while nobody campaigns with it. Says whether it can. A campaign that was too short to
+    /// see the key has left nothing.
     pub(super) fn keep(&mut self, now: Instant, until: Instant) -> bool {
         let can_wait = self.is_campaigning() && !self.may_hold && self.may_be_kept(now);
         if can_wait {

@@ -383,6 +383,10 @@ impl Machine for Candidate {
         self.timers().timeout()
     }
 
+    fn given_back_at_shutdown(&self) -> Option<CommandId> {
+        self.leader
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {

@@ -18,6 +18,7 @@ mod old_answers;
 mod quick_terms;
 mod sequencer;
 mod sequencers;
+mod shards;
 mod stepping_down;
 mod terms_by_options;
 mod terms_in_a_loop;

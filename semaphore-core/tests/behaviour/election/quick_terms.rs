@@ -12,6 +12,8 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 use crate::ENCODING;
 use crate::election::unknown::acquisition;
 use crate::support::election::*;
+use crate::support::spy::Spy;
+use crate::support::steps::{creates_session, destroys_session};
 use crate::support::*;
 
 /// Where a session can be kept only if each of its writes names what it changes.
@@ -31,6 +33,28 @@ fn a_loop_of_short_attempts_campaigns_with_one_session() {
     assert!(made <= 2, "{made} sessions");
     world.advance(secs(2));
     assert_eq!(session_count(&world), 1, "only the leader's is left");
+}
+
+/// Many of the answers come when the attempt is over.
+#[test]
+fn a_short_attempt_beside_a_leader_is_one_look_at_the_key() {
+    const ATTEMPTS: usize = 1_000;
+    let world = MockConsul::new(1);
+    world.set_latency(millis(1)..=millis(4));
+    let (_a, _leadership) = leader(&world);
+    let b = election(&world, "b");
+    let spy = Spy::on_host(&world, "b");
+    for _ in 0..ATTEMPTS {
+        let outcome = world.run(b.campaign_timeout(millis(5)));
+        assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+    }
+    // Nothing says after the first attempt that others follow.
+    let sessions = [creates_session, destroys_session].map(|is| spy.count(is));
+    assert_eq!(sessions, [2, 1]);
+    let looks = [RequestKind::KvRead, RequestKind::KvWatch].map(|kind| spy.of(kind).len());
+    assert!(looks.iter().sum::<usize>() <= ATTEMPTS, "{looks:?}");
+    let others = spy.requests().len() - looks.iter().sum::<usize>();
+    assert!(others <= 10, "{others} requests for the sessions");
 }
 
 #[test]

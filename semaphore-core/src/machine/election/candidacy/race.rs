@@ -38,11 +38,10 @@ pub(super) struct Race {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     None,
-    Free {
-        /// When we saw it.
-        released_at: Instant,
-        has_attempted: bool,
-    },
+    /// We saw it free then.
+    Free(Instant),
+    /// So we did, and have sent an attempt.
+    Entered(Instant),
 }
 
 impl Race {
@@ -91,10 +90,7 @@ impl Race {
 
     /// The key is seen free, which it was not before.
     pub(super) fn begin(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.part = Part::Free {
-            released_at: now,
-            has_attempted: false,
-        };
+        self.part = Part::Free(now);
         self.until = if self.is_paced {
             Instant::ORIGIN
         } else {
@@ -104,22 +100,18 @@ impl Race {
 
     /// An attempt was sent.
     pub(super) fn enter(&mut self) {
-        if let Part::Free { has_attempted, .. } = &mut self.part {
-            *has_attempted = true;
+        if let Part::Free(released_at) = self.part {
+            self.part = Part::Entered(released_at);
         }
     }
 
     /// Somebody else is seen to have acquired the key.
     pub(super) fn somebody_led(&mut self, now: Instant) {
-        match self.part {
-            Part::Free {
-                has_attempted: true,
-                ..
-            } => {
-                self.part = Part::None;
-                self.spread = (self.spread * 2).clamp(LEAST, MOST);
-            }
-            _ => self.taken(now),
+        if let Part::Entered(_) = self.part {
+            self.part = Part::None;
+            self.spread = (self.spread * 2).clamp(LEAST, MOST);
+        } else {
+            self.taken(now);
         }
     }
 
@@ -130,7 +122,8 @@ impl Race {
 
     /// The race is over. How long it took tells how many wait.
     fn taken(&mut self, now: Instant) {
-        if let Part::Free { released_at, .. } = core::mem::replace(&mut self.part, Part::None)
+        let part = core::mem::replace(&mut self.part, Part::None);
+        if let Part::Free(released_at) | Part::Entered(released_at) = part
             && !self.is_paced
             && now.saturating_since(released_at) > self.spread / 4
         {

@@ -82,7 +82,8 @@ impl Candidacy {
         let value = self.value_to_leave();
         // The next term begins with the value that the candidate shows, and what is left is no older one.
         let is_newest = value == settings.value.as_bytes();
-        if !self.phase.hands_on() || !is_newest || !self.may_be_kept(now) {
+        let may_be_kept = self.unresolved.is_none() && self.may_be_kept(now);
+        if !self.phase.hands_on() || !is_newest || !may_be_kept {
             return None;
         }
         let request = write::hand_on(session, value, ours, settings)?;
