@@ -80,6 +80,11 @@ impl Driver {
     async fn run(&mut self) {
         while self.step().is_continue() {
             let timeout = self.household.poll_timeout();
+            // What is due already is done after what else there is to do on this thread, of which the requests may be a part.
+            let now = self.runtime.now();
+            let is_due = timeout.is_some_and(|at| at <= now);
+            let mut has_waited = false;
+            let timeout = timeout.filter(|_| !is_due);
             self.alarm.set(timeout, &self.runtime);
             let Self {
                 house,
@@ -93,6 +98,12 @@ impl Driver {
                 }
                 if house.take_notice(cx) || alarm.has_rung(cx) {
                     return Poll::Ready(None);
+                }
+                if is_due && core::mem::replace(&mut has_waited, true) {
+                    return Poll::Ready(None);
+                }
+                if is_due {
+                    cx.waker().wake_by_ref();
                 }
                 Poll::Pending
             })

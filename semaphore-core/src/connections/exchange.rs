@@ -16,8 +16,10 @@ impl Connections {
     /// Sends a request that is answered at once.
     pub(super) async fn exchange(&self, lanes: &(impl Lanes + ?Sized), request: Request) -> Answer {
         let ends = lanes.now() + request.timeout();
+        // Sent with too little time left it would be given up under way, and its lane would count as held.
+        let enters_by = ends - AT_ONCE.min(request.timeout() / 2);
         loop {
-            let pass = self.enter(lanes, &request, ends).await?;
+            let pass = self.enter(lanes, &request, enters_by).await?;
             let left = ends.saturating_since(lanes.now());
             let sent = request.clone().with_timeout(left);
             let (answer, refusal) = pass.send(lanes, sent, Fate::Dropped).await;

@@ -17,7 +17,8 @@
 //! - A connection of a short lane is never lent to a poll.
 //! - A poll that is given up keeps its lane until its wait would be over.
 //! - A short request that is given up leaves its lane, yet an agent without a leader holds it for up to 18 s more, and counts it.
-//!   So there are no more than 60 such; what comes then waits.
+//!   So there are no more than 60 such; what comes then waits, and renewals from 100 on.
+//! - A short request that has no lane a second before its time is over is not sent: it would be given up under way.
 //! - A parked poll reads after [`PARKED`](parked::PARKED) at the latest, or as soon as a request through the same
 //!   transport has changed what it waits for; that is the bound within which it learns what others do.
 //! - A ceiling can't see other transports of the same address, nor other users of this process's descriptors
@@ -98,7 +99,8 @@ impl Connections {
     ///
     /// # Errors
     /// As [`Transport::send`](crate::adapter::Transport::send). [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom)
-    /// when no lane was free within [`Request::timeout`], which covers the wait.
+    /// when no lane was free a second before [`Request::timeout`] is over, which covers the wait, or in half of that time where it is
+    /// less than two seconds.
     ///
     /// # Cancel safety
     /// As [`Transport::send`](crate::adapter::Transport::send). A poll that is dropped keeps its lane until its wait is over.

@@ -395,7 +395,11 @@ impl<W: Waiter> Places<W> {
 
     /// The short lane for a request of this priority, if it may have one.
     fn free_short(&self, priority: Priority) -> Option<usize> {
-        if self.held.len() >= MOST_HELD {
+        let most_held = match priority {
+            Priority::Renewal => MOST_HELD + HELD_BY_RENEWALS,
+            _ => MOST_HELD,
+        };
+        if self.held.len() >= most_held {
             return None;
         }
         let is_open = |no: &usize| self.is_open(Lane::Short(*no));
@@ -487,6 +491,9 @@ const HELD: Duration = Duration::from_millis(20_250);
 /// No further short request is sent while an agent may hold so many that were given up: with those under way that is less
 /// than the 200 that it allows.
 const MOST_HELD: usize = 60;
+
+/// What keeps holds is sent beyond that, until so many more may be held.
+const HELD_BY_RENEWALS: usize = 40;
 
 /// How long after an election it goes on with what it has held: 4.7 s were measured.
 const LET_GO: Duration = Duration::from_secs(5);

@@ -346,6 +346,22 @@ fn what_an_agent_may_hold_counts_until_it_does_no_longer() {
 }
 
 #[test]
+fn what_keeps_holds_is_sent_while_an_agent_holds_so_much_that_all_else_waits() {
+    let mut places = Places::new(1, 0, 1);
+    for no in 0..60 {
+        sent(&mut places, no, Fate::TimedOut(at(no)));
+    }
+    places.queue(at(60), Priority::Urgent, named("waits"));
+    for no in 60..100 {
+        places.queue(at(no), Priority::Renewal, named("renewal"));
+        assert_eq!(admitted(&mut places), [("renewal", Lane::Short(0))]);
+        places.leave(Lane::Short(0), Fate::TimedOut(at(no)));
+    }
+    places.queue(at(100), Priority::Renewal, named("one more"));
+    assert_eq!(admitted(&mut places), []);
+}
+
+#[test]
 fn an_answer_says_that_what_is_held_will_be_answered_soon() {
     let mut places = Places::new(1, 0, 1);
     for no in 0..59 {
@@ -416,9 +432,9 @@ fn lanes_that_are_shared_no_longer_are_forgotten() {
 #[test]
 fn polls_that_time_out_on_a_shared_connection_hold_no_renewal_up() {
     for (polls_per_connection, is_sent) in [(1, false), (100, true)] {
-        let mut places = Places::new(1, 80, 1);
+        let mut places = Places::new(1, 100, 1);
         places.share(polls_per_connection);
-        for _ in 0..80 {
+        for _ in 0..100 {
             places.park(at(0), poll(0), "/v1/kv/a", false, named("poll"));
         }
         for (_, lane) in admitted(&mut places) {

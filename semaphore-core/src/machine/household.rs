@@ -6,11 +6,14 @@
 //! ```
 //! It is itself driven like one of them. An event costs what it concerns: a member is looked at when it was told something, when its
 //! time has come, or when one of its answers has.
+//!
+//! A renewal concerns everyone who stands on the session, which may be ten thousand. So [`Household::handle_timeout`] looks at a few
+//! at a time and is to be called again, and no renewal waits until all of them have been looked at.
 
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::http::Response;
+use crate::http::{Priority, Response};
 use crate::id::RequestId;
 use crate::machine::contract::{Machine, Transmit};
 use crate::machine::process::reader::check::{Check, CheckNews, Stance};
@@ -100,6 +103,10 @@ pub enum Origin {
 /// How many holders and how many waiters poll on their own, unless it is told otherwise.
 const MOST_POLLS: usize = 16;
 
+/// So many members are looked at in one go, and so many are told something. Each takes some microseconds; where there is no optimizer or
+/// little of a processor, a millisecond.
+const MOST_AT_ONCE: usize = 64;
+
 /// The machines of one process.
 #[derive(Clone, Debug)]
 pub struct Household<R> {
@@ -109,6 +116,10 @@ pub struct Household<R> {
     most_polls: usize,
     /// Who has something to do, or to say.
     ready: BTreeSet<MemberNo>,
+    /// Who was looked at last: those after it are next, so that nobody is left out.
+    attended: MemberNo,
+    /// When time passed last.
+    timed_at: Instant,
     timers: BTreeSet<(Instant, MemberNo)>,
     traffic: Traffic,
     rng: fastrand::Rng,
@@ -130,6 +141,10 @@ struct Resident<R> {
     timer: Option<Instant>,
 }
 
+/// So many short requests of members are under way: somewhat more than a transport has connections for them. Where thousands want
+/// something at once, the others wait here, where it costs nothing, and the time for an answer begins when they are sent.
+const MOST_UNDER_WAY: usize = 64;
+
 /// The requests of all, each with a separate number.
 #[derive(Clone, Debug, Default)]
 struct Traffic {
@@ -137,6 +152,11 @@ struct Traffic {
     sent: BTreeMap<RequestId, (Origin, RequestId)>,
     ids: BTreeMap<(Origin, RequestId), RequestId>,
     transmits: VecDeque<(Origin, Transmit)>,
+    /// Those of members that wait until others are answered, and their order.
+    waiting: BTreeMap<RequestId, (Origin, Transmit)>,
+    next: BTreeSet<(Priority, RequestId)>,
+    /// The others of members, but polls and what keeps holds.
+    under_way: BTreeSet<RequestId>,
     aborts: VecDeque<RequestId>,
 }
 
@@ -148,6 +168,8 @@ impl<R: Reach> Household<R> {
             commons: Vec::new(),
             most_polls: MOST_POLLS,
             ready: BTreeSet::new(),
+            attended: MemberNo(0),
+            timed_at: Instant::ORIGIN,
             timers: BTreeSet::new(),
             traffic: Traffic::default(),
             rng: fastrand::Rng::with_seed(seed),
@@ -229,17 +251,24 @@ impl<R: Reach> Household<R> {
         self.members.get(&no).map(|resident| &resident.reach)
     }
 
-    /// Does all that is due at `now`. What is to be sent then is told by [`Self::poll_transmit`].
+    /// Does what is due at `now`. What is to be sent then is told by [`Self::poll_transmit`]. Where more is left to do than should be
+    /// done in one go, [`Self::poll_timeout`] says that this is due again.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let last = MemberNo(u64::MAX);
-        let due = self.timers.range(..=(now, last)).map(|(_, no)| *no);
-        self.ready.extend(due);
+        self.timed_at = self.timed_at.max(now);
+        while let Some((_, no)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            self.timers.pop_first();
+            if let Some(resident) = self.members.get_mut(&no) {
+                resident.timer = None;
+            }
+            self.ready.insert(no);
+        }
         for common in &mut self.commons {
             common.pool.handle_timeout(now);
         }
-        loop {
-            self.spread_news(now);
-            let Some(no) = self.ready.pop_first() else {
+        let mut told = 0;
+        for _ in 0..MOST_AT_ONCE {
+            self.spread_news(now, &mut told);
+            let Some(no) = self.next_ready() else {
                 break;
             };
             self.attend(now, no);
@@ -267,7 +296,7 @@ impl<R: Reach> Household<R> {
 
     /// The next request to send, and whose it is.
     pub fn poll_transmit(&mut self) -> Option<(Origin, Transmit)> {
-        self.traffic.transmits.pop_front()
+        self.traffic.poll()
     }
 
     /// A request whose answer is of no more use.
@@ -277,6 +306,10 @@ impl<R: Reach> Household<R> {
 
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        let has_news = |it: &Common| it.pool.has_news();
+        if !self.ready.is_empty() || self.commons.iter().any(has_news) {
+            return Some(self.timed_at);
+        }
         let members = self.timers.first().map(|(at, _)| *at);
         let pools = self.commons.iter().filter_map(|it| it.pool.poll_timeout());
         let checks = self.commons.iter();
@@ -326,6 +359,16 @@ impl<R: Reach> Household<R> {
             });
             self.ready.insert(no);
         }
+    }
+
+    /// Who is looked at next.
+    fn next_ready(&mut self) -> Option<MemberNo> {
+        let after = MemberNo(self.attended.0.saturating_add(1));
+        let next = self.ready.range(after..).next().or(self.ready.first());
+        let no = next.copied()?;
+        self.ready.remove(&no);
+        self.attended = no;
+        Some(no)
     }
 
     /// Looks after one member.
@@ -386,11 +429,14 @@ impl<R: Reach> Household<R> {
         self.traffic.abort_all(Origin::Member(no));
     }
 
-    /// Tells the members what has become of their sessions, and what was read for them.
-    fn spread_news(&mut self, now: Instant) {
+    /// Tells the members what has become of their sessions, some of them if there are many, and what was read for them.
+    fn spread_news(&mut self, now: Instant, told: &mut usize) {
         for at in 0..self.commons.len() {
-            while let Some((no, news)) = self.commons.get_mut(at).and_then(|it| it.pool.poll_news())
+            while *told < MOST_AT_ONCE
+                && let Some((no, news)) =
+                    self.commons.get_mut(at).and_then(|it| it.pool.poll_news())
             {
+                *told += 1;
                 self.bring(now, no, News::Loan(&news));
             }
             let news = |it: &mut Common| [it.checks.take_news(), it.waits.take_news()];
@@ -409,13 +455,41 @@ impl Traffic {
         let Transmit { id: own, request } = transmit;
         self.sent.insert(id, (origin, own));
         self.ids.insert((origin, own), id);
-        self.transmits.push_back((origin, Transmit { id, request }));
+        let priority = request.priority();
+        let is_short = matches!(origin, Origin::Member(_)) && !request.is_long_poll();
+        let counts = is_short && priority != Priority::Renewal;
+        let transmit = (origin, Transmit { id, request });
+        if counts && (!self.next.is_empty() || self.under_way.len() >= MOST_UNDER_WAY) {
+            self.next.insert((priority, id));
+            self.waiting.insert(id, transmit);
+            return;
+        }
+        if counts {
+            self.under_way.insert(id);
+        }
+        self.transmits.push_back(transmit);
+    }
+
+    fn poll(&mut self) -> Option<(Origin, Transmit)> {
+        if let Some(transmit) = self.transmits.pop_front() {
+            return Some(transmit);
+        }
+        if self.under_way.len() >= MOST_UNDER_WAY {
+            return None;
+        }
+        let (_, id) = self.next.pop_first()?;
+        self.under_way.insert(id);
+        self.waiting.remove(&id)
     }
 
     fn abort(&mut self, origin: Origin, own: RequestId) {
         if let Some(id) = self.ids.remove(&(origin, own)) {
             self.sent.remove(&id);
-            self.aborts.push_back(id);
+            self.under_way.remove(&id);
+            match self.waiting.remove(&id) {
+                Some((_, unsent)) => _ = self.next.remove(&(unsent.request.priority(), id)),
+                None => self.aborts.push_back(id),
+            }
         }
     }
 
@@ -429,6 +503,7 @@ impl Traffic {
 
     fn receive(&mut self, id: RequestId) -> Option<(Origin, RequestId)> {
         let (origin, own) = self.sent.remove(&id)?;
+        self.under_way.remove(&id);
         self.ids.remove(&(origin, own));
         Some((origin, own))
     }

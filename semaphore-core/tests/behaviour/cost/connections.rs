@@ -79,7 +79,8 @@ fn a_request_that_finds_no_connection_in_its_time_is_not_sent() {
     let (first, (second, took)) = world.run(join(wire.send(write("/v1/a")), second));
     assert_eq!(status(&first), Ok(200));
     assert_eq!(status(&second), Err(TransportErrorKind::NoRoom));
-    assert_eq!(took, secs(10));
+    // In the last second of its time it would be given up before it is answered.
+    assert_eq!(took, secs(9));
     assert!(wire.sent("/v1/b").is_empty());
 }
 

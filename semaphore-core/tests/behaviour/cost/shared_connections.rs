@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all, select};
-use semaphore_core::Semaphore;
 use semaphore_core::adapter::{MOST_CONNECTIONS, Method, Priority, Request, Transport as _};
+use semaphore_core::{Client, Semaphore};
 use transport_mock::{MockConsul, PooledClient};
 
 /// The connections of one transport on a host of this name.
@@ -74,6 +74,33 @@ fn as_many_semaphores_as_there_are_connections_ten_times_over_are_held_for_a_min
     let stats = world.stats();
     assert!(stats.peak_connections <= MOST_CONNECTIONS, "{stats:?}");
     assert_eq!(stats.failures, 0, "{stats:?}");
+}
+
+/// Wants a slot of each of so many semaphores of one client at once, with answers that take a while, and holds what it gets for a minute.
+fn thousands_at_once(semaphores: usize, latency: Duration) {
+    let world = MockConsul::new(1);
+    world.set_latency(latency / 2..=latency * 3 / 2);
+    let client = Client::builder().connect(transport(&world, "host"));
+    let client = client.expect("connected");
+    let hold = |number: usize| {
+        let semaphore = client.semaphore(format!("jobs/{number}"), 2);
+        let (semaphore, world) = (semaphore.expect("valid"), &world);
+        async move {
+            let permit = semaphore.acquire().await.expect("a slot");
+            world.sleep(Duration::from_secs(60)).await;
+            assert!(permit.is_held(), "the slot of semaphore {number} was lost");
+            permit.release().await.expect("released");
+        }
+    };
+    world.run(join_all((0..semaphores).map(hold)));
+    let stats = world.stats();
+    assert!(stats.peak_connections <= MOST_CONNECTIONS, "{stats:?}");
+    assert_eq!(stats.failures, 0, "{stats:?}");
+}
+
+#[test]
+fn thousands_of_semaphores_that_are_wanted_at_once_wait_for_their_turn_and_are_held() {
+    thousands_at_once(2_000, Duration::from_millis(100));
 }
 
 #[test]

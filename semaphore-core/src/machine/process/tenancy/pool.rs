@@ -82,7 +82,7 @@ pub(in crate::machine) struct Pool {
     due: BTreeSet<(Instant, SessionNo)>,
     /// When each that nothing stands on is ended, or given up.
     ends: BTreeSet<(Instant, SessionNo)>,
-    news: VecDeque<(MemberNo, LoanNews)>,
+    news: AllNews,
     /// How long a session is kept for which nobody has a use.
     kept: Duration,
     timed_at: Instant,
@@ -135,6 +135,14 @@ enum Usage {
     Ending(Instant),
 }
 
+/// What tenants have yet to learn, the oldest first. Who has not learned of the last renewal when the next is answered learns of
+/// both at once.
+#[derive(Clone, Debug, Default)]
+struct AllNews {
+    order: VecDeque<Tenant>,
+    of: BTreeMap<Tenant, LoanNews>,
+}
+
 /// What it waits for, as the pool has it in its lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
@@ -173,7 +181,7 @@ impl Pool {
             places: BTreeMap::new(),
             due: BTreeSet::new(),
             ends: BTreeSet::new(),
-            news: VecDeque::new(),
+            news: AllNews::default(),
             kept: KEPT,
             timed_at: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
@@ -300,17 +308,18 @@ impl Pool {
     }
 
     fn tell(&mut self, tenant: Tenant, shown: Shown, heard: Option<Heard>) {
-        let news = LoanNews {
-            loan: tenant.loan,
-            shown,
-            heard,
-        };
-        self.news.push_back((tenant.member, news));
+        let loan = tenant.loan;
+        self.news.add(tenant, LoanNews { loan, shown, heard });
     }
 
     /// What a member has to know.
     pub(in crate::machine) fn poll_news(&mut self) -> Option<(MemberNo, LoanNews)> {
-        self.news.pop_front()
+        self.news.poll()
+    }
+
+    /// Whether a member has something to know.
+    pub(in crate::machine) fn has_news(&self) -> bool {
+        !self.news.order.is_empty()
     }
 
     pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
@@ -448,6 +457,24 @@ impl Pool {
                 self.tell(tenant, shown, None);
             }
         }
+    }
+}
+
+impl AllNews {
+    fn add(&mut self, tenant: Tenant, mut news: LoanNews) {
+        if let Some(before) = self.of.get_mut(&tenant) {
+            news.shown.former = news.shown.former.max(before.shown.former);
+            news.heard = news.heard.or(before.heard);
+            *before = news;
+        } else {
+            self.order.push_back(tenant);
+            self.of.insert(tenant, news);
+        }
+    }
+
+    fn poll(&mut self) -> Option<(MemberNo, LoanNews)> {
+        let tenant = self.order.pop_front()?;
+        Some((tenant.member, self.of.remove(&tenant)?))
     }
 }
 
