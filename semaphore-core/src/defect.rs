@@ -116,8 +116,6 @@ defects! {
     SessionDestroyedUnderOthers,
     /// A session that is shared is lent to two contenders of one semaphore.
     LentTwiceAtAPlace,
-    /// A session on which nothing stands but what may come late is not ended.
-    SessionKeptForLateKeys,
     /// A candidate takes whomever the key shows for itself.
     AnothersKeyBelieved,
     /// An attempt that was refused is repeated at once.

@@ -570,7 +570,7 @@ impl Shared {
             return;
         }
         let is_settling = self.settling.len() == self.tenants.len();
-        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && !self.tenants.is_empty() {
+        if !is_settling {
             self.usage = Usage::Used;
             return;
         }
