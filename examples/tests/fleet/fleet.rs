@@ -231,7 +231,9 @@ fn assert_1000_are_kept_by_one_session(backend: &str) {
     sailed.assert_well(1000);
     assert_eq!(sailed.count("sessions"), 1, "{sailed}");
     assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
-    assert!(sailed.number("requests_per_s") <= 25.0, "{sailed}");
+    // Each looks at its record once more when all have been admitted: those who still acquire go first.
+    let looks = 1e6 / hold_ms().parse::<f64>().expect("milliseconds");
+    assert!(sailed.number("requests_per_s") <= 25.0 + looks, "{sailed}");
     agent.assert_nothing_left("fleet");
 }
 
