@@ -116,7 +116,7 @@ pub struct Household<R> {
     most_polls: usize,
     /// Who has something to do, or to say.
     ready: BTreeSet<MemberNo>,
-    /// Who was looked at last: those after it are next, so that nobody is left out.
+    /// Who was looked at last: where there are many, those after it are next, so that nobody is left out.
     attended: MemberNo,
     /// When time passed last.
     timed_at: Instant,
@@ -361,10 +361,15 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// Who is looked at next.
+    /// Who is looked at next: the first, which may give back what another one wants, or in turn where not all can be looked at in one go.
     fn next_ready(&mut self) -> Option<MemberNo> {
-        let after = MemberNo(self.attended.0.saturating_add(1));
-        let next = self.ready.range(after..).next().or(self.ready.first());
+        let after = if self.ready.len() > MOST_AT_ONCE {
+            self.attended.0.saturating_add(1)
+        } else {
+            0
+        };
+        let next = self.ready.range(MemberNo(after)..).next();
+        let next = next.or(self.ready.first());
         let no = next.copied()?;
         self.ready.remove(&no);
         self.attended = no;
