@@ -320,7 +320,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
-        "confirmed_at" | "released_at" => Token::Recent(nanos),
+        "confirmed_at" | "released_at" | "Free" | "Entered" => Token::Recent(nanos),
         // Since when a holder's key has been gone.
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
         // How long a slot has been in the process: a tenth of a second on it makes no difference any more.
