@@ -134,8 +134,6 @@ defects! {
     PollsTakeAll,
     /// The connection of a poll that is given up counts as free at once.
     GivenUpPollForgotten,
-    /// Renewals wait for a connection behind the polls and reads that came before them.
-    RenewalsBehindPolls,
 }
 
 #[cfg(not(feature = "unstable-defects"))]

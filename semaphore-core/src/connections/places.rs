@@ -157,11 +157,6 @@ impl<W: Waiter> Places<W> {
     /// Waits for a short lane.
     pub(super) fn queue(&mut self, now: Instant, priority: Priority, waiter: W) {
         self.pass_time(now);
-        let priority = if is_on(Defect::RenewalsBehindPolls) {
-            Priority::Read
-        } else {
-            priority
-        };
         let ticket = self.ticket(priority);
         self.queue.insert(ticket, waiter);
     }
