@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use semaphore_core::Client;
+use semaphore_core::adapter::Runtime as _;
+use semaphore_core::{Client, Semaphore};
 use transport_mock::{MockClient, MockConsul, RequestKind, Stats};
 
 /// What is done.
@@ -45,17 +46,49 @@ pub(crate) struct Fleet {
     pub(crate) seed: u64,
 }
 
-/// How often callers had what they wanted.
+/// How often callers were given what they wanted, and how often they have had it for a whole turn.
 #[derive(Clone, Debug, Default)]
-struct Turns(Arc<AtomicU64>);
+struct Turns(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    begun: AtomicU64,
+    done: AtomicU64,
+}
 
 impl Turns {
-    fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn begin(&self) {
+        self.0.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    fn end(&self) {
+        self.0.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn begun(&self) -> u64 {
+        self.0.begun.load(Ordering::Relaxed)
+    }
+
+    fn done(&self) -> u64 {
+        self.0.done.load(Ordering::Relaxed)
+    }
+
+    /// Takes one turn after the other. Each takes as long as is told, and is done if the slot was kept.
+    async fn take(
+        self,
+        host: MockClient,
+        semaphore: Semaphore,
+        mut length: impl FnMut() -> Duration,
+    ) {
+        loop {
+            if let Ok(permit) = semaphore.acquire().await {
+                self.begin();
+                host.sleep(length()).await;
+                if permit.is_held() {
+                    self.end();
+                }
+            }
+        }
     }
 }
 
@@ -92,12 +125,12 @@ impl Fleet {
         let world = MockConsul::new(self.seed);
         world.set_latency(self.latency / 2..=self.latency * 3 / 2);
         world.set_tracing(false);
-        let (turns, granted) = (Turns::default(), Turns::default());
+        let turns = Turns::default();
         let tasks = match self.scene {
-            Scene::Hosts => hosts::start(&world, self, &turns, &granted),
-            Scene::Waiters => waiters::start(&world, self, &turns, &granted),
-            Scene::Elections => elections::start(&world, self, &turns, &granted),
-            Scene::Process => process::start(&world, self, &turns, &granted),
+            Scene::Hosts => hosts::start(&world, self, &turns),
+            Scene::Waiters => waiters::start(&world, self, &turns),
+            Scene::Elections => elections::start(&world, self, &turns),
+            Scene::Process => process::start(&world, self, &turns),
         };
         world.advance(self.settling);
         let before = Reading::now(&world, &turns);
@@ -114,7 +147,7 @@ impl Fleet {
         };
         Reached {
             of: self,
-            granted: granted.count(),
+            granted: turns.begun(),
             turns: after.turns - before.turns,
             renewals: counted(&[RequestKind::SessionRenew]),
             writes: after.writes - before.writes,
@@ -137,7 +170,7 @@ impl Reading {
             stats: world.stats(),
             writes,
             looks,
-            turns: turns.count(),
+            turns: turns.done(),
         }
     }
 }

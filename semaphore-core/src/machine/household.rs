@@ -19,8 +19,9 @@ use crate::machine::contract::{Machine, Transmit};
 use crate::machine::process::reader::check::{Check, CheckNews, Stance};
 use crate::machine::process::reader::checks::{Checks, Whom};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
-use crate::machine::process::tenancy::pool::{MemberNo, Place, Pool, Shares};
+use crate::machine::process::tenancy::pool::{Pool, Shares};
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::{MemberNo, Place};
 use crate::time::Instant;
 use crate::transport::TransportError;
 

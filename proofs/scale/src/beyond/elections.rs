@@ -10,18 +10,13 @@ use super::{Fleet, Turns, clients, valid};
 const EACH: u32 = 10;
 const TERM: Duration = Duration::from_secs(600);
 
-pub(super) fn start(
-    world: &MockConsul,
-    fleet: Fleet,
-    turns: &Turns,
-    granted: &Turns,
-) -> Vec<Task<()>> {
+pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task<()>> {
     let hosts = fleet.hosts;
     let mut tasks = Vec::new();
     for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
         for led in 0..EACH {
             let election = valid(client.election(format!("shards/{number}-{led}")));
-            let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());
+            let (host, turns) = (host.clone(), turns.clone());
             tasks.push(world.start(async move {
                 // The first terms are shorter, so that they don't end together.
                 host.sleep(Duration::from_millis(u64::from(number % 100) * 100))
@@ -29,10 +24,10 @@ pub(super) fn start(
                 let mut term = TERM * (number * EACH + led) / (hosts * EACH) + TERM / 20;
                 loop {
                     if let Ok(leadership) = election.campaign().await {
-                        granted.add();
+                        turns.begin();
                         host.sleep(term).await;
                         if leadership.is_leader() {
-                            turns.add();
+                            turns.end();
                         }
                         let _ = leadership.resign().await;
                         term = TERM;

@@ -10,12 +10,7 @@ use super::{Fleet, Turns, clients, lengths, valid};
 const EACH: u32 = 10;
 const HOLD: Duration = Duration::from_secs(60);
 
-pub(super) fn start(
-    world: &MockConsul,
-    fleet: Fleet,
-    turns: &Turns,
-    granted: &Turns,
-) -> Vec<Task<()>> {
+pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task<()>> {
     let hosts = fleet.hosts;
     let mut tasks = Vec::new();
     for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
@@ -23,20 +18,12 @@ pub(super) fn start(
             // Each semaphore has users on hosts that share no other with them.
             let of = (number + wanted * hosts / EACH) % hosts;
             let semaphore = valid(client.semaphore(format!("shards/{of}"), 3));
-            let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());
+            let (host, turns) = (host.clone(), turns.clone());
             let mut length = lengths(HOLD, number * EACH + wanted);
             tasks.push(world.start(async move {
                 // Hosts don't all begin at once.
                 host.sleep(length() / 10).await;
-                loop {
-                    if let Ok(permit) = semaphore.acquire().await {
-                        granted.add();
-                        host.sleep(length()).await;
-                        if permit.is_held() {
-                            turns.add();
-                        }
-                    }
-                }
+                turns.take(host, semaphore, length).await;
             }));
         }
     }

@@ -12,26 +12,21 @@ use super::{Fleet, Turns, valid};
 const EACH: u32 = 10;
 const CONNECTIONS: usize = 64;
 
-pub(super) fn start(
-    world: &MockConsul,
-    fleet: Fleet,
-    turns: &Turns,
-    granted: &Turns,
-) -> Vec<Task<()>> {
+pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task<()>> {
     let host = world.client("host");
     let pooled = host.clone().pooled(CONNECTIONS);
     let pooled = pooled.unwrap_or_else(|error| unreachable!("no input of a user: {error}"));
     let client = valid(Client::builder().ttl(fleet.ttl).connect(pooled));
     let start = |number: u32| {
         let semaphore = valid(client.semaphore(format!("shards/{number}"), 3));
-        let (host, turns, granted) = (host.clone(), turns.clone(), granted.clone());
+        let (host, turns) = (host.clone(), turns.clone());
         world.start(async move {
             loop {
                 if let Ok(permit) = semaphore.acquire().await {
-                    granted.add();
+                    turns.begin();
                     // Nobody ends it: what is lost was not kept.
                     let _ = permit.lost().await;
-                    turns.add();
+                    turns.end();
                 }
                 host.sleep(Duration::from_millis(1)).await;
             }

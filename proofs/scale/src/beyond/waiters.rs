@@ -11,12 +11,7 @@ const EACH: u32 = 10;
 const LIMIT: u32 = 10;
 const HOLD: Duration = Duration::from_secs(1);
 
-pub(super) fn start(
-    world: &MockConsul,
-    fleet: Fleet,
-    turns: &Turns,
-    granted: &Turns,
-) -> Vec<Task<()>> {
+pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task<()>> {
     let (hosts, parts) = (fleet.hosts, fleet.parts);
     let mut tasks = Vec::new();
     for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
@@ -25,18 +20,10 @@ pub(super) fn start(
         for caller in 0..EACH {
             let mut length = lengths(HOLD, number * EACH + caller);
             let (host, semaphore) = (host.clone(), semaphore.clone());
-            let (turns, granted) = (turns.clone(), granted.clone());
+            let turns = turns.clone();
             tasks.push(world.start(async move {
                 host.sleep(length() * (number % 100) / 10).await;
-                loop {
-                    if let Ok(permit) = semaphore.acquire().await {
-                        granted.add();
-                        host.sleep(length()).await;
-                        if permit.is_held() {
-                            turns.add();
-                        }
-                    }
-                }
+                turns.take(host, semaphore, length).await;
             }));
         }
     }

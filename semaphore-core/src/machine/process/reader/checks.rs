@@ -32,8 +32,8 @@ use crate::input::Scope;
 use crate::machine::contract::Transmit;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
-use crate::machine::process::tenancy::pool::MemberNo;
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::MemberNo;
 use crate::time::Instant;
 use crate::transport::TransportError;
 

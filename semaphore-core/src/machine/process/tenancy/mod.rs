@@ -7,4 +7,5 @@ pub(in crate::machine) mod orphans;
 pub(in crate::machine) mod pool;
 pub(in crate::machine) mod session;
 pub(in crate::machine) mod settings;
+pub(in crate::machine) mod tenant;
 pub(in crate::machine) mod tenure;

@@ -19,10 +19,15 @@
 //!
 //! Sources: Consul's documentation of sessions (a session may hold any number of keys; its end frees or deletes them all).
 
+mod news;
+mod shared;
+
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use self::news::AllNews;
+use self::shared::{Shared, Times, UseFor};
 use crate::defect::{Defect, is_on};
 use crate::http::Response;
 use crate::id::{Index, RequestId};
@@ -31,19 +36,12 @@ use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{
-    Belief, Heard, Life, LoanNews, LoanNo, LoanStep, LoanWish, Rest, Shown,
+    Belief, Heard, LoanNews, LoanStep, LoanWish, Rest, Shown,
 };
-use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant};
 use crate::time::Instant;
 use crate::transport::TransportError;
-
-/// Who shares the sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MemberNo(pub u64);
-
-/// Where a session can be used once: the prefix of a semaphore.
-pub(crate) type Place = Arc<str>;
 
 /// Which sessions a member shares with others, and where it uses each of them once.
 #[derive(Clone, Debug)]
@@ -51,13 +49,6 @@ pub struct Shares {
     /// How the sessions are made.
     pub(crate) settings: SessionSettings,
     pub(crate) place: Place,
-}
-
-/// One loan of one member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Tenant {
-    member: MemberNo,
-    loan: LoanNo,
 }
 
 /// A session's place among the others: the lowest that is free is lent first.
@@ -95,59 +86,6 @@ struct Lent {
     /// No session below this one is free there.
     full_below: SessionNo,
     sessions: usize,
-}
-
-/// A session, and what stands on it.
-#[derive(Clone, Debug)]
-struct Shared {
-    session: Session,
-    tenants: BTreeMap<Place, Tenant>,
-    /// Those of them that are not on their way out, for whom it is renewed.
-    staying: BTreeSet<Tenant>,
-    /// Those of which nothing is left but what may come late.
-    settling: BTreeSet<Tenant>,
-    holders: BTreeSet<Tenant>,
-    use_for: UseFor,
-    /// When the last key was created that it had at a place, and until when a view may show that one.
-    formers: BTreeMap<Place, (Index, Instant)>,
-    /// The most that anybody on it asks for.
-    belief: Belief,
-    usage: Usage,
-    /// What its tenants know.
-    told: Shown,
-    listed: Times,
-}
-
-/// Who may stand on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UseFor {
-    Anybody,
-    /// Those that do already: something may be left on it of one that did.
-    Present,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Usage {
-    Used,
-    /// Another turn may come until then.
-    Unused(Instant),
-    /// It is destroyed, or Consul has expired it by then.
-    Ending(Instant),
-}
-
-/// What tenants have yet to learn, the oldest first. Who has not learned of the last renewal when the next is answered learns of
-/// both at once.
-#[derive(Clone, Debug, Default)]
-struct AllNews {
-    order: VecDeque<Tenant>,
-    of: BTreeMap<Tenant, LoanNews>,
-}
-
-/// What it waits for, as the pool has it in its lists.
-#[derive(Clone, Copy, Debug, Default)]
-struct Times {
-    due_at: Option<Instant>,
-    ends_at: Option<Instant>,
 }
 
 /// Whose a request is, with its number among those of the session.
@@ -319,7 +257,7 @@ impl Pool {
 
     /// Whether a member has something to know.
     pub(in crate::machine) fn has_news(&self) -> bool {
-        !self.news.order.is_empty()
+        !self.news.is_empty()
     }
 
     pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
@@ -456,150 +394,6 @@ impl Pool {
             for (tenant, shown) in shared.last_news() {
                 self.tell(tenant, shown, None);
             }
-        }
-    }
-}
-
-impl AllNews {
-    fn add(&mut self, tenant: Tenant, mut news: LoanNews) {
-        if let Some(before) = self.of.get_mut(&tenant) {
-            news.shown.former = news.shown.former.max(before.shown.former);
-            news.heard = news.heard.or(before.heard);
-            *before = news;
-        } else {
-            self.order.push_back(tenant);
-            self.of.insert(tenant, news);
-        }
-    }
-
-    fn poll(&mut self) -> Option<(MemberNo, LoanNews)> {
-        let tenant = self.order.pop_front()?;
-        Some((tenant.member, self.of.remove(&tenant)?))
-    }
-}
-
-impl Shared {
-    fn new(settings: &SessionSettings) -> Self {
-        Self {
-            session: Session::new(settings),
-            tenants: BTreeMap::new(),
-            staying: BTreeSet::new(),
-            settling: BTreeSet::new(),
-            holders: BTreeSet::new(),
-            use_for: UseFor::Anybody,
-            formers: BTreeMap::new(),
-            belief: Belief::Answered,
-            usage: Usage::Used,
-            told: Shown::default(),
-            listed: Times::default(),
-        }
-    }
-
-    fn is_held(&self) -> bool {
-        !self.holders.is_empty()
-    }
-
-    /// Whether one more may stand on it, of this place.
-    fn is_free_at(&self, place: &Place, now: Instant) -> bool {
-        let is_lasting = !self.session.is_gone() && !self.session.is_ending();
-        let is_lasting = is_lasting && self.use_for == UseFor::Anybody;
-        // One that nobody needed was not renewed.
-        let is_valid = |lease: &Lease| lease.is_valid(now);
-        let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_valid);
-        let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
-        is_lasting && is_kept && !is_taken
-    }
-
-    /// Whether it is to be renewed, or ended.
-    fn is_needed(&self) -> bool {
-        !self.staying.is_empty() || self.session.is_ending()
-    }
-
-    fn let_go(&mut self, tenant: Tenant) {
-        if self.holders.remove(&tenant) && self.holders.is_empty() {
-            self.session.let_go();
-        }
-    }
-
-    fn shown(&self) -> Shown {
-        Shown {
-            life: match self.session.id() {
-                id if self.session.is_gone() => Life::Gone(id.cloned()),
-                Some(id) => Life::Lives(id.clone(), self.session.lease().copied()),
-                None => Life::Ahead,
-            },
-            lock_delay: self.session.lock_delay(),
-            failure: self.session.failure().cloned(),
-            former: Index::ZERO,
-        }
-    }
-
-    /// What its tenants have yet to learn.
-    fn news(&mut self, is_heard: bool) -> Vec<(Tenant, Shown)> {
-        let shown = self.shown();
-        if !is_heard && !shown.differs_from(&self.told) {
-            return Vec::new();
-        }
-        self.told = shown.clone();
-        let tenants = self.tenants.values();
-        tenants.map(|tenant| (*tenant, shown.clone())).collect()
-    }
-
-    /// What its tenants, who settle, have yet to learn when it has ended.
-    fn last_news(&self) -> impl Iterator<Item = (Tenant, Shown)> {
-        let id = match &self.told.life {
-            Life::Ahead => None,
-            Life::Lives(id, _) => Some(id),
-            Life::Gone(id) => id.as_ref(),
-        };
-        let shown = Shown {
-            life: Life::Gone(id.cloned()),
-            failure: None,
-            ..self.told.clone()
-        };
-        let tenants = self.tenants.values();
-        tenants.map(move |tenant| (*tenant, shown.clone()))
-    }
-
-    /// One that nothing stands on is kept for a moment, if it may be of use again.
-    fn end_unless_used(&mut self, now: Instant, kept: Duration, settings: &SessionSettings) {
-        if let Usage::Ending(until) = self.usage {
-            if until <= now {
-                self.session.abandon();
-            }
-            return;
-        }
-        let is_settling = self.settling.len() == self.tenants.len();
-        if !is_settling {
-            self.usage = Usage::Used;
-            return;
-        }
-        // It is waited for before it is destroyed.
-        if self.session.is_being_created() {
-            return;
-        }
-        if !self.tenants.is_empty() {
-            self.use_for = UseFor::Present;
-        }
-        let until = match self.usage {
-            Usage::Unused(until) => until.min(now + kept),
-            Usage::Used | Usage::Ending(_) => now + kept,
-        };
-        self.usage = Usage::Unused(until);
-        let is_reusable = self.session.is_reusable() && self.use_for == UseFor::Anybody;
-        if !is_reusable || until <= now {
-            self.session.end(settings);
-            self.usage = Usage::Ending(now + settings.cleanup_time());
-        }
-    }
-
-    fn times(&self) -> Times {
-        Times {
-            due_at: self.session.timeout().filter(|_| self.is_needed()),
-            ends_at: match self.usage {
-                Usage::Used => None,
-                Usage::Unused(until) | Usage::Ending(until) => Some(until),
-            },
         }
     }
 }

@@ -1,0 +1,36 @@
+//! What members have yet to learn of the sessions that they stand on.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::machine::process::tenancy::loan::LoanNews;
+use crate::machine::process::tenancy::tenant::{MemberNo, Tenant};
+
+/// The oldest first. Who has not learned of the last renewal when the next is answered learns of
+/// both at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllNews {
+    order: VecDeque<Tenant>,
+    of: BTreeMap<Tenant, LoanNews>,
+}
+
+impl AllNews {
+    pub(super) fn add(&mut self, tenant: Tenant, mut news: LoanNews) {
+        if let Some(before) = self.of.get_mut(&tenant) {
+            news.shown.former = news.shown.former.max(before.shown.former);
+            news.heard = news.heard.or(before.heard);
+            *before = news;
+        } else {
+            self.order.push_back(tenant);
+            self.of.insert(tenant, news);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    pub(super) fn poll(&mut self) -> Option<(MemberNo, LoanNews)> {
+        let tenant = self.order.pop_front()?;
+        Some((tenant.member, self.of.remove(&tenant)?))
+    }
+}

@@ -1,0 +1,19 @@
+//! Who stands on a session that is shared, and where.
+
+use std::sync::Arc;
+
+use crate::machine::process::tenancy::loan::LoanNo;
+
+/// Who shares the sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberNo(pub u64);
+
+/// Where a session can be used once: the prefix of a semaphore.
+pub(crate) type Place = Arc<str>;
+
+/// One loan of one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tenant {
+    pub(super) member: MemberNo,
+    pub(super) loan: LoanNo,
+}
