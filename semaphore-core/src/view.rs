@@ -21,6 +21,8 @@ pub(crate) use flags::{Claimed, ContenderFlags};
 #[derive(Clone, Debug)]
 pub struct View {
     index: Index,
+    /// Everybody is shown who had entered by then.
+    listed: Index,
     version: Index,
     filtered: bool,
     lock: Option<Lock>,
@@ -167,6 +169,7 @@ impl View {
                 None => {}
             }
         }
+        view.listed = view.version;
         // Of equal sessions the first of the list stays first.
         view.orphans.sort_by(|a, b| a.session.cmp(&b.session));
         view.line_up();
@@ -176,6 +179,7 @@ impl View {
     fn empty() -> Self {
         Self {
             index: Index::ZERO,
+            listed: Index::ZERO,
             version: Index::ZERO,
             filtered: false,
             lock: None,
@@ -297,6 +301,12 @@ impl View {
     /// `X-Consul-Index` of the read.
     pub fn index(&self) -> Index {
         self.index
+    }
+
+    /// Whether everybody is shown who entered before this one. It is not so of one of ours that entered since all of the prefix
+    /// was read.
+    pub(crate) fn shows_all_before(&self, contender: &Contender) -> bool {
+        contender.create_index <= self.listed
     }
 
     /// How new what it shows is: the index of the read, unless something in it was changed later.

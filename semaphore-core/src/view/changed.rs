@@ -37,9 +37,11 @@ impl View {
         let indexes = contenders.iter().map(|it| it.modify_index);
         let indexes = indexes.chain(orphans.iter().map(|it| it.modify_index));
         let newest = indexes.chain(lock.iter().map(|it| it.modify_index)).max();
+        let version = newest.map_or(index, |newest| newest.max(index));
         let mut view = Self {
             index,
-            version: newest.map_or(index, |newest| newest.max(index)),
+            listed: version,
+            version,
             filtered,
             lock,
             contenders,

@@ -239,7 +239,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
-                "index" | "version" => IndexOf::Prefix,
+                "index" | "version" | "listed" => IndexOf::Prefix,
                 // A step of a transaction, about the key of the session before.
                 "" if before.ends_with("\"), ") => IndexOf::Key,
                 _ => IndexOf::Any,
@@ -316,7 +316,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // Without a name: until when those who were overtaken are not waited for.
         "retry_at" | "rests_until" | "unsettled_until" | "early_from" | "ask_again_at"
         | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from" | "write_at"
-        | "read_at" | "rest" | "" => Token::Timer(nanos),
+        | "read_at" | "rest" | "contended_until" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
@@ -327,8 +327,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
-        // When Consul last confirmed a view tells users how old it is, and decides nothing.
-        "since" | "timed_at" | "seen_at" => return None,
+        // When Consul last confirmed a view matters for moments, where others write the record all the time.
+        "seen_at" => Token::Recent(nanos),
+        "since" | "timed_at" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]

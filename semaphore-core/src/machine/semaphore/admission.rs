@@ -14,6 +14,7 @@
 //!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
 //!   waiting for are overtaken then, and not waited for again for a while.
 //! - A newcomer enters and is admitted in one step when a slot is free and nobody waits.
+//! - One that has entered since the whole prefix was read does not know its place: somebody may be ahead.
 //! - Several permits are admitted in one write or not at all.
 //! - One write admits as many acquisitions as it is the turn of, in the order of our queue, and as fit into a
 //!   transaction: the record is one key, which is written once in each round of requests, however many wait. Each of them has
@@ -381,7 +382,8 @@ impl Situation<'_> {
             if upon > free || upon > self.admissible.len() || !is_first && upon > most {
                 break;
             }
-            if self.ahead_of(admitted).count() + upon > free {
+            let ahead = self.ahead_of(admitted).count() + usize::from(!self.knows_place(admitted));
+            if ahead + upon > free {
                 // Out of turn goes the first alone: who is passed by is not waited for from then on.
                 if is_first && self.patience_is_over {
                     return (wanted, Turn::Now);
@@ -416,6 +418,15 @@ impl Situation<'_> {
     /// Those who wait ahead of the first of our queue and have to be waited for.
     pub(in crate::machine) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
         self.ahead_of(0)
+    }
+
+    /// Whether everybody is known who entered before one of our contenders. If not, somebody may be ahead.
+    pub(in crate::machine) fn knows_place(&self, rank: usize) -> bool {
+        let is_known = |(_, us): &(ContenderNo, SessionId)| match self.view.key(us) {
+            Key::Tied(own) => self.view.shows_all_before(own),
+            _ => true,
+        };
+        self.admissible.get(rank).is_none_or(is_known)
     }
 
     /// Those who wait ahead of one of our contenders and have to be waited for, but for those of ours before it.

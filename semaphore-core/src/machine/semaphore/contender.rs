@@ -26,6 +26,7 @@ use crate::machine::process::tenancy::loan::{Life, LoanStep, Rest, Shown as Sess
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::steps::Along;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -312,6 +313,7 @@ impl Contender {
     pub(in crate::machine) fn transmit(
         &mut self,
         now: Instant,
+        along: Along,
         settings: &Settings,
     ) -> Option<(Part, Request)> {
         if self.session_is_active()
@@ -321,7 +323,9 @@ impl Contender {
         }
         if self.key_is_active()
             && let Some(session) = self.session.id()
-            && let Some(request) = self.key.transmit(now, session, self.flags(), settings)
+            && let Some(request) = self
+                .key
+                .transmit(now, session, self.flags(), along, settings)
         {
             return Some((Part::Key, request));
         }

@@ -283,6 +283,7 @@ impl ContenderKey {
         now: Instant,
         session: &SessionId,
         flags: ContenderFlags,
+        along: Along,
         settings: &Settings,
     ) -> Option<Request> {
         if !self.is_due(now) {
@@ -302,8 +303,7 @@ impl ContenderKey {
                 (KeyRequest::Reservation, request)
             }
             State::Acquiring => {
-                let (encoding, request) = Encoding::enter(session, flags, settings);
-                let along = Along::of(settings);
+                let (encoding, request) = Encoding::enter(session, flags, along, settings);
                 (KeyRequest::Acquisition { encoding, along }, request)
             }
             State::Deleting(_) => {

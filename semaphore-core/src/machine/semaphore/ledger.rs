@@ -40,6 +40,10 @@ pub(in crate::machine) struct Ledger {
     conflicts: Backoff,
     failures: Backoff,
     patience: Option<Patience>,
+    /// Who is first ahead while a slot is free, and when it is looked for; nothing where it is already.
+    behind: Option<(SessionId, Option<Instant>)>,
+    /// Until when others are taken to write the record at any moment.
+    contended_until: Instant,
     /// Who was waited for without success, and until when not to wait for them again.
     overtaken: BTreeMap<SessionId, Instant>,
     #[cfg(feature = "unstable-defects")]
@@ -117,6 +121,8 @@ impl Ledger {
             conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(32)),
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             patience: None,
+            behind: None,
+            contended_until: Instant::ORIGIN,
             overtaken: BTreeMap::new(),
             #[cfg(feature = "unstable-defects")]
             refused: None,
@@ -175,6 +181,43 @@ impl Ledger {
             Turn::NotYet => self.patience = None,
             Turn::Now => {}
         }
+    }
+
+    /// A slot is free, and this one is first ahead, or nobody that is known. Says whether it was left the slot for so long.
+    pub(super) fn is_stuck_behind(
+        &mut self,
+        now: Instant,
+        first: Option<&SessionId>,
+        grace: Duration,
+    ) -> bool {
+        let Some(first) = first else {
+            self.behind = None;
+            return true;
+        };
+        if self
+            .behind
+            .as_ref()
+            .is_none_or(|(session, _)| session != first)
+        {
+            self.behind = Some((first.clone(), Some(now + grace)));
+        }
+        let until = self.behind.as_mut().map(|(_, until)| until);
+        until.is_some_and(|until| until.take_if(|until| *until <= now).is_some())
+    }
+
+    /// Whether a write of ours was refused not long ago, since another one came before it.
+    pub(super) fn is_contended(&self, now: Instant) -> bool {
+        now < self.contended_until
+    }
+
+    /// When the next write may go out after one that failed.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// No slot is left to anybody.
+    pub(super) fn is_behind_nobody(&mut self) {
+        self.behind = None;
     }
 
     /// Nobody of ours waits, and whether those that leave are to be taken out is all that there is to plan. Each that leaves
@@ -265,7 +308,9 @@ impl Ledger {
 
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         let patience = self.patience.map(|it| it.end);
-        self.retry_at.into_iter().chain(patience).min()
+        let behind = self.behind.as_ref().and_then(|(_, until)| *until);
+        let all = [self.retry_at, patience, behind];
+        all.into_iter().flatten().min()
     }
 
     /// Whether a write is due.
@@ -338,6 +383,7 @@ impl Ledger {
         rng: &mut fastrand::Rng,
     ) -> Option<Sent> {
         self.retry_at = Some(now + self.conflicts.next(rng));
+        self.contended_until = now + CONTENDED_FOR;
         #[cfg(feature = "unstable-defects")]
         if is_on(Defect::StaleDecision) {
             self.refused = self.in_flight.as_ref().map(|sent| sent.write.clone());
@@ -399,6 +445,9 @@ impl Ledger {
 /// How long the first of the queue leaves a free slot to those ahead of it, and up to as long
 /// again: enough for a round of requests of a live contender.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// For how long after a write that was refused others are taken to write the record at any moment.
+const CONTENDED_FOR: Duration = Duration::from_secs(1);
 
 /// How long those who left a slot unused are not waited for. A waiter that crashed stays in the queue
 /// for up to twice its TTL; it must not cost everybody behind it their patience at every turn.

@@ -47,6 +47,7 @@ use crate::machine::semaphore::ledger::Ledger;
 use crate::machine::semaphore::roster::{Group, Roster};
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::steps::Along;
 use crate::machine::semaphore::watch::Watch;
 use crate::record::Record;
 use crate::time::Instant;
@@ -62,6 +63,21 @@ const LOOK_AT_MOST: Duration = Duration::from_secs(15);
 /// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
 /// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
 const PROMPT: Duration = Duration::from_millis(50);
+
+/// For how long a read of the prefix shows well enough who waits.
+const RECENT: Duration = Duration::from_millis(300);
+
+/// How many round trips old what is known of a contended record may be when it is written.
+const FRESH_ROUNDS: u32 = 2;
+
+/// For how many round trips, and at most for how long, those ahead may leave a slot unused before they are looked for.
+const GRACE_ROUNDS: u32 = 12;
+const MOST_GRACE: Duration = Duration::from_millis(20);
+
+/// How far apart polls of a contended record are for each slot, and for how many at most. `scale` has shown that turns are the most
+/// with it, since each write admits more: 89 % of the ideal with 20 processes and 100 slots, 85 % without, 68 % with twice as much.
+const PACE_PER_SLOT: Duration = Duration::from_micros(250);
+const MOST_PACED: u32 = 100;
 
 /// How many contend before they are a crowd where turns follow each other at once.
 const BUSY_CROWD: usize = 1;
@@ -136,6 +152,48 @@ impl Outlook<'_> {
                 || self.knowledge.newest().is_none())
     }
 
+    /// What a transaction reads along by which one of ours enters. In a crowd what was read shortly before will do: the next read
+    /// shows the place of all who have entered by then.
+    pub(super) fn along(&self, now: Instant) -> Along {
+        let is_recent =
+            |it: &Observed| it.view.record().is_some() && now.saturating_since(it.read_at) < RECENT;
+        let knows_enough = self.is_in_crowd() && self.knowledge.current().is_some_and(is_recent);
+        if self.settings.reads_by_name() || knows_enough {
+            Along::Nothing
+        } else {
+            Along::Prefix
+        }
+    }
+
+    /// Whether the record has to be read before it is written: others write it at any moment, and what is known is older than
+    /// it takes to ask. A write that is refused costs Consul an entry of its log, and its sender a pause.
+    pub(super) fn must_read_record(&self, now: Instant) -> bool {
+        let age = |it: &Observed| now.saturating_since(it.seen_at);
+        let is_old = |it: &Observed| age(it) > self.watch.round_trip() * FRESH_ROUNDS;
+        self.is_contended(now) && self.knowledge.current().is_some_and(is_old)
+    }
+
+    /// Whether others write the record at any moment.
+    pub(super) fn is_contended(&self, now: Instant) -> bool {
+        self.ledger.is_contended(now) && self.is_in_crowd() && !self.settings.reads_by_name()
+    }
+
+    /// For how long a slot is left to those ahead, before a read shows whether they still are: somewhat more than it takes to
+    /// claim it.
+    pub(super) fn grace(&self) -> Duration {
+        MOST_GRACE.min(self.watch.round_trip() * GRACE_ROUNDS)
+    }
+
+    /// From when on a poll of a record is wanted that others write at any moment: it would be answered at once. The more slots,
+    /// the longer is the record, and the less does it matter when one of them is taken.
+    fn paced(&self, now: Instant, observed: &Observed) -> Instant {
+        if !self.is_contended(now) {
+            return now;
+        }
+        let slots = observed.view.record().map_or(0, Record::limit);
+        observed.seen_at + PACE_PER_SLOT * slots.min(MOST_PACED)
+    }
+
     /// Whether a read beside the poll is about to go out.
     fn is_about_to_look(&self) -> bool {
         if self.settings.reads_by_name() {
@@ -178,7 +236,7 @@ impl Outlook<'_> {
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
         let is_looked_after = self.watch.shares_reads() && self.only_holds().is_some()
             || self.watch.shares_waiting_reads() && self.only_waits().is_some();
-        if is_looked_after {
+        if is_looked_after || self.watch.is_reading_record() {
             return None;
         }
         if self.settings.encoding == Encoding::Requests {
@@ -202,7 +260,11 @@ impl Outlook<'_> {
             let is_for_own = later > now
                 && self.ledger.claims().is_empty()
                 && self.has_only_own_holders(&observed.view);
-            let from = if is_for_own { later } else { now };
+            let from = if is_for_own {
+                later
+            } else {
+                self.paced(now, observed).max(now)
+            };
             self.answer_awaited(now)
                 .map_or(from, |sent| from.max(sent + self.prompt()))
         });
@@ -298,7 +360,7 @@ impl Outlook<'_> {
         let is_planned = self.ledger.is_planned() || self.is_about_to_look() && is_in_crowd;
         let under_way = self.requests.last_step(|from| match from {
             From::Ledger => true,
-            From::Refresh | From::Glance(_) => is_in_crowd,
+            From::Refresh | From::Record | From::Glance(_) => is_in_crowd,
             _ => false,
         });
         let entered_at = self.entered_at();

@@ -3,7 +3,7 @@
 //!
 //! Source: Consul's documentation of consistency modes: `?consistent` has the leader confirm itself with a majority.
 
-use crate::api::ListKeys;
+use crate::api::{ListKeys, ReadKey};
 use crate::http::Request;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::semaphore::settings::Settings;
@@ -11,9 +11,17 @@ use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Refresh {
+    of: Of,
     state: State,
     /// Until it is due.
     rest: Pause,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Prefix,
+    Record,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +32,9 @@ enum State {
 }
 
 impl Refresh {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(of: Of, settings: &Settings) -> Self {
         Self {
+            of,
             state: State::Idle,
             rest: Pause::new(settings.retry_cap()),
         }
@@ -36,6 +45,10 @@ impl Refresh {
             self.state = State::Wanted;
             self.rest.hold_until(now);
         }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Idle
     }
 
     pub(super) fn stop(&mut self) {
@@ -54,12 +67,21 @@ impl Refresh {
             return None;
         }
         self.state = State::InFlight;
-        let list = ListKeys {
-            prefix: &settings.prefix,
-            wait: None,
-            consistent: true,
-        };
-        Some(list.request(settings.scope()))
+        let (wait, consistent) = (None, true);
+        Some(match self.of {
+            Of::Prefix => ListKeys {
+                prefix: &settings.prefix,
+                wait,
+                consistent,
+            }
+            .request(settings.scope()),
+            Of::Record => ReadKey {
+                key: &settings.prefix.record_key(),
+                wait,
+                consistent,
+            }
+            .request(settings.scope()),
+        })
     }
 
     pub(super) fn answered(&mut self) {

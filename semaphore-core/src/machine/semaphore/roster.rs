@@ -21,6 +21,7 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::loan::LoanWish;
 use crate::machine::process::timers::Timer;
+use crate::machine::semaphore::steps::Along;
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Key, View};
@@ -369,9 +370,10 @@ impl Roster {
         &mut self,
         now: Instant,
         no: ContenderNo,
+        along: Along,
         settings: &Settings,
     ) -> Option<(Part, Request)> {
-        self.get_mut(no)?.transmit(now, settings)
+        self.get_mut(no)?.transmit(now, along, settings)
     }
 
     /// What our contenders wait for after this time.

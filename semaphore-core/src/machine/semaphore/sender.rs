@@ -9,6 +9,8 @@ use crate::machine::semaphore::contender::Part;
 pub(super) enum From {
     Watch,
     Refresh,
+    /// A read of the record before it is written.
+    Record,
     /// With its number.
     Glance(u32),
     Ledger,
@@ -32,7 +34,7 @@ impl From {
     pub(super) fn service(self, looks_ahead: bool) -> Service {
         match self {
             Self::Watch if looks_ahead => Service::Inquiries,
-            Self::Watch | Self::Refresh | Self::Glance(_) => Service::Reads,
+            Self::Watch | Self::Refresh | Self::Record | Self::Glance(_) => Service::Reads,
             Self::Vanished => Service::Inquiries,
             Self::Ledger => Service::Records,
             Self::Contender(_, Part::Key) => Service::Keys,

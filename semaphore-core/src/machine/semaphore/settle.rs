@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, Refusal, RequestError};
-use crate::id::CommandId;
+use crate::id::{CommandId, SessionId};
 use crate::input::InvalidInput;
 use crate::machine::callers::{Patience, Ticket};
 use crate::machine::contract::Machine as _;
@@ -13,7 +13,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::admission::{ContenderNo, FirstWrite, Room, Situation, Turn};
+use crate::machine::semaphore::admission::{ContenderNo, FirstWrite, Room, Situation, Turn, Write};
 use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
@@ -254,7 +254,7 @@ impl Participant {
         let (mut kept, mut leaving): (Vec<_>, Vec<_>) = passing.into_iter().partition(stays);
         let most = self.callers.queue().wanted() as usize;
         leaving.extend(kept.split_off(kept.len().min(most)));
-        self.leave(now, &leaving);
+        self.set_aside(now, &leaving);
         u32::try_from(kept.len()).unwrap_or(u32::MAX)
     }
 
@@ -379,7 +379,7 @@ impl Participant {
             // Who is ahead is not known well enough to pass by them.
             self.look(now);
         }
-        if self.plan_withdrawal() {
+        if self.plan_withdrawal(now) {
             return;
         }
         let Some(observed) = self.knowledge.current() else {
@@ -391,47 +391,69 @@ impl Participant {
         let is_patched =
             observed.view.source() == Source::NewerRecord && self.roster.has_any(Group::Held);
         let is_list = observed.view.source() == Source::List;
-        let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
+        let judgement = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
-            let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
             // A contender that looks only at the next ahead does not know for how long a slot has been free.
             let turn = match turn {
                 Turn::BehindOthers if looks_ahead => Turn::NotYet,
                 turn => turn,
             };
-            let needs_list = situation.needs_list();
-            (write, turn, situation.suspects(), ahead, needs_list)
+            Judgement {
+                write,
+                turn,
+                passed: claims_out_of_turn.then(|| situation.ahead().cloned().collect()),
+                suspects: situation.suspects(),
+                needs_list: situation.needs_list(),
+                first_ahead: situation.ahead().next().cloned(),
+                knows_place: situation.knows_place(0),
+            }
         });
+        let turn = judgement.turn;
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);
         }
         // Who seems to be ahead may have been served between two looks at the record.
-        if turn == Turn::BehindOthers && is_patched {
-            self.look(now);
+        let is_uncertain = is_patched || !judgement.knows_place;
+        if turn == Turn::BehindOthers && is_uncertain {
+            let (first, grace) = (judgement.first_ahead.as_ref(), self.outlook().grace());
+            if self.ledger.is_stuck_behind(now, first, grace) {
+                self.look(now);
+            }
+        } else {
+            self.ledger.is_behind_nobody();
         }
-        if needs_list {
+        if judgement.needs_list {
             self.watch.refresh(now);
         }
         if turn == Turn::NotYet && self.knowledge.record_look() == RecordLook::Not {
             self.knowledge.set_next_stuck(false);
         }
         if is_list {
-            self.vanished.suspect(suspects);
+            self.vanished.suspect(judgement.suspects);
         }
-        if let Some(ahead) = ahead {
-            let ahead: Vec<_> = ahead;
-            if !ahead.is_empty() {
-                tracing::debug!(name: "patience-over", ?ahead, "claims a slot that those ahead leave unused");
+        if let Some(passed) = judgement.passed {
+            if !passed.is_empty() {
+                tracing::debug!(name: "patience-over", ahead = ?passed, "claims a slot that those ahead leave unused");
             }
-            self.ledger.overtake(now, ahead);
+            self.ledger.overtake(now, passed);
         }
+        let write = judgement.write.filter(|_| !self.reads_record_first(now));
         self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    /// A write is due. Says whether the record is read before it, and sees to it.
+    fn reads_record_first(&mut self, now: Instant) -> bool {
+        let must_read = self.outlook().must_read_record(now);
+        if must_read {
+            self.watch.read_record(now);
+        }
+        must_read
     }
 
     /// Where nobody of ours waits and every holder has its key, all there is to write is that some leave. Says whether that
     /// is so: it is planned then.
-    fn plan_withdrawal(&mut self) -> bool {
+    fn plan_withdrawal(&mut self, now: Instant) -> bool {
         let Some(observed) = self.knowledge.current() else {
             return false;
         };
@@ -454,6 +476,7 @@ impl Participant {
         if is_list {
             self.vanished.suspect(BTreeSet::new());
         }
+        let is_due = is_due && !self.reads_record_first(now);
         self.ledger.plan_withdrawal(is_due);
         true
     }
@@ -488,6 +511,19 @@ impl Participant {
             suspected: self.vanished.suspects(),
         })
     }
+}
+
+/// What is known of the queue and the record tells.
+struct Judgement {
+    write: Option<Write>,
+    turn: Turn,
+    /// Those who are passed by a claim out of turn.
+    passed: Option<Vec<SessionId>>,
+    suspects: BTreeSet<SessionId>,
+    needs_list: bool,
+    first_ahead: Option<SessionId>,
+    /// Whether everybody is known who entered before the first of ours.
+    knows_place: bool,
 }
 
 /// How many operations a write of the record may have beside it, so that it stays a transaction: who claims or enters sends

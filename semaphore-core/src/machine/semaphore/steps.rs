@@ -33,16 +33,6 @@ pub(super) enum Along {
     Nothing,
 }
 
-impl Along {
-    pub(super) fn of(settings: &Settings) -> Self {
-        if settings.reads_by_name() {
-            Self::Nothing
-        } else {
-            Self::Prefix
-        }
-    }
-}
-
 /// What the answer to entering says.
 #[derive(Debug)]
 pub(super) enum Entered {
@@ -92,6 +82,7 @@ impl Encoding {
     pub(super) fn enter(
         session: &SessionId,
         flags: ContenderFlags,
+        along: Along,
         settings: &Settings,
     ) -> (Self, Request) {
         let scope = settings.scope();
@@ -114,7 +105,7 @@ impl Encoding {
                 prefix: &settings.prefix,
             },
         ];
-        let operations = match Along::of(settings) {
+        let operations = match along {
             Along::Nothing => &operations[..1],
             Along::Prefix => &operations[..],
         };

@@ -69,6 +69,9 @@ impl Participant {
         if let Some(request) = self.watch.transmit_refresh(now, &self.settings) {
             return Some((From::Refresh, request));
         }
+        if let Some(request) = self.watch.transmit_record(now, &self.settings) {
+            return Some((From::Record, request));
+        }
         if let Some((number, request)) = self.watch.transmit_glance(now, &self.settings) {
             return Some((From::Glance(number), request));
         }
@@ -130,7 +133,8 @@ impl Participant {
     }
 
     fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
-        let (part, request) = self.roster.transmit(now, no, &self.settings)?;
+        let along = self.outlook().along(now);
+        let (part, request) = self.roster.transmit(now, no, along, &self.settings)?;
         Some((From::Contender(no, part), request))
     }
 
@@ -167,6 +171,7 @@ impl Participant {
             _ if is_without_transactions => self.do_without_transactions(now, from),
             From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
             From::Watch | From::Refresh => self.handle_view(now, from, (sent, sent_at), answer),
+            From::Record => self.handle_record_read(now, answer),
             From::Glance(number) => self.handle_glance(now, number, (sent, sent_at), answer),
             From::Ledger => self.handle_write(now, (sent, sent_at), answer),
             From::Vanished => self.handle_finding(now, answer),

@@ -69,6 +69,32 @@ impl Participant {
         }
     }
 
+    /// Takes the answer to a read of the record before it is written.
+    pub(super) fn handle_record_read(
+        &mut self,
+        now: Instant,
+        answer: Result<&Response, RequestError>,
+    ) {
+        match answer.and_then(ReadKey::parse_at) {
+            Ok((_, entry)) => {
+                self.watch.record_read();
+                self.note(now, None);
+                self.knowledge.set_record_look(RecordLook::Not);
+                let lock = entry.map(|entry| Lock::new(&entry));
+                self.handle_record(now, Index::ZERO, lock);
+                self.read_in_time(now);
+            }
+            Err(error) => {
+                self.watch.record_failed(now, &mut self.rng);
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.end_unreadable(now, &error);
+                self.note(now, Some(error));
+            }
+        }
+    }
+
     /// Reads what lies below the prefix again, confirmed by the leader.
     pub(super) fn look(&mut self, now: Instant) {
         if self.settings.reads_by_name() {
@@ -112,13 +138,21 @@ impl Participant {
     /// One of ours has entered, and does not know yet who is ahead. What is being read may be from before.
     pub(super) fn enter_unseen(&mut self, now: Instant, own: Shown) {
         let moment = self.moment();
+        let reads_by_name = self.settings.reads_by_name();
+        let is_outdated = self.knowledge.current().is_none();
         if let Some(observed) = self.knowledge.newest_mut() {
             observed.view.enter(own);
+            // Its place is read when it matters: `Situation::knows_place`.
+            if !reads_by_name && !is_outdated {
+                return;
+            }
             observed.update(now, moment);
             observed.outdate();
         }
-        self.watch.entered(now);
-        self.watch.glance(now);
+        if reads_by_name {
+            self.watch.entered(now);
+        }
+        self.look(now);
     }
 
     /// An agent that takes no such key, as one from 1.22 may after an upgrade (docs/CONSUL.md, "Keys"), never will: who holds

@@ -22,7 +22,7 @@ use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::{Poller, Start};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::glance::{Glance, Seen};
-use crate::machine::semaphore::refresh::Refresh;
+use crate::machine::semaphore::refresh::{Of, Refresh};
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
 
@@ -40,6 +40,8 @@ pub(super) struct Watch {
     is_suspect: bool,
     /// A read beside the poll.
     refresh: Refresh,
+    /// A read of the record before it is written.
+    record: Refresh,
     /// A read of who contends and of the record alone.
     glance: Glance,
     /// How long the last short request took.
@@ -74,7 +76,8 @@ impl Watch {
                 is_confirmed: false,
             },
             is_suspect: false,
-            refresh: Refresh::new(settings),
+            refresh: Refresh::new(Of::Prefix, settings),
+            record: Refresh::new(Of::Record, settings),
             glance: Glance::new(settings),
             round_trip: Duration::ZERO,
             soon_answered: 0,
@@ -242,6 +245,29 @@ impl Watch {
         self.refresh.want(now);
     }
 
+    /// The record is read before it is written, from then on, confirmed by the leader.
+    pub(super) fn read_record(&mut self, from: Instant) {
+        self.record.want(from);
+    }
+
+    /// Whether the record is about to be read before it is written.
+    pub(super) fn is_reading_record(&self) -> bool {
+        !self.record.is_idle()
+    }
+
+    /// Beyond the ceiling of reads: there is one for each attempt to write, and these pause when they are refused.
+    pub(super) fn transmit_record(&mut self, now: Instant, settings: &Settings) -> Option<Request> {
+        self.record.transmit(now, settings)
+    }
+
+    pub(super) fn record_read(&mut self) {
+        self.record.answered();
+    }
+
+    pub(super) fn record_failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        self.record.failed(now, rng);
+    }
+
     /// Who contends and the record are read, without what else lies below the prefix.
     pub(super) fn glance(&mut self, now: Instant) {
         self.glance.want(now);
@@ -294,6 +320,7 @@ impl Watch {
 
     pub(super) fn stop_reads(&mut self) {
         self.refresh.stop();
+        self.record.stop();
         self.glance.stop();
     }
 
@@ -309,7 +336,8 @@ impl Watch {
         }
         let wanted = [self.refresh.timeout(), self.glance.starts_at()];
         let first = wanted.into_iter().flatten().min();
-        first.map(|at| at.max(self.poller.ready_at()))
+        let first = first.map(|at| at.max(self.poller.ready_at()));
+        first.into_iter().chain(self.record.timeout()).min()
     }
 
     pub(super) fn transmit_refresh(

@@ -232,8 +232,14 @@ impl Participant {
                 }
                 // A contender that leaves does not wait for a poll, whose answer may be lost.
                 let leaves = self.roster.has_any(Group::Withdrawing);
-                if is_unfounded || leaves || self.watch.is_looking_ahead() {
+                if is_unfounded {
                     // Another look at the prefix tells why.
+                    self.look(now);
+                } else if self.outlook().is_contended(now) {
+                    // What is read just before the next attempt is of use for it.
+                    self.watch
+                        .read_record(self.ledger.retry_at().unwrap_or(now));
+                } else if leaves || self.watch.is_looking_ahead() {
                     self.look(now);
                 } else {
                     self.knowledge.set_record_look(RecordLook::Now);
@@ -298,7 +304,7 @@ impl Participant {
             }
             From::Vanished => self.vanished.take_back(),
             From::Glance(_) => self.watch.stop_glance(),
-            From::Watch | From::Refresh => {}
+            From::Watch | From::Refresh | From::Record => {}
         }
     }
 

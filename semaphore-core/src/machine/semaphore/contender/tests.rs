@@ -82,7 +82,9 @@ impl Bench {
 
     /// The next request's part and target.
     fn send(&mut self, now: u64) -> Option<(Part, String)> {
-        let (part, request) = self.contender.transmit(at(now), &self.settings)?;
+        let (part, request) = self
+            .contender
+            .transmit(at(now), Along::Prefix, &self.settings)?;
         Some((part, request.target().to_owned()))
     }
 

@@ -52,9 +52,9 @@ impl Bench {
     }
 
     fn send(&mut self, now: u64) -> Option<String> {
-        let request = self
-            .key
-            .transmit(at(now), &session(A), FLAGS, &self.settings)?;
+        let request =
+            self.key
+                .transmit(at(now), &session(A), FLAGS, Along::Prefix, &self.settings)?;
         Some(format!("{} {}", request.method(), request.target()))
     }
 

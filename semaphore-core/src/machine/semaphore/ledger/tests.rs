@@ -296,3 +296,35 @@ fn those_who_are_waited_for_again_are_forgotten() {
     assert_eq!(ledger.overtaken.len(), 1);
     assert_eq!(ledger.overtaken(at(5_000)), BTreeSet::from([session(B)]));
 }
+
+#[test]
+fn who_leaves_a_slot_unused_is_looked_for_once_its_time_is_over() {
+    let mut bench = Bench::new();
+    let (first, next) = (session(A), session(B));
+    let grace = Duration::from_millis(20);
+    let mut is_stuck = |now, first| bench.ledger.is_stuck_behind(at(now), first, grace);
+    assert!(!is_stuck(0, Some(&first)));
+    assert!(!is_stuck(19, Some(&first)));
+    assert!(is_stuck(20, Some(&first)));
+    assert!(!is_stuck(40, Some(&first)), "it is looked for already");
+    assert!(!is_stuck(40, Some(&next)), "somebody else is first");
+    assert!(is_stuck(60, Some(&next)));
+    assert!(
+        is_stuck(61, None),
+        "nobody who is known has to be waited for"
+    );
+    assert!(is_stuck(61, None));
+    bench.ledger.is_stuck_behind(at(70), Some(&first), grace);
+    assert_eq!(bench.ledger.timeout(), Some(at(90)));
+    bench.ledger.is_behind_nobody();
+    assert_eq!(bench.ledger.timeout(), None);
+}
+
+#[test]
+fn a_refused_write_shows_for_a_second_that_others_write_as_well() {
+    let mut bench = Bench::sending();
+    assert!(!bench.ledger.is_contended(at(0)));
+    bench.ledger.refused(at(100), END, &mut bench.rng);
+    assert!(bench.ledger.is_contended(at(1_099)));
+    assert!(!bench.ledger.is_contended(at(1_100)));
+}

@@ -35,7 +35,8 @@ impl Bench {
         let mut contender = self.roster.get_mut(no).unwrap();
         match choice {
             0 => {
-                if let Some((part, request)) = contender.transmit(at(now), settings) {
+                if let Some((part, request)) = contender.transmit(at(now), Along::Prefix, settings)
+                {
                     let is_creation = request.target().contains("/session/create");
                     let body = if is_creation {
                         format!(r#"{{"ID":"{id}"}}"#)

@@ -91,7 +91,7 @@ const OTHER: &str = "raft apply failed";
 
 #[test]
 fn entering_locks_the_key_and_reads_the_prefix() {
-    let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings());
+    let (encoding, request) = Encoding::enter(&session(A), ENTERING, Along::Prefix, &settings());
     assert_eq!(encoding, Encoding::Transactions);
     assert_eq!(Encoding::of(&request), Encoding::Transactions);
     assert_eq!(
@@ -104,11 +104,18 @@ fn entering_locks_the_key_and_reads_the_prefix() {
 }
 
 #[test]
+fn where_the_queue_is_known_entering_locks_the_key_alone() {
+    let (_, request) = Encoding::enter(&session(A), ENTERING, Along::Nothing, &settings());
+    let lock = format!("lock jobs/{A} {A} - {} us", ENTERING.encode());
+    assert_eq!(lines(&request), [lock]);
+}
+
+#[test]
 fn entering_is_a_plain_request_with_the_value_where_transactions_are_not_wanted() {
     let large = Value::new(vec![b'x'; 300 * 1024]).unwrap();
     let settings = settings().with_encoding(Encoding::Requests);
     for settings in [settings.clone(), settings.with_value(large)] {
-        let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings);
+        let (encoding, request) = Encoding::enter(&session(A), ENTERING, Along::Prefix, &settings);
         assert_eq!(encoding, Encoding::Requests);
         assert_eq!(Encoding::of(&request), Encoding::Requests);
         let target = format!("/v1/kv/jobs/{A}?acquire={A}&");
@@ -120,7 +127,7 @@ fn entering_is_a_plain_request_with_the_value_where_transactions_are_not_wanted(
 #[test]
 fn a_large_value_is_left_to_the_claim() {
     let settings = settings().with_value(Value::new(vec![b'x'; 5 * 1024]).unwrap());
-    let (_, request) = Encoding::enter(&session(A), ENTERING, &settings);
+    let (_, request) = Encoding::enter(&session(A), ENTERING, Along::Nothing, &settings);
     assert!(request.body().len() < 1024, "{request:?}");
 }
 

@@ -201,6 +201,29 @@ fn reads_beside_the_poll_are_under_its_ceiling() {
 }
 
 #[test]
+fn the_record_is_read_before_a_write_whatever_else_was_read() {
+    let now = Instant::from_origin(Duration::from_secs(1));
+    let mut watch = Watch::new(&settings());
+    watch.start();
+    for _ in 0..READ_BURST {
+        watch.refresh(now);
+        watch.transmit_refresh(now, &settings()).unwrap();
+        watch.refreshed();
+    }
+    let from = now + Duration::from_millis(3);
+    watch.read_record(from);
+    assert!(watch.is_reading_record());
+    assert_eq!(watch.read_timeout(), Some(from));
+    assert!(watch.transmit_record(now, &settings()).is_none());
+    let read = watch.transmit_record(from, &settings()).unwrap();
+    assert_eq!(read.target(), "/v1/kv/jobs/.lock?consistent");
+    assert!(watch.is_reading_record(), "until it is answered");
+    assert!(watch.transmit_record(from, &settings()).is_none());
+    watch.record_read();
+    assert!(!watch.is_reading_record());
+}
+
+#[test]
 fn a_poll_during_which_others_got_no_answer_is_given_up_when_they_do_again() {
     let now = Instant::from_origin(Duration::from_secs(1));
     let mut watch = Watch::new(&settings());

@@ -2,6 +2,19 @@
 
 use crate::machine::semaphore::admission::tests::*;
 
+const ENTERED: Index = Index(1_000);
+
+fn entered(id: &str) -> Contender {
+    Contender {
+        session: session(id),
+        create_index: ENTERED,
+        modify_index: ENTERED,
+        lock_index: 1,
+        flags: 0,
+        eviction: None,
+    }
+}
+
 #[test]
 fn as_many_of_the_queue_may_claim_as_there_are_free_slots() {
     let keys = queue();
@@ -79,6 +92,33 @@ fn everybody_is_ahead_of_one_whose_key_is_not_in_view_yet() {
     };
     assert_eq!(situation.plan(), (None, Turn::BehindOthers));
     assert_eq!(situation.ahead().count(), 2);
+}
+
+/// `C` enters after the prefix was read: somebody may have come before it since.
+#[test]
+fn one_that_does_not_know_its_place_leaves_a_slot_to_somebody_unknown() {
+    for (limit, turn) in [(1, Turn::BehindOthers), (2, Turn::Now)] {
+        let found = record(limit, &[]);
+        let mut view = shown(&found, &[]).view();
+        assert!(view.index() < ENTERED);
+        view.enter(entered(C));
+        let situation = Situation {
+            wanted: &[1],
+            admissible: &[ours(C)],
+            ..idle(&view)
+        };
+        assert!(!situation.knows_place(0));
+        assert_eq!(situation.plan().1, turn, "{limit}");
+    }
+    let found = record(1, &[]);
+    let view = shown(&found, &[(C, C)]).view();
+    let situation = Situation {
+        wanted: &[1],
+        admissible: &[ours(C)],
+        ..idle(&view)
+    };
+    assert!(situation.knows_place(0), "a list shows everybody");
+    assert_eq!(situation.plan().1, Turn::Now);
 }
 
 #[test]
