@@ -157,7 +157,10 @@ impl Outlook<'_> {
     pub(super) fn along(&self, now: Instant) -> Along {
         let is_recent =
             |it: &Observed| it.view.record().is_some() && now.saturating_since(it.read_at) < RECENT;
-        let knows_enough = self.is_in_crowd() && self.knowledge.current().is_some_and(is_recent);
+        // A read for one of them serves all: alone it would be one request more.
+        let serves_more = self.roster.len() > 1;
+        let knows_enough =
+            serves_more && self.is_in_crowd() && self.knowledge.current().is_some_and(is_recent);
         if self.settings.reads_by_name() || knows_enough {
             Along::Nothing
         } else {

@@ -113,7 +113,7 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
         (4, 60, 75, 500),
         (10, 60, 60, 700),
         (4, 400, 75, 400),
-        (20, 400, 60, 400),
+        (20, 400, 50, 400),
     ] {
         let crowd = Crowd {
             limit: 100,
