@@ -3,7 +3,8 @@
 //! A client that destroys its session is out of the record by then, and no write of it that is still
 //! under way can bring them back. In an election one that was late may: then the end of the session frees
 //! the key. After all have left there is no session, contender key or holder.
-//! Where an operator has had a hand in it, the end is all that counts.
+//! Where an operator has had a hand in it, the end is all that counts. So it is where the record was deleted after a write that
+//! made one had been given up: a write from no record applies then, and PROMISES leaves what it brings to whoever prunes next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +19,10 @@ pub(super) struct CleanEnd {
     left: BTreeSet<String>,
     holders: BTreeMap<usize, BTreeSet<String>>,
     taken: BTreeSet<(usize, String)>,
-    /// Those for whom an election's key was acquired by a message that was late.
+    /// Those for whom an election's key was acquired, or a deleted record made again, by a message that was late.
     late: BTreeSet<String>,
+    /// Where the record was deleted.
+    deleted: BTreeSet<usize>,
     /// Whether indexes went backwards, or somebody could not see the record.
     is_excused: bool,
 }
@@ -32,14 +35,20 @@ impl CleanEnd {
             holders: BTreeMap::new(),
             taken: BTreeSet::new(),
             late: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             is_excused: false,
         }
     }
 
     fn is_late(&self, at: Instant, change: &Change) -> bool {
-        let is_key = matches!(change.of, Subject::Key { .. });
+        let may_be_late = match change.of {
+            Subject::Key { .. } => true,
+            Subject::Record { ref before, .. } => {
+                before.is_none() && self.deleted.contains(&change.prefix)
+            }
+        };
         let is_on_time = |sent: Instant| at <= sent + self.bounds.latency;
-        is_key && !change.sent_at.is_some_and(is_on_time)
+        may_be_late && !change.sent_at.is_some_and(is_on_time)
     }
 }
 
@@ -71,6 +80,9 @@ impl Check for CleanEnd {
             }
             Happening::Changed(change) => {
                 self.holders.insert(change.prefix, change.holders());
+                if matches!(change.of, Subject::Record { after: None, .. }) {
+                    self.deleted.insert(change.prefix);
+                }
                 if self.is_late(at, change) {
                     self.late.extend(change.added.iter().cloned());
                 }

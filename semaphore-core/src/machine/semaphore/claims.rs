@@ -34,14 +34,19 @@ impl Participant {
                 contender.withdrawn(moment, &self.settings);
             }
         }
+        let index = after.map_or(Index::ZERO, |after| after.index);
+        // Where there is no record any more, one was there that has been deleted.
+        let base = match sent.write.base {
+            Index::ZERO => index,
+            base => base,
+        };
         for no in &sent.write.admit {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.write_failed(now, false);
-                contender.admitted(sent.write.base);
+                contender.admitted(base);
             }
         }
         if !sent.write.admit.is_empty() {
-            let index = after.map_or(Index::ZERO, |after| after.index);
             for claim in self.ledger.take_claims() {
                 self.grant(now, claim, index);
             }

@@ -61,6 +61,20 @@ fn an_outage_beyond_the_lease_ends_all_and_all_begins_again() {
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 
+/// Found by the simulator: a record that was made by the claim was taken for one that is still to be made.
+#[test]
+fn who_made_the_record_learns_that_it_was_deleted() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let permit = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    world.advance(secs(1));
+    operate(&world, Method::Delete, "/v1/kv/service/0/.lock", "");
+    world.advance(millis(100));
+    assert!(!permit.is_held(), "{}", world.trace());
+    let lost = world.run(permit.lost());
+    assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");
+}
+
 #[test]
 fn an_evicted_holder_takes_no_other_along() {
     let world = MockConsul::new(1);
