@@ -145,7 +145,6 @@ fn a_world_that_is_moved_by_hand_waits_for_as_long_as_it_takes() {
     assert!(patient.run(waiting).is_ok());
 }
 
-#[cfg(feature = "tokio")]
 mod on_tokio {
     use super::*;
 
