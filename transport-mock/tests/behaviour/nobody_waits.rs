@@ -86,7 +86,8 @@ fn whoever_asks_again_and_again_whether_it_holds_is_told_too() {
 
 #[test]
 fn a_thread_of_std_with_a_blocking_handle_moves_the_world() {
-    let world = hasty();
+    // Not a hasty one: the watchdog may look before the thread has begun.
+    let world = MockConsul::new(7);
     let builder = blocking::Semaphore::builder("service/db", 1);
     let semaphore = builder.connect(world.client("a")).unwrap();
     let thread = std::thread::spawn(move || semaphore.acquire()?.release());
