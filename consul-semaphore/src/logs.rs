@@ -1,4 +1,4 @@
-//! What the libraries tell with `--verbose`, on standard error. What counts is told without them.
+//! The log of the libraries, on standard error with `--verbose`. The program itself tells what is important.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Why an adapter could not be built: the same words for all of them. As of all errors here, `Display` tells the causes, too.
+//! Why an adapter could not be built, in the same words for all adapters. As with all errors here, `Display` shows the causes, too.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! An election's key as one answer shows it, and whose it is: one rule for those who campaign, who follow, who ask.
+//! An election's key as one answer shows it, and whose it is. Candidates, followers and other readers use the same rule.
 //!
 //! | flags | written last | |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! What is made of files, and made again when one of them has changed: certificates are replaced while a process lives.
+//! Values that are made from files, and made again when a file has changed: certificates are replaced while a process lives.
 
 use core::fmt;
 use core::time::Duration;

@@ -1,5 +1,5 @@
-//! How many contenders, holders, keys and requests are gone through: counted in tests, so that what one event may cost is held
-//! by a number, and not by a time that depends on the machine. Elsewhere nothing of it is left.
+//! Counts the contenders, holders, keys and requests that an event goes through. Tests compare the count with a bound, since a
+//! time would depend on the machine. Outside of tests nothing is counted.
 
 /// So many were gone through.
 #[cfg(not(test))]

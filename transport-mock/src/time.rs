@@ -1,4 +1,4 @@
-//! Whose clock a world goes by, and what is said to those who mix two.
+//! Which clock a world uses, and the advice to a test that mixes two.
 
 #[cfg(feature = "tokio")]
 use std::any::Any;

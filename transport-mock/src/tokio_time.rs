@@ -1,5 +1,5 @@
-//! A world that goes by tokio's clock: one task sleeps until the next thing is due in it, and lets that happen. Under
-//! paused time tokio's clock leaps there when everything else waits, too.
+//! A world that uses tokio's clock: one task sleeps until the next thing in the world is due, and lets it happen. Under
+//! paused time tokio's clock jumps to that moment when everything else waits, too.
 
 use std::future::Future;
 use std::sync::{Arc, Weak};

@@ -1,7 +1,7 @@
-//! Worlds that somebody waits for and nobody moves: they are ended, with advice, instead of hanging in silence.
+//! Ends a world that somebody waits for and nobody moves, and says what to do, instead of hanging in silence.
 //!
-//! A world whose time is its own goes on while a thread is in `run`, `advance`, `step` or a client's `block_on`. What is begun
-//! elsewhere, on another executor, waits for such a thread. One thread for the whole process looks whether any comes.
+//! A world with separate time goes on while a thread is in `run`, `advance`, `step` or a client's `block_on`. A future on
+//! another executor waits for such a thread. One watchdog thread for the whole process checks whether one comes.
 
 use std::cell::Cell;
 use std::sync::{Mutex, Once, PoisonError, Weak};

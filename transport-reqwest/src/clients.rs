@@ -1,4 +1,4 @@
-//! By which client, and so by which connection, a request goes: each client has a pool of one connection.
+//! Chooses the client, and so the connection, of a request: each client has a pool of one connection.
 //!
 //! ```text
 //!             by HTTP/1.1

@@ -1,5 +1,5 @@
-//! What is left to do when a tokio runtime ends: its tasks are dropped in the middle, and its sockets and timers work no
-//! longer. A thread with a separate runtime, and separate connections, brings it to its end.
+//! Gives back what is held when a tokio runtime ends. Its tasks are dropped in the middle, and its sockets and timers work no
+//! longer, so a thread with a separate runtime and separate connections does it.
 //!
 //! ```text
 //!  the runtime is dropped ─▶ a driver is dropped ─▶ finish() ──┐ waits for the answer

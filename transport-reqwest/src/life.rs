@@ -1,5 +1,5 @@
-//! Whether the tokio runtime can still do what it is for. Its sockets and timers panic where they are used after its end, or
-//! where it was built without them.
+//! Whether the tokio runtime still has sockets and timers. They panic if they are used after its end, or if it was built
+//! without them.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

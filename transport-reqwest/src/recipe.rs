@@ -1,4 +1,4 @@
-//! How clients are made that are all alike.
+//! How clients with the same settings are made.
 
 #[cfg(unix)]
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Whom to trust, and who we are: asked again for each connection, since files may have been replaced.
+//! The trusted authorities and the client certificate. They are looked up for each connection, since files may have been replaced.
 
 use std::fmt;
 use std::sync::Arc;

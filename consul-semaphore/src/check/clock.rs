@@ -1,6 +1,7 @@
 //! Whether this machine's clock runs as fast as the agent's: a holder's may run a tenth slower than Consul's, and no more.
 //!
-//! Each answer says the agent's time in whole seconds. What is timed is from the beginning of one second to that of another.
+//! Each answer says the agent's time in whole seconds. So the measurement runs from the beginning of one second to the
+//! beginning of another.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `check`: is all there that a semaphore needs? What is wrong, what to do, and an exit code for each.
+//! `check`: whether a semaphore has all that it needs. It says what is wrong and what to do, with an exit code for each.
 //!
 //! | file | looks at |
 //! |---|---|

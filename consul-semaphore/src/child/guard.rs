@@ -1,11 +1,11 @@
-//! A process beside this one that kills the command, and what that has started, when this one can't any more: when it was
-//! killed, and when it stands still (stopped, or without a processor) while the lease ends.
+//! A second process that kills the command, and what the command has started, when this process can't: after it was
+//! killed, or while it stands still (stopped, or without a processor) and the lease ends.
 //!
 //! ```text
 //!  this process ── until when ──▶ pipe ──▶ guard: kills the group then, or when the pipe ends
 //!               ── dismissed ───▶                 ends, and does nothing
 //! ```
-//! The system alone would kill the command itself with its parent, on Linux, and not what it has started.
+//! On Linux the system can kill the command together with its parent, but not what the command has started.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
-//! Between this process and the command: the same program once more, which makes itself end with its parent, waits for the
-//! terminal, and becomes the command.
+//! The stage between this process and the command: the same program runs once more, asks the system to end it with its parent,
+//! waits for the terminal, and becomes the command.
 //!
-//! What has to be said between fork and exec can't be said in safe Rust; after an exec it can.
+//! Safe Rust can't do these steps between fork and exec. After an exec it can.
 
 use std::env;
 use std::ffi::OsString;

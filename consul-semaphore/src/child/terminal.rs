@@ -1,4 +1,4 @@
-//! Who has the terminal: the command, while it runs, so that it can read from it and ^C reaches it as it does without us.
+//! Who has the terminal: the command while it runs. So it can read from the terminal, and ^C reaches it as usual.
 
 use std::io::{self, IsTerminal as _};
 use std::thread;

@@ -1,7 +1,7 @@
-//! The command ends before the lease does: [`plan`] says when what is done, and this does it.
+//! Ends the command before the lease ends: [`plan`] decides what to do and when, and this module does it.
 //!
-//! What is held is given back by the caller, when nothing of the command is left. Where this process stands still, the guard of
-//! [`Child`] kills in the middle of the margin.
+//! The caller gives back what is held, when nothing of the command is left. If this process stands still, the guard of
+//! [`Child`] kills the command in the middle of the margin.
 
 mod plan;
 

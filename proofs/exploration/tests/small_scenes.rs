@@ -23,6 +23,13 @@ fn one_caller_and_a_record_that_is_garbage() {
 }
 
 #[test]
+fn one_caller_and_a_lost_answer() {
+    let scene = one().with_faults(1, &[Fault::LoseAnswer]);
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_caller_and_a_broken_connection_or_a_lost_answer() {
     assert_proved_as_it_is(&cut_or_without_answer(), Bounds::default());
 }
@@ -35,7 +42,15 @@ fn one_caller_and_a_broken_connection_or_a_lost_answer_by_requests() {
 
 #[test]
 fn one_caller_and_a_request_that_arrives_twice() {
-    assert_proved(&one().with_faults(1, &[Fault::Repeat]));
+    let scene = one().with_faults(1, &[Fault::Repeat]);
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn one_caller_and_a_request_that_arrives_twice_by_requests() {
+    let scene = one().with_faults(1, &[Fault::Repeat]);
+    assert_proved_as_it_is(&scene.by_requests(), Bounds::default());
 }
 
 #[test]
@@ -127,7 +142,15 @@ fn one_candidate_and_a_key_that_is_no_elections() {
 
 #[test]
 fn one_candidate_and_a_broken_connection_or_a_lost_answer() {
-    assert_proved(&candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]));
+    let scene = candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn one_candidate_and_a_broken_connection_or_a_lost_answer_by_requests() {
+    let scene = candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
+    assert_proved_as_it_is(&scene.by_requests(), Bounds::default());
 }
 
 #[test]
@@ -173,6 +196,7 @@ fn one_leader_that_changes_its_value_and_a_broken_connection() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_a_request_that_arrives_twice() {
     let scene = changing(1).with_faults(1, &[Fault::Repeat]);
     assert_proved_as_it_is(&scene.in_round_trips().by_requests(), Bounds::default());

@@ -291,8 +291,8 @@ mod tests {
 
     #[test]
     fn a_turn_wakes_no_more_waiters_if_there_are_more() {
-        let few = fleet(Scene::Waiters, 10, 12);
-        let many = fleet(Scene::Waiters, 40, 12);
+        let few = fleet(Scene::Waiters, 5, 12);
+        let many = fleet(Scene::Waiters, 20, 12);
         for reached in [&few, &many] {
             assert!(reached.turns > 0, "{reached}");
             assert!(reached.looks <= 10 * reached.turns, "{reached}");

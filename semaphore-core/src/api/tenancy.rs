@@ -1,4 +1,4 @@
-//! Which namespace and partition an agent has refused, that has none: Consul Community names the parameter alone.
+//! Which namespace and partition an agent of Consul Community has refused: its answer names only the parameter.
 
 use percent_encoding::percent_decode_str;
 

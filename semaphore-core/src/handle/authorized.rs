@@ -1,11 +1,11 @@
-//! A transport that sends the token of the moment, whatever token a request was made with.
+//! A transport that sends the newest token, also with a request that was made with an older one.
 //!
 //! ```text
 //!  request ──▶ with the source's token ──▶ transport ──▶ answer
 //!                 ▲                                         │ 403, and the source has another one by now
 //!                 └──────────── once more ──────────────────┘
 //! ```
-//! What is refused so was not applied, and may be sent again. Where an agent refuses the namespace, the answer says which.
+//! A request that is refused for its token was not applied, and may be sent again. If an agent refuses the namespace, the answer says which.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

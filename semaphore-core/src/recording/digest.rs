@@ -1,4 +1,4 @@
-//! A number for what was sent, by which a replay knows that it sends the same.
+//! A digest of what was sent. A replay compares it to know that it sends the same.
 
 use crate::machine::Transmit;
 

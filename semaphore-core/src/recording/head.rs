@@ -1,4 +1,4 @@
-//! The first line of a recording: which machine it is, and what that was told at its beginning. Never a token.
+//! The first line of a recording: which machine it is, and with which settings it began. It never has a token.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A flight recorder: all that a machine was told, and the same machine told it again.
+//! A flight recorder: it writes down every input of a machine, and a replay gives the same inputs to the same machine.
 //!
 //! ```text
 //!  commands, times, answers ──▶ machine ──▶ requests, events

@@ -1,4 +1,4 @@
-//! Tells a machine again what it was told, and what it did.
+//! Replays a recording: gives a machine the recorded inputs, and tells what it did.
 
 use core::fmt;
 use core::iter;

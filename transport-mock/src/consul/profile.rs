@@ -2,7 +2,7 @@
 //!
 //! [`RELEASES`] says of each release what it changed to the one before; code that behaves differently reads
 //! it there, and nowhere else is a version compared. 1.8 and 1.22 were run side by side with this Consul in memory, 1.23 was
-//! recorded (`tests/conformance/recorded`), and 1.15 is what was read in Consul's own code. Nothing of Enterprise was run.
+//! recorded (`tests/behaviour/conformance/recorded`), and 1.15 is what was read in Consul's own code. Nothing of Enterprise was run.
 
 use core::fmt;
 use core::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! What happened, in a few lines: what went wrong, and what became of the slots and leaders by it.
+//! What happened, in a few lines: what went wrong, and how it changed holders and leaders.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Of the faults with which a test fails, the fewest with which it still does.
+//! Reduces the faults of a failing test to the fewest with which it still fails.
 
 use std::collections::VecDeque;
 

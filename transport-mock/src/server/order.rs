@@ -1,4 +1,4 @@
-//! What is to go wrong, in words: of a command line, or of a path.
+//! Reads which faults to inject from a command line or a path.
 
 use std::cell::RefCell;
 use std::error::Error;

@@ -59,6 +59,7 @@ fn of_many_that_only_hold_nobody_polls() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn a_thousand_ask_for_less_than_ten_requests_a_second() {
     let world = MockConsul::new(1);
     let (_client, permits) = held(&world, 1_000);

@@ -104,6 +104,7 @@ fn of_a_hundred_each_learns_of_its_turn_within_a_second() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn of_a_thousand_each_learns_of_its_turn_within_a_second() {
     let mut scene = Scene::of(1_000);
     for number in (0..1_000).step_by(37) {
@@ -124,6 +125,7 @@ fn the_first_sixteen_poll_and_learn_of_their_turn_at_once() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn a_thousand_ask_for_thirty_two_requests_a_second_and_few_lists() {
     let scene = Scene::of(1_000);
     let spy = Spy::on_host(&scene.world, "waiter");

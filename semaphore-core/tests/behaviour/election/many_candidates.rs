@@ -170,6 +170,7 @@ fn twenty_candidates_on_separate_hosts_follow_one_another_within_milliseconds_an
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_hundred_candidates_on_separate_hosts_send_few_attempts_for_each_term() {
     let outcome = contest(1, 200, Hosts::Separate, millis(100), 300);
     println!("{outcome}");

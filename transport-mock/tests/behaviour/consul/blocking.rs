@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bench::{Bench, index, json, just_under, seconds};
+use super::bench::{Bench, index, json, just_under, seconds};
 
 #[test]
 fn a_wait_ends_after_its_length_and_up_to_a_sixteenth_more() {

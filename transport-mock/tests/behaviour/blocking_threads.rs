@@ -2,13 +2,11 @@
 
 #![expect(clippy::expect_used, reason = "a helper of tests")]
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{SECOND, put, status, stored};
 use semaphore_core::adapter::{BlockOn, Instant, Runtime};
-use support::{SECOND, put, status, stored};
 use transport_mock::{MockClient, MockConsul};
 
 fn block_on<T: Send>(client: &MockClient, future: impl Future<Output = T> + Send) -> T {

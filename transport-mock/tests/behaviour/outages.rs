@@ -1,9 +1,9 @@
 //! What hits more than one exchange: partitions, a lost leader, a destroyed session.
 
-mod support;
-
+use crate::support::{
+    MILLISECOND, SECOND, create_session, get, put, session_id, status, stored, text,
+};
 use semaphore_core::adapter::{Method, Request, Runtime as _, Transport, TransportErrorKind};
-use support::{MILLISECOND, SECOND, create_session, get, put, session_id, status, stored, text};
 use transport_mock::MockConsul;
 
 #[test]
@@ -92,7 +92,6 @@ fn clearing_faults_ends_partitions_and_elects_a_leader() {
     assert_eq!(world.run(status(&client, put("key", "value"))), Ok(200));
 }
 
-#[cfg(feature = "loopback")]
 #[test]
 fn clearing_faults_ends_an_ordered_latency_and_keeps_one_that_was_set() {
     let world = MockConsul::new(1);

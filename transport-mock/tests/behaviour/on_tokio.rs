@@ -1,6 +1,5 @@
 //! A world whose time is tokio's, and what is said to those who mix two clocks.
 
-#![cfg(feature = "tokio")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

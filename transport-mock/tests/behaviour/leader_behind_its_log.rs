@@ -2,12 +2,10 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
-mod support;
-
-use semaphore_core::adapter::{Method, Request, Response, Transport as _};
-use support::{
+use crate::support::{
     SECOND, create_session, get, index_of, put, put_new, session_id, status, stored, text, watch,
 };
+use semaphore_core::adapter::{Method, Request, Response, Transport as _};
 use transport_mock::consul::Snapshot;
 use transport_mock::{Fault, MockClient, MockConsul, Rule, Task};
 

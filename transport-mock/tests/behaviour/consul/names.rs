@@ -1,6 +1,6 @@
 //! The names of keys that no text is.
 
-use crate::bench::{Bench, json};
+use super::bench::{Bench, json};
 
 /// As an agent of 1.8.7 has it: found by random scripts, with the seed 3362546259 of `conformance`.
 #[test]

@@ -2,7 +2,7 @@
 
 use transport_mock::consul::{Access, Policy};
 
-use crate::bench::{Bench, json, text};
+use super::bench::{Bench, json, text};
 
 const FILTERED: &str = "X-Consul-Results-Filtered-By-ACLs";
 

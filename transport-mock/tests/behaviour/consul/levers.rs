@@ -3,7 +3,7 @@
 use transport_mock::Behavior;
 use transport_mock::consul::{Entry, NODE};
 
-use crate::bench::{Bench, index, seconds, text};
+use super::bench::{Bench, index, seconds, text};
 
 #[test]
 fn an_operator_who_destroys_a_session_wakes_who_watches_its_keys() {

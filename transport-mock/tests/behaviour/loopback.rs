@@ -1,5 +1,4 @@
 //! The Consul in memory over HTTP, as a client with nothing but a socket sees it.
-#![cfg(feature = "loopback")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -3,7 +3,7 @@
 use semaphore_core::adapter::Instant;
 use transport_mock::consul::{Consul, RequestLimits, Version};
 
-use crate::bench::{Bench, seconds, text};
+use super::bench::{Bench, seconds, text};
 
 fn limited(read_rate: Option<f64>, write_rate: Option<f64>) -> Bench {
     let mut bench = Bench::of(Version::V1_15);

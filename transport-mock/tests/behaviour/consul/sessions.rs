@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bench::{Bench, just_under, seconds, text};
+use super::bench::{Bench, just_under, seconds, text};
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 

@@ -1,6 +1,6 @@
 //! The same seed and the same calls give the same answers.
 
-use crate::bench::{Bench, json, seconds, text};
+use super::bench::{Bench, json, seconds, text};
 use transport_mock::consul::Consul;
 
 fn story(seed: u64) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bench::{Bench, index, seconds, text};
+use super::bench::{Bench, index, seconds, text};
 
 #[test]
 fn without_a_leader_every_request_is_refused() {

@@ -63,7 +63,6 @@ fn what_passes_is_run_once_for_each_seed() {
     assert_eq!(seeds, [0, 1, 2, 3, 4]);
 }
 
-#[cfg(feature = "tokio")]
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "an answer was lost")]
 async fn on_tokio_too() {
@@ -95,7 +94,7 @@ fn the_test_that_fails() {
 
 fn failing(seed: Option<&str>) -> (String, String) {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "the_test_that_fails", "--nocapture"]);
+    command.args(["--exact", "seeds::the_test_that_fails", "--nocapture"]);
     command.env(FAILS, "1").env_remove("CONSUL_MOCK_SEED");
     command.envs(seed.map(|seed| ("CONSUL_MOCK_SEED", seed)));
     let output = command.output().unwrap();

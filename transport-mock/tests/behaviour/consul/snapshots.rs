@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bench::{Bench, index, json, seconds};
+use super::bench::{Bench, index, json, seconds};
 
 #[test]
 fn a_restoration_brings_back_entries_sessions_and_their_old_indexes() {

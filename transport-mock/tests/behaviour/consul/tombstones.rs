@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bench::{Bench, index, just_under, seconds};
+use super::bench::{Bench, index, just_under, seconds};
 
 #[test]
 fn a_tombstone_keeps_an_emptied_prefix_apart_from_other_writes_for_a_quarter_of_an_hour() {

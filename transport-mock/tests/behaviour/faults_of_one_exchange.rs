@@ -1,13 +1,11 @@
 //! Each fault, at its place on the way: what the client sees, and what Consul has applied.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use semaphore_core::adapter::{Instant, Transport, TransportErrorKind};
-use support::{
+use crate::support::{
     MILLISECOND, SECOND, create_session, get, put, put_new, status, stored, text, watch,
 };
+use semaphore_core::adapter::{Instant, Transport, TransportErrorKind};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 /// A write of `new` over `old` that meets `fault`: what its client sees, when, and what is stored.
@@ -171,7 +169,7 @@ fn an_index_reset_shows_in_the_answer() {
         assert_eq!(reset.header("X-Consul-Index"), Some("0"));
         assert_eq!(text(&reset), "value");
         assert_ne!(
-            support::index_of(&client.send(get("key")).await.unwrap()),
+            crate::support::index_of(&client.send(get("key")).await.unwrap()),
             0
         );
     });

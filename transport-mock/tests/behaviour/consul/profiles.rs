@@ -3,7 +3,7 @@
 use semaphore_core::adapter::{Method, Request};
 use transport_mock::consul::{Access, Policy, Profile, Version};
 
-use crate::bench::{Bench, index, json, seconds, text};
+use super::bench::{Bench, index, json, seconds, text};
 
 const SET: &str = r#"{"KV":{"Verb":"set","Key":"k"}}"#;
 
@@ -246,7 +246,7 @@ fn a_newer_agent_holds_requests_for_longer_without_a_leader() {
 
 #[test]
 fn the_page_on_consul_names_every_profile() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONSUL.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/CONSUL.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let (_, table) = page
         .split_once("| profile | conforms to |")

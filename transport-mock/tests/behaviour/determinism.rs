@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
+use crate::support::{MILLISECOND, SECOND, create_session, get, put, watch};
 use semaphore_core::Token;
 use semaphore_core::adapter::{Runtime, Transport};
-use support::{MILLISECOND, SECOND, create_session, get, put, watch};
 use transport_mock::{Faults, MockConsul};
 
 /// Five hosts that write, read and watch the same keys for a minute, while all that can go wrong

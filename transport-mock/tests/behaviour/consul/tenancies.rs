@@ -3,7 +3,7 @@
 use semaphore_core::adapter::{Method, Request};
 use transport_mock::consul::{Edition, Profile, Tenancy, Version};
 
-use crate::bench::{Bench, index, json, seconds, text};
+use super::bench::{Bench, index, json, seconds, text};
 
 /// Those with partitions.
 fn enterprise() -> impl Iterator<Item = Bench> {

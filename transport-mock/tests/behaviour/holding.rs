@@ -1,11 +1,9 @@
 //! Agents hold requests while there is no leader, for as long as those of the release do.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{SECOND, get, put, put_new, status, stored};
 use semaphore_core::adapter::Transport;
-use support::{SECOND, get, put, put_new, status, stored};
 use transport_mock::MockConsul;
 use transport_mock::consul::{Profile, Version};
 

@@ -3,10 +3,8 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
-mod support;
-
+use crate::support::{SECOND, create_session, put, session_id, status, text, watch};
 use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
-use support::{SECOND, create_session, put, session_id, status, text, watch};
 use transport_mock::consul::NODE;
 use transport_mock::{MockClient, MockConsul};
 

@@ -1,0 +1,20 @@
+//! How the Consul in memory behaves without a real agent beside it: one file per behaviour. What it answers to requests is
+//! compared with a real agent in `conformance/`.
+
+mod blocking_threads;
+mod consul;
+mod determinism;
+mod faults_of_one_exchange;
+mod holding;
+mod lagging_agents;
+mod leader_behind_its_log;
+mod loopback;
+mod nobody_waits;
+mod nodes;
+mod on_tokio;
+mod outages;
+mod seeds;
+mod steps;
+mod support;
+mod virtual_time;
+mod words;
