@@ -23,6 +23,8 @@ pub(super) struct Losses {
     /// The sessions that have ended, and those of whom a record or key was rid since they were admitted last.
     ended: BTreeSet<String>,
     gone: BTreeSet<(usize, String)>,
+    /// When the contender key of those, or what it stood on, was taken away.
+    taken_at: BTreeMap<(usize, String), Instant>,
     blinded: BTreeSet<Who>,
     trouble: Vec<Trouble>,
     /// Since when each holds.
@@ -43,6 +45,9 @@ struct Trouble {
     until: Instant,
 }
 
+/// For how long one that claims need not know what was taken away from it: messages may be late by that.
+const UNKNOWN_FOR: Duration = Duration::from_secs(3);
+
 /// A hold in its first moments is renewed as seldom as a waiter, on a clock that may run slow.
 const FIRST_MOMENTS: Duration = Duration::from_millis(300);
 
@@ -52,6 +57,7 @@ impl Losses {
             bounds,
             ended: BTreeSet::new(),
             gone: BTreeSet::new(),
+            taken_at: BTreeMap::new(),
             blinded: BTreeSet::new(),
             trouble: Vec::new(),
             held_since: BTreeMap::new(),
@@ -82,6 +88,7 @@ impl Losses {
                 session, prefix, ..
             } => {
                 self.gone.insert((*prefix, session.clone()));
+                self.taken_at.insert((*prefix, session.clone()), at);
             }
             Happening::Changed(change) => {
                 let removed = change.removed.iter();
@@ -91,7 +98,12 @@ impl Losses {
                 let is_record = matches!(change.of, Subject::Record { .. });
                 for session in &change.added {
                     if is_record && change.by != Who::Operator {
-                        self.gone.remove(&(change.prefix, session.clone()));
+                        let of = (change.prefix, session.clone());
+                        // A claim by a separate request goes out without knowing that its key has just been deleted.
+                        let is_known = |taken: &Instant| at > *taken + UNKNOWN_FOR;
+                        if self.taken_at.get(&of).is_none_or(is_known) {
+                            self.gone.remove(&of);
+                        }
                     }
                     self.admitted_before.remove(session);
                     self.admitted.insert(session.clone());
