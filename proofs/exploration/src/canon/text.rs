@@ -327,8 +327,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
-        // When Consul last confirmed a view tells users how old it is, and decides nothing.
-        "since" | "timed_at" | "seen_at" => return None,
+        // When Consul last confirmed a view tells users how old it is, and decides nothing. Until the latest moment at which a write
+        // may come waits only who shares its session, which nobody does in a scene.
+        "since" | "timed_at" | "seen_at" | "latest" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]

@@ -55,6 +55,7 @@ use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL}
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::status::{FirstWaiter, Status};
 use crate::subject::Subject;
@@ -297,6 +298,32 @@ impl Candidate {
         Some((campaign, self.deadline(campaign)?))
     }
 
+    /// Observers are told if the lease lasts longer than it did.
+    fn note_renewal(&mut self, now: Instant, held: Option<(CommandId, Instant)>) {
+        if let (Some((_, before)), Some((campaign, until))) = (held, self.held_until())
+            && before < until
+        {
+            let notices = self.callers.notices_mut();
+            notices.renewed(now, campaign, before, until);
+        }
+    }
+
+    /// Observers are told of requests that fail, and of outages.
+    fn tell_outage(&mut self) {
+        while let Some(notice) = self.requests.outage_mut().poll() {
+            self.callers.notices_mut().tell(|| notice);
+        }
+    }
+
+    /// What the candidacy wants of the sessions that are shared outlasts it.
+    fn collect_wishes(&mut self) {
+        if let Some(candidacy) = &mut self.candidacy {
+            while let Some(step) = candidacy.poll_wish() {
+                self.between.wish(step);
+            }
+        }
+    }
+
     /// When observers are warned of the end of a lease.
     fn warns_at(&self) -> Option<Instant> {
         let warning = self.settings.session.warning();
@@ -306,10 +333,11 @@ impl Candidate {
     }
 
     fn let_time_pass(&mut self, now: Instant) {
+        let moment = self.requests.moment();
         let event = self
             .candidacy
             .as_mut()
-            .and_then(|candidacy| candidacy.handle_timeout(now));
+            .and_then(|candidacy| candidacy.handle_timeout(now, moment));
         self.handle_event(now, event);
     }
 }
@@ -344,22 +372,14 @@ impl Machine for Candidate {
         let Some(received) = self.requests.receive(now, id, &result) else {
             return;
         };
-        while let Some(notice) = self.requests.outage_mut().poll() {
-            self.callers.notices_mut().tell(|| notice);
-        }
+        self.tell_outage();
         // What comes after the lease brings no belief back that has ended.
         self.let_time_pass(now);
         let held = self.held_until();
         let event = self.handle_answer(now, id, received);
         self.note(now);
         self.handle_event(now, event);
-        if let (Some((_, before)), Some((campaign, until))) = (held, self.held_until())
-            && before < until
-        {
-            self.callers
-                .notices_mut()
-                .renewed(now, campaign, before, until);
-        }
+        self.note_renewal(now, held);
         self.settle(now);
     }
 
@@ -413,6 +433,15 @@ impl Machine for Candidate {
 
     fn subject(&self, agent: Option<String>) -> Subject {
         Subject::of_election(self.settings.key.as_str(), agent)
+    }
+
+    fn poll_wish(&mut self) -> Option<LoanWish> {
+        self.collect_wishes();
+        self.between.poll_wish()
+    }
+
+    fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.take_loan(now, news);
     }
 
     fn poll_event(&mut self) -> Option<Event<Term>> {

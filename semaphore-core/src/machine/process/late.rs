@@ -23,11 +23,14 @@ pub(in crate::machine) struct GivenUp {
     until: Option<Instant>,
     /// The index that the others name.
     base: Option<Index>,
+    /// By when the last of them has come, if it comes, for all that was measured.
+    latest: Option<Instant>,
 }
 
 impl GivenUp {
     /// One more was given up, which names this index; zero where it says that there is no key, or nothing.
     pub(in crate::machine) fn add(&mut self, now: Instant, base: Index) {
+        self.latest = Some(now + LATEST);
         if base == Index::ZERO {
             self.until = Some(now + LATEST);
         } else {
@@ -42,6 +45,16 @@ impl GivenUp {
         if is_on(Defect::ReadSettles) {
             *self = Self::default();
         }
+    }
+
+    /// By when the last of them has come, if it comes, for all that was measured.
+    pub(in crate::machine) fn latest(&self) -> Option<Instant> {
+        self.latest
+    }
+
+    /// None is waited for any longer. Says whether an index would still let one act.
+    pub(in crate::machine) fn end(&mut self) -> bool {
+        core::mem::take(self).base.is_some()
     }
 
     /// Whether any may be applied yet.

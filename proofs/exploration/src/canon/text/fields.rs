@@ -76,6 +76,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Acquisition.base", "index of a key"),
     ("Between.released_at", "recent"),
     ("Budget.full_at", "due"),
+    ("Candidacy.known_since", "moment"),
     ("Candidacy.unresolved", "moment"),
     ("Candidate.timed_at", "nothing"),
     ("Claim.base", "index of the record"),
