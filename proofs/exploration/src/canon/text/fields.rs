@@ -97,6 +97,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Failure.until", "due"),
     ("Free", "recent"),
     ("GivenUp.base", "index of a key"),
+    ("GivenUp.latest", "nothing"),
     ("GivenUp.until", "due"),
     ("Glance.began_at", "measured from"),
     ("InFlight.sent_at", "measured from"),
