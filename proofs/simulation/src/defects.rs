@@ -46,6 +46,8 @@ fn concerns(only: Only, defect: Defect) -> bool {
         Defect::AnothersKeyBelieved
             | Defect::ForeignKeyAnnounced
             | Defect::FormerTermForgotten
+            | Defect::LateAttemptForgotten
+            | Defect::ElectionUnfenced
             | Defect::SilenceUntold
             | Defect::TokenRestarts
             | Defect::LockDelayIgnored

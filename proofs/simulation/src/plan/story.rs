@@ -71,6 +71,11 @@ impl fmt::Display for Plan {
                     writeln!(f, "    own semaphore {own}: {turn}")?;
                 }
             }
+            for (own, it) in host.own_elections.iter().enumerate() {
+                for turn in &it.turns {
+                    writeln!(f, "    own election {own}: {turn}")?;
+                }
+            }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
                 for turn in &it.turns {

@@ -706,6 +706,9 @@ impl Candidacy {
             return false;
         }
         if self.must_release() || self.must_look() {
+            if self.is_settling() {
+                tracing::debug!(name: "late-term", "an attempt that was given up has tied the key late");
+            }
             self.phase.comes_back();
             return true;
         }

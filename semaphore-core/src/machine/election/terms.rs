@@ -283,15 +283,6 @@ impl Candidate {
     pub(super) fn settle(&mut self, now: Instant) {
         let wanted = !self.callers.queue().is_empty();
         let watches = |it: &Candidacy| it.is_campaigning() || it.is_leading() || it.is_settling();
-        if !wanted && self.leader.is_none() {
-            self.keep_or_leave(now);
-        } else if wanted
-            && let Some(candidacy) = &mut self.candidacy
-            && candidacy.can_be_taken_up()
-        {
-            let moment = self.requests.moment();
-            candidacy.take_up(&self.settings.value, watch_anew(&mut self.watch, moment));
-        }
         if let Some(candidacy) = &mut self.candidacy
             && candidacy.is_left_behind()
         {
@@ -300,6 +291,15 @@ impl Candidate {
                 candidacy.abandon();
             }
             self.tell_left_behind();
+        }
+        if !wanted && self.leader.is_none() {
+            self.keep_or_leave(now);
+        } else if wanted
+            && let Some(candidacy) = &mut self.candidacy
+            && candidacy.can_be_taken_up()
+        {
+            let moment = self.requests.moment();
+            candidacy.take_up(&self.settings.value, watch_anew(&mut self.watch, moment));
         }
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.remove_gone();

@@ -42,6 +42,9 @@ impl GivenUp {
     pub(in crate::machine) fn saw(&mut self, now: Instant, index: Index) {
         self.base.take_if(|base| *base != index);
         self.until.take_if(|until| *until <= now);
+        if self.base.is_none() && self.until.is_none() {
+            self.latest = None;
+        }
         if is_on(Defect::ReadSettles) {
             *self = Self::default();
         }
@@ -83,6 +86,23 @@ mod tests {
         given_up.add(at(1), Index(8));
         given_up.saw(at(2), Index::ZERO);
         assert!(!given_up.may_come(at(2)), "it was deleted");
+    }
+
+    #[test]
+    fn nothing_is_waited_for_once_all_are_settled() {
+        let mut given_up = GivenUp::default();
+        assert_eq!(given_up.latest(), None);
+        given_up.add(at(0), Index(7));
+        given_up.add(at(5), Index::ZERO);
+        given_up.saw(at(6), Index(8));
+        assert_eq!(given_up.latest(), Some(at(30)));
+        given_up.saw(at(30), Index(8));
+        assert_eq!(given_up.latest(), None);
+        given_up.add(at(40), Index(8));
+        given_up.saw(at(90), Index(8));
+        assert_eq!(given_up.latest(), Some(at(65)));
+        assert!(given_up.end(), "the key is where it was");
+        assert_eq!(given_up.latest(), None);
     }
 
     #[test]

@@ -179,3 +179,24 @@ fn a_resignation_that_is_refused_is_told_and_goes_on_and_ends_nobody_else() {
     assert_eq!(holder(&world, 1), None, "{}", world.trace());
     assert!(terms.first().is_some_and(Leadership::is_leader));
 }
+
+#[test]
+fn who_resigns_is_told_at_once_where_another_campaign_goes_on_with_its_session() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    // The key does not exist, so that only time says that the attempt can't come any more.
+    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
+    world.inject(lost.times(1));
+    let election = election_of(&client, 1);
+    let first = world.run(election.campaign()).expect("elected");
+    let waiting = world.start(async move { election.campaign().await });
+    world.advance(secs(1));
+    let began = world.now();
+    world.run(first.resign()).expect("resigned");
+    let second = world.run(waiting).expect("elected");
+    assert!(world.now().saturating_since(began) < secs(1));
+    assert_eq!(session_of(&second), session_of(&holds));
+    world.advance(secs(60));
+    assert!(second.is_leader() && holds.is_leader());
+}

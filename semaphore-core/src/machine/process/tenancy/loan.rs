@@ -238,6 +238,9 @@ impl Loan {
     pub(in crate::machine) fn stay(&mut self) {
         if !self.is_returned() && self.way != Way::Stays {
             self.way = Way::Stays;
+            // What the pool has not heard of would end the session for nothing.
+            let is_of_way = |it: &LoanStep| matches!(it, LoanStep::Leave | LoanStep::Settle);
+            self.wishes.retain(|it| !is_of_way(it));
             self.wishes.push_back(LoanStep::Stay);
         }
     }
