@@ -54,8 +54,6 @@ defects! {
     ForeignKeyAnnounced,
     /// A campaign with a session that was kept does not know what the one before it saw.
     FormerTermForgotten,
-    /// An election that leaves a session to others does not wait for an attempt that it has given up.
-    LateAttemptForgotten,
     /// An election writes its key as it finds it, not as it has seen it.
     ElectionUnfenced,
     /// Holders are pruned on a view that shows no contender key of ours.

@@ -46,7 +46,6 @@ fn concerns(only: Only, defect: Defect) -> bool {
         Defect::AnothersKeyBelieved
             | Defect::ForeignKeyAnnounced
             | Defect::FormerTermForgotten
-            | Defect::LateAttemptForgotten
             | Defect::ElectionUnfenced
             | Defect::SilenceUntold
             | Defect::TokenRestarts

@@ -128,6 +128,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         client: false,
         own_polls: None,
         own: Vec::new(),
+        own_elections: Vec::new(),
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }

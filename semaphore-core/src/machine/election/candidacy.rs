@@ -1,4 +1,4 @@
-//! One session's part in an election: from its first request to its last.
+//! What one candidate does by one session, be it for itself or shared: from its first request to its last.
 //!
 //! Its states are drawn in [`phase`], which alone changes them.
 //!
@@ -13,8 +13,10 @@
 //!   releases the key for as long as one may arrive, and a session that is destroyed acquires nothing.
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
-//! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
-//!   of ours that has become something else than an election's is left alone.
+//! - *Leaving*: by a session for itself, releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
+//!   of ours that has become something else than an election's is left alone, and untied by the end of the session.
+//!   By one that is shared the key is untied as it was seen, every byte of it, or read again where that is not known.
+//! - *Settling*: by a session that is shared, until an attempt that was given up can't come any more.
 //!
 //! Sources: Consul's guide to leader elections; its documentation of the KV endpoint (`release` by a session that does not
 //! have the key is answered `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes that were given up.
@@ -505,11 +507,10 @@ impl Candidacy {
                 let lost = self.session.lease_expired(now).filter(|_| is_over)?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            // If it came, a read shows it. Where the key has not changed since, nobody new stands on the session.
+            // If it came, a read shows it. Time alone says that it can't come later: nobody new stands on the session.
             State::Settling(_) if self.given_up.latest().is_some_and(|at| at <= now) => {
-                if self.given_up.end() {
-                    self.fencing = Fencing::Partial;
-                }
+                self.given_up.end();
+                self.fencing = Fencing::Partial;
                 self.phase.comes_back();
                 self.may_hold = true;
                 self.unresolved = Some(moment);
@@ -712,7 +713,7 @@ impl Candidacy {
             self.phase.comes_back();
             return true;
         }
-        let may_come = self.given_up.latest().is_some() && !is_on(Defect::LateAttemptForgotten);
+        let may_come = self.given_up.latest().is_some();
         if may_come {
             self.phase.settles();
             self.session.leave();

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | attempt, change of the value | `[check-index or check-not-exists, lock]` | `PUT ?acquire` |
 //! | resignation | `PUT ?release` | `PUT ?release` |
-//! | resignation that keeps the session | `[check-index, unlock]` | – |
+//! | resignation that keeps the session, or leaves it to others | `[check-index, unlock]` | – |
 //!
 //! The transaction applies only to the very key that was read: so it overwrites nothing that turned
 //! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The

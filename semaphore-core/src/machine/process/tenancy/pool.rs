@@ -1,7 +1,7 @@
-//! The sessions of one process, which its semaphores share.
+//! The sessions of one process, which its semaphores share, and its elections.
 //!
 //! A process needs as many sessions as it wants slots in any one semaphore: what it has in several of them stands on the same
-//! ones. Each is renewed once, whatever stands on it.
+//! ones. So do its elections, of which each key is a place. Each session is renewed once, whatever stands on it.
 //!
 //! ```text
 //!            place a    place b    place c
@@ -14,6 +14,7 @@
 //! - One that goes takes with it all that stands on it.
 //! - One that came back with something left on it is *retired*: nothing new stands on it, and it ends with the last that does.
 //!   Its end takes along what is left.
+//! - One that had terms in an election is remembered there: [`Past`](super::past::Past).
 //! - One on which nothing stands but what may come late ends, too: a key is not tied to a session that has ended, so that nothing
 //!   comes any more.
 //!
