@@ -44,6 +44,11 @@ fn seeds_that_have_violated_something_violate_nothing() {
         (770_007_543, "S1: a stranger ended its own later term"),
         (905_657, "S1: a stranger ended its own later term"),
         (880_000_003_065, "L4: a deletion was repeated late"),
+        (
+            502_574,
+            "L3: a campaign went on with a session that could not lead again",
+        ),
+        (100_456, "L1: who resigned was not told"),
     ] {
         let outcome = run(&Plan::draw(seed), false);
         assert_eq!(outcome.violation, None, "seed {seed}, {showed}");

@@ -269,11 +269,6 @@ impl Candidacy {
         can_wait
     }
 
-    /// Whether nobody campaigns with it, and somebody may.
-    pub(super) fn can_be_taken_up(&self) -> bool {
-        self.kept_until().is_some() || self.is_settling()
-    }
-
     /// Whether nothing of it is left but what may come late.
     pub(super) fn is_settling(&self) -> bool {
         self.phase.is_settling()
@@ -547,10 +542,12 @@ impl Candidacy {
         }
     }
 
-    /// Whether Consul has refused what it leaves by, and not for now.
-    pub(super) fn is_refused_for_good(&self) -> bool {
+    /// Whether it would keep out for long who campaigns next: Consul has refused what it leaves by, and not for now; or it waits for
+    /// what may come late, and can't lead again itself.
+    pub(super) fn keeps_others_out(&self) -> bool {
         let is_for_good = |it: &RequestError| it.is_permanent() && !it.is_anothers();
         self.phase.leave_failure().is_some_and(is_for_good)
+            || self.is_settling() && self.names == Names::Spent
     }
 
     /// Whether it leaves in the background: the one that resigned waits for it no longer.

@@ -286,8 +286,7 @@ impl Candidate {
         if let Some(candidacy) = &mut self.candidacy
             && candidacy.is_left_behind()
         {
-            // Who is refused for good would keep those out for ever who wait behind it.
-            if wanted && candidacy.is_refused_for_good() || is_on(Defect::ReleaseGivenUp) {
+            if wanted && candidacy.keeps_others_out() || is_on(Defect::ReleaseGivenUp) {
                 candidacy.abandon();
             }
             self.tell_left_behind();
@@ -296,7 +295,8 @@ impl Candidate {
             self.keep_or_leave(now);
         } else if wanted
             && let Some(candidacy) = &mut self.candidacy
-            && candidacy.can_be_taken_up()
+            && (candidacy.kept_until().is_some()
+                || candidacy.is_settling() && self.between.respawn.is_over(now))
         {
             let moment = self.requests.moment();
             candidacy.take_up(&self.settings.value, watch_anew(&mut self.watch, moment));

@@ -1,5 +1,6 @@
 //! Writes of an election that were given up, on a session that lives on: what comes late is given back, and nobody else is ended.
 
+use semaphore_core::sans_io::Method;
 use semaphore_core::{Client, Leadership};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -8,6 +9,7 @@ use super::shared_sessions::*;
 use crate::ENCODING;
 use crate::client::client;
 use crate::support::steps::ties_key;
+use crate::support::stranger::operate;
 use crate::support::*;
 
 fn is_resignation(request: &semaphore_core::adapter::Request) -> bool {
@@ -199,4 +201,29 @@ fn who_resigns_is_told_at_once_where_another_campaign_goes_on_with_its_session()
     assert_eq!(session_of(&second), session_of(&holds));
     world.advance(secs(60));
     assert!(second.is_leader() && holds.is_leader());
+}
+
+/// Nor does another campaign wait for what may come late: it stands on another session.
+#[test]
+fn a_key_that_is_overwritten_while_an_attempt_may_come_makes_no_hot_loop() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
+    world.inject(lost.times(1));
+    let election = election_of(&client, 1);
+    let first = world.run(election.campaign()).expect("elected");
+    let waiting = world.start(async move { election.campaign().await });
+    let path = format!("/v1/kv/{}", key(1));
+    operate(&world, Method::Put, &path, "by hand");
+    world.run(first.lost());
+    let before = world.stats_of("a").total_requests();
+    world.advance(secs(5));
+    let sent = world.stats_of("a").total_requests() - before;
+    assert!(sent < 60, "{sent} requests\n{}", world.trace());
+    operate(&world, Method::Delete, &path, "");
+    world.advance(secs(5));
+    let second = world.run(waiting).expect("elected");
+    assert!(second.is_leader() && holds.is_leader());
+    assert_ne!(session_of(&second), session_of(&holds));
 }
