@@ -14,9 +14,9 @@ use simulation::{Figures, run, shrink};
 use transport_mock::consul::Profile;
 
 #[test]
-fn sixty_seeds_violate_nothing() {
+fn eighty_seeds_violate_nothing() {
     let mut sum = Figures::default();
-    for seed in 0..60 {
+    for seed in 0..80 {
         let outcome = run(&Plan::draw(seed), false);
         assert_eq!(outcome.violation, None, "seed {seed}");
         sum.add(&outcome.figures);
