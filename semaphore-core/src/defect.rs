@@ -54,6 +54,8 @@ defects! {
     ForeignKeyAnnounced,
     /// A campaign with a session that was kept does not know what the one before it saw.
     FormerTermForgotten,
+    /// An election writes its key as it finds it, not as it has seen it.
+    ElectionUnfenced,
     /// Holders are pruned on a view that shows no contender key of ours.
     PruneWithoutOwnKey,
     /// Holders are pruned on a view that says that it is filtered.

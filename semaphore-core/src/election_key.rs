@@ -105,6 +105,30 @@ impl ElectionKey {
     }
 }
 
+/// What names a term as long as everybody writes the key through `acquire`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TermIndexes {
+    pub(crate) create_index: Index,
+    pub(crate) lock_index: u64,
+}
+
+impl TermIndexes {
+    pub(crate) fn of(key: &ElectionKey) -> Self {
+        Self {
+            create_index: key.create_index,
+            lock_index: key.lock_index,
+        }
+    }
+
+    /// Whether the terms of the key are counted again since then, as after `consul lock`, which deletes the key. A session that has led
+    /// would get the same sequencer a second time.
+    pub(crate) fn is_counted_again(self, shown: Option<&ElectionKey>) -> bool {
+        shown.is_none_or(|key| {
+            key.create_index != self.create_index || key.lock_index < self.lock_index
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +194,19 @@ mod tests {
         assert!(!is_one(&key, 0, None));
         assert!(!is_one("service/db", 0, None));
         assert!(!is_one("service/db", 0, Some(SESSION)));
+    }
+
+    #[test]
+    fn terms_are_counted_again_where_the_key_is_made_again_or_overwritten() {
+        let of = |create_index, lock_index| ElectionKey {
+            create_index: Index(create_index),
+            ..shown(LOCK_FLAGS, lock_index, Some(SESSION), b"x")
+        };
+        let led = TermIndexes::of(&of(10, 3));
+        assert!(!led.is_counted_again(Some(&of(10, 3))));
+        assert!(!led.is_counted_again(Some(&of(10, 4))));
+        assert!(led.is_counted_again(Some(&of(10, 0))));
+        assert!(led.is_counted_again(Some(&of(20, 3))));
+        assert!(led.is_counted_again(None));
     }
 }

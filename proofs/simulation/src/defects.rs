@@ -46,6 +46,7 @@ fn concerns(only: Only, defect: Defect) -> bool {
         Defect::AnothersKeyBelieved
             | Defect::ForeignKeyAnnounced
             | Defect::FormerTermForgotten
+            | Defect::ElectionUnfenced
             | Defect::SilenceUntold
             | Defect::TokenRestarts
             | Defect::LockDelayIgnored

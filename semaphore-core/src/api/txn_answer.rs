@@ -104,6 +104,10 @@ impl TxnFaultKind {
             || is("failed to check session, key ", " doesn't exist")
             || is("failed index check for key ", "")
             || is("failed to check index, key ", " doesn't exist")
+            || is(
+                "failed to unlock key ",
+                ", lock isn't held, or is held by another session",
+            )
             || is("key ", " exists")
             || is("key ", " doesn't exist")
         {
@@ -325,6 +329,10 @@ mod tests {
             ),
             (
                 r#"failed session check for key "p/x", current session "" != "s""#,
+                K::Check,
+            ),
+            (
+                r#"failed to unlock key "p/x", lock isn't held, or is held by another session"#,
                 K::Check,
             ),
             (r#"key "p/x" exists"#, K::Check),

@@ -322,8 +322,8 @@ impl<T: Contends> Builder<T> {
         self.session_option(move |options| options.with_service_checks(checks.iter().cloned()))
     }
 
-    /// For a semaphore of a [`Client`](crate::Client): it has separate sessions and renewals, and does not lose its slots
-    /// together with others.
+    /// For a semaphore or an election of a [`Client`](crate::Client): it has separate sessions and renewals, and does not lose its
+    /// slots or its term together with others.
     pub fn isolated(self) -> Self {
         self.checked(|told| {
             told.subject.is_isolated = true;

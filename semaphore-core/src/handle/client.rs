@@ -1,4 +1,4 @@
-//! What the semaphores of one process share.
+//! What the semaphores and elections of one process share.
 
 use core::any::Any;
 use core::fmt;
@@ -23,7 +23,9 @@ use crate::transport::{Transport, TransportError};
 ///
 /// A semaphore that is connected alone makes a session for each slot that it wants, and renews each. The semaphores of a client
 /// share sessions: the first slot of each semaphore stands on the first session, the second slot of the same semaphore on the
-/// second one. So a thousand semaphores with one held slot each need one session, and one renewal now and then.
+/// second one. So a thousand semaphores with one held slot each need one session, and one renewal now and then. Elections share
+/// sessions, too: a hundred shards that one client leads need one. They are not those of the semaphores, unless
+/// [`behavior`](crate::Builder::behavior), lock delay and name are the same, since an election's key stays when its session ends.
 ///
 /// ```
 /// use semaphore_core::Client;
@@ -44,7 +46,10 @@ use crate::transport::{Transport, TransportError};
 /// ```
 ///
 /// # Shared fate
-/// All holds on one session end with it: an administrator who ends it ends all of them at once. Each of them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore separate sessions. An election always has its own.
+/// All holds on one session end with it, and so do all terms: an administrator who ends it ends all of them at once, with the lock delay
+/// for each. Each of them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore or election separate
+/// sessions. What is released or resigned has no lock delay, and ends nothing else. Where an agent refuses transactions each
+/// election has a session for itself.
 ///
 /// # Handles
 /// Clones share all of it. A semaphore that is asked for twice, with the same options, is one participant, so a handler may ask
@@ -68,8 +73,8 @@ impl Client {
         Semaphore::builder(prefix, limit).connect(self.clone())
     }
 
-    /// The election under `key`, with the client's options and a separate session. Elections of one client with the same key and
-    /// options are one candidate: their campaigns lead in turn, and cost one watch and one session.
+    /// The election under `key`, with the client's options, on sessions that it shares with the client's other elections. Elections of
+    /// one client with the same key and options are one candidate: their campaigns lead in turn, and cost one watch.
     ///
     /// # Errors
     /// As [`Self::semaphore`].

@@ -29,8 +29,8 @@ use crate::transport::Transport;
 ///
 /// Clones share one candidate; its local campaigns lead in turn. It writes the key as HashiCorp's Go
 /// client and `consul lock -n 1` do (whose key is `<prefix>/.lock`), and elects one leader among
-/// them, scripts that do what Consul's guide does with `curl`, and us. It never shares a session: the key could not tell apart
-/// two candidates with one session. When the last clone and the
+/// them, scripts that do what Consul's guide does with `curl`, and us. Elections of one [`Client`](crate::Client) share sessions, two
+/// candidates for one key never do: the key could not tell them apart. When the last clone and the
 /// [`Leadership`] are gone, the driver cleans up in the background and ends. The key stays, with its
 /// last value and without a session.
 ///
@@ -87,7 +87,8 @@ impl Election {
     }
 
     /// Every request of this election and of its [discovery](Self::discovery) carries this token from now on, instead of the
-    /// builder's. A request that is under way with the old token, and is refused, is sent once more.
+    /// builder's. A request that is under way with the old token, and is refused, is sent once more. An election that shares its
+    /// sessions with others of a [`Client`](crate::Client) sets the token of all of them.
     pub fn set_token(&self, token: Token) {
         self.owner.0.tokens().set(token);
     }

@@ -169,8 +169,7 @@ impl Presence {
         Ok(owner)
     }
 
-    /// A candidate with these settings, which is the one that there is, if it fits and is not to be isolated. Its sessions are
-    /// its own.
+    /// A candidate with these settings, which is the one that there is, if it fits and is not to be isolated.
     pub(super) fn candidate(
         &self,
         settings: ElectionSettings,
@@ -189,9 +188,15 @@ impl Presence {
             return Ok(owner);
         }
         let name = settings.key().clone();
-        let tokens = Tokens::of(tokens).or(key.house().tokens());
+        let shares = settings.shares();
+        // Setting the token of one sets that of the sessions, too.
+        let tokens = if shares.is_some() {
+            key.house().tokens().clone()
+        } else {
+            Tokens::of(tokens).or(key.house().tokens())
+        };
         let candidate = Candidate::new(settings, seed);
-        let owner = Owner::join(key, candidate, None, tokens, company)?;
+        let owner = Owner::join(key, candidate, shares, tokens, company)?;
         if !is_own {
             known.add_election(name, &owner.0);
         }

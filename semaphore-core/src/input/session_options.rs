@@ -238,13 +238,23 @@ impl SessionOptions {
         self.or_named(|| "semaphores of one process".to_owned())
     }
 
-    /// As an election needs it: the key stays when the session ends, since its `LockIndex` counts
+    /// As the elections of one process need it.
+    pub(crate) fn for_elections(self) -> Self {
+        self.or_named(|| "elections of one process".to_owned())
+            .of_election()
+    }
+
+    /// As an election needs it, with a name that tells which one it is for.
+    pub(crate) fn for_election(self, key: &LockKey) -> Self {
+        self.or_named(|| format!("election {key}")).of_election()
+    }
+
+    /// The key stays when the session ends, since its `LockIndex` counts
     /// the terms. Its lock delay is Consul's default at least, which other clients of elections have.
-    pub(crate) fn for_election(mut self, key: &LockKey) -> Self {
+    fn of_election(mut self) -> Self {
         let least = Self::DEFAULT_LOCK_DELAY.max(self.lock_delay());
         self.lock_delay.get_or_insert(least);
-        self.or_named(|| format!("election {key}"))
-            .with_behavior(Behavior::Release)
+        self.with_behavior(Behavior::Release)
     }
 
     /// Whether a holder may believe for longer than the lock delay keeps others away.

@@ -55,6 +55,11 @@ mod record_once {
     mod atomic_steps;
     mod transaction_sizes;
 }
+#[path = "election"]
+mod election_once {
+    mod late_attempts;
+    pub(crate) mod shared_sessions;
+}
 #[path = "follow"]
 mod follow_once {
     mod by_hand;

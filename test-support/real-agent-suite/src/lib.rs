@@ -66,6 +66,7 @@ pub mod permits;
 pub mod scene;
 pub mod session_options;
 pub mod several_servers;
+pub mod shared_elections;
 pub mod silence;
 pub mod sockets;
 pub mod timeout;
@@ -253,6 +254,10 @@ macro_rules! tests {
             sockets:
                 slots_are_held_waited_for_and_lost_through_a_socket,
                 a_hold_outlives_an_agent_that_makes_its_socket_anew;
+            shared_elections:
+                elections_of_a_client_stand_on_one_session_and_end_apart,
+                a_session_that_is_destroyed_ends_all_terms_on_it,
+                an_unlock_of_a_key_that_is_not_ours_says_so;
             timeout:
                 a_wait_ends_with_its_timeout,
                 a_slot_that_is_free_in_time_is_taken;

@@ -23,6 +23,8 @@ pub(super) struct CleanEnd {
     late: BTreeSet<String>,
     /// Where the record was deleted.
     deleted: BTreeSet<usize>,
+    /// When an election's key was tied to each.
+    tied_at: BTreeMap<String, Instant>,
     /// Whether indexes went backwards, or somebody could not see the record.
     is_excused: bool,
 }
@@ -36,8 +38,15 @@ impl CleanEnd {
             taken: BTreeSet::new(),
             late: BTreeSet::new(),
             deleted: BTreeSet::new(),
+            tied_at: BTreeMap::new(),
             is_excused: false,
         }
+    }
+
+    /// Whether who destroys it now could not know that an election's key was tied to it: then its end frees the key.
+    fn was_just_tied(&self, at: Instant, session: &str) -> bool {
+        let tied_at = self.tied_at.get(session);
+        tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency)
     }
 
     fn is_late(&self, at: Instant, change: &Change) -> bool {
@@ -71,10 +80,11 @@ impl Check for CleanEnd {
                 by: Ending::Destroyed(by @ Who::Ours(_)),
             } => {
                 self.left.insert(session.clone());
-                let mut at = self.holders.iter().filter(|(_, it)| it.contains(session));
+                let mut places = self.holders.iter().filter(|(_, it)| it.contains(session));
                 let is_taken = |prefix| self.taken.contains(&(prefix, session.clone()));
-                let stays = at.any(|(prefix, _)| !is_taken(*prefix));
-                if stays && !self.late.contains(session) && !self.is_excused {
+                let stays = places.any(|(prefix, _)| !is_taken(*prefix));
+                let is_late = self.late.contains(session) || self.was_just_tied(at, session);
+                if stays && !is_late && !self.is_excused {
                     return Err(format!("{by} leaves, and {session} stays in the record"));
                 }
             }
@@ -82,6 +92,10 @@ impl Check for CleanEnd {
                 self.holders.insert(change.prefix, change.holders());
                 if matches!(change.of, Subject::Record { after: None, .. }) {
                     self.deleted.insert(change.prefix);
+                }
+                if matches!(change.of, Subject::Key { .. }) {
+                    let tied = change.added.iter().map(|it| (it.clone(), at));
+                    self.tied_at.extend(tied);
                 }
                 if self.is_late(at, change) {
                     self.late.extend(change.added.iter().cloned());

@@ -53,6 +53,7 @@ impl Plan {
         holding::draw_holding(&mut plan, &mut mixed(seed ^ HOLDING));
         profile::draw_profile(&mut plan, &mut mixed(seed ^ PROFILES));
         clients::draw_clients(&mut plan, &mut mixed(seed ^ CLIENTS));
+        clients::draw_own_elections(&mut plan, &mut mixed(seed ^ OWN_ELECTIONS));
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
         // One in four: the rest of the plan stays as it is.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
@@ -91,6 +92,9 @@ const PROFILES: u64 = 0x7072_6f66_696c_6573;
 
 /// Sets what is drawn about clients apart from the rest.
 const CLIENTS: u64 = 0x0063_6c69_656e_7473;
+
+/// Sets what is drawn about the elections of a client apart from the rest.
+const OWN_ELECTIONS: u64 = 0x0073_6861_7264_7321;
 
 /// Sets what is drawn about rolling deploys apart from the rest.
 const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
@@ -244,6 +248,7 @@ impl Draft {
             client: false,
             own_polls: None,
             own: Vec::new(),
+            own_elections: Vec::new(),
             users,
             troubles,
         }

@@ -30,9 +30,17 @@ pub const FASTEST_CLOCK: f64 = 1.05;
 /// The prefixes of hosts' own semaphores are numbered from here on, so many for each host.
 const OWN_PLACES: usize = 10_000;
 
-/// Whether the prefix of this number is that of a host's own semaphore.
+/// Its own elections are numbered from here on.
+const OWN_ELECTIONS: usize = OWN_PLACES / 2;
+
+/// Whether the prefix of this number is that of a host's own semaphore or election.
 pub(crate) fn is_own(prefix: usize) -> bool {
     prefix >= OWN_PLACES
+}
+
+/// Whether it is that of a host's own election.
+pub(crate) fn is_own_election(prefix: usize) -> bool {
+    is_own(prefix) && prefix % OWN_PLACES >= OWN_ELECTIONS
 }
 
 /// The longest between two looks of a poll that has no connection.
@@ -159,6 +167,8 @@ pub struct HostPlan {
     /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports of those
     /// that are shared, unless they go by a client, which has the first one.
     pub own: Vec<UserPlan>,
+    /// What is done in each of its own elections, which nobody else takes part in. They go by the client.
+    pub own_elections: Vec<UserPlan>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
     /// What its requests meet, by their number among those of their sort.
@@ -309,7 +319,12 @@ impl Plan {
 
     /// The number of the prefix of a semaphore that nobody but its host wants.
     pub(crate) fn own_prefix(host: usize, semaphore: usize) -> usize {
-        (host + 1) * OWN_PLACES + semaphore % OWN_PLACES
+        (host + 1) * OWN_PLACES + semaphore % OWN_ELECTIONS
+    }
+
+    /// The number of the prefix of an election in which nobody but its host takes part.
+    pub(crate) fn own_election(host: usize, election: usize) -> usize {
+        (host + 1) * OWN_PLACES + OWN_ELECTIONS + election % OWN_ELECTIONS
     }
 
     /// All of these.
@@ -339,7 +354,8 @@ impl Plan {
 
     /// Whether some host has separate semaphores.
     pub fn has_own(&self) -> bool {
-        self.hosts.iter().any(|it| !it.own.is_empty())
+        let has_own = |it: &HostPlan| !it.own.is_empty() || !it.own_elections.is_empty();
+        self.hosts.iter().any(has_own)
     }
 
     /// Whether nothing can go wrong but that connections are refused.
@@ -357,7 +373,7 @@ impl Plan {
         };
         // Polls have half of them.
         let lanes = (shared.allowed / 2).clamp(1, 30);
-        let rounds = (host.own.len() + host.users.len()).div_ceil(lanes);
+        let rounds = host.all_users().div_ceil(lanes);
         self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
     }
 
@@ -428,6 +444,9 @@ impl Plan {
 
     /// What is at the prefix of this number.
     pub(crate) fn place(&self, prefix: usize) -> Place {
+        if is_own_election(prefix) {
+            return Place::Election { lock_delay: None };
+        }
         let place = self.prefixes.get(prefix).copied();
         place.unwrap_or(Place::Semaphore)
     }
@@ -446,6 +465,15 @@ impl Plan {
                 lock_delay.unwrap_or_else(|| long_enough.max(STRANGERS_LOCK_DELAY))
             }
         }
+    }
+
+    /// That of the sessions of its own elections, if it has any: as in the one in which others take part.
+    fn lock_delay_of_own_elections(&self, host: &HostPlan) -> Option<Duration> {
+        let of_election = match self.place(host.prefix) {
+            Place::Election { .. } => self.lock_delay_of(host),
+            Place::Semaphore => host.ttl.min(MAX_LOCK_DELAY).max(STRANGERS_LOCK_DELAY),
+        };
+        (!host.own_elections.is_empty()).then_some(of_election)
     }
 
     /// Whether the lock delay of this host's sessions is over no earlier than belief in them.
@@ -482,8 +510,10 @@ impl Plan {
         let delays = self.candidates().map(|host| self.lock_delay_of(host));
         let strangers =
             (self.has_election() && !self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
-        let longest = delays.chain(strangers).max().unwrap_or_default();
-        longest.mul_f64(self.lock_delay_length)
+        let hosts = self.hosts.iter();
+        let own = hosts.filter_map(|host| self.lock_delay_of_own_elections(host));
+        let longest = delays.chain(strangers).chain(own).max();
+        longest.unwrap_or_default().mul_f64(self.lock_delay_length)
     }
 
     /// For how long nobody has the place of a dead holder or leader after its session has ended, wherever
@@ -508,7 +538,8 @@ impl Plan {
             let own = host.lock_delay.filter(|_| host.client);
             let own = own.unwrap_or(host.ttl.min(MAX_LOCK_DELAY));
             let of_own = (!host.own.is_empty()).then(|| in_semaphore(own));
-            of_own.into_iter().chain([of_place])
+            let of_elections = self.lock_delay_of_own_elections(host);
+            of_own.into_iter().chain(of_elections).chain([of_place])
         });
         let strangers = (!self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
         let longest = delays.chain(strangers).max().unwrap_or_default();
@@ -545,12 +576,14 @@ impl HostPlan {
     /// The prefixes of the separate semaphores.
     pub(crate) fn own_prefixes(&self) -> impl Iterator<Item = usize> + use<> {
         let host = self.number;
-        (0..self.own.len()).map(move |it| Plan::own_prefix(host, it))
+        let semaphores = (0..self.own.len()).map(move |it| Plan::own_prefix(host, it));
+        let elections = 0..self.own_elections.len();
+        semaphores.chain(elections.map(move |it| Plan::own_election(host, it)))
     }
 
     /// How many use what it has.
     pub(crate) fn all_users(&self) -> usize {
-        self.users.len() + self.own.len()
+        self.users.len() + self.own.len() + self.own_elections.len()
     }
 
     /// Whether it sends transactions, and its agent serves them throughout.

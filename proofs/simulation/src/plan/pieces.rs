@@ -19,6 +19,8 @@ pub enum Piece {
     Deed(usize),
     /// A semaphore of a host's own, by its host's place and its own.
     Own(usize, usize),
+    /// An own election of a host.
+    OwnElection(usize, usize),
     /// That a host shares connections at all.
     Shared(usize),
     /// That what a host has goes by one client.
@@ -51,6 +53,8 @@ impl<'a> Pieces<'a> {
                 all.push(Piece::Client(host));
             }
             all.extend((0..it.own.len()).map(|own| Piece::Own(host, own)));
+            let elections = 0..it.own_elections.len();
+            all.extend(elections.map(|own| Piece::OwnElection(host, own)));
             for (user, it) in it.users.iter().enumerate() {
                 all.push(Piece::User(host, user));
                 all.extend((0..it.turns.len()).map(|turn| Piece::Turn(host, user, turn)));
@@ -84,6 +88,9 @@ impl<'a> Pieces<'a> {
             }
             it.client &= stays(Piece::Client(host));
             retain(&mut it.own, |own| stays(Piece::Own(host, own)));
+            retain(&mut it.own_elections, |own| {
+                stays(Piece::OwnElection(host, own))
+            });
             retain(&mut it.users, |user| stays(Piece::User(host, user)));
         }
         retain(&mut plan.hosts, |host| stays(Piece::Host(host)));

@@ -8,7 +8,7 @@ use transport_mock::consul::Profile;
 
 use super::{
     Deed, End, Fate, Hidden, Holding, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told,
-    Trouble, Turn,
+    Trouble, Turn, UserPlan,
 };
 
 impl fmt::Display for Plan {
@@ -66,9 +66,10 @@ impl fmt::Display for Plan {
                     )?;
                 }
             }
-            for (own, it) in host.own.iter().enumerate() {
-                for turn in &it.turns {
-                    writeln!(f, "    own semaphore {own}: {turn}")?;
+            let own = [("semaphore", &host.own), ("election", &host.own_elections)];
+            for (what, users) in own {
+                for (own, turn) in turns(users) {
+                    writeln!(f, "    own {what} {own}: {turn}")?;
                 }
             }
             for (user, it) in host.users.iter().enumerate() {
@@ -324,4 +325,10 @@ impl fmt::Display for Deed {
             }
         }
     }
+}
+
+/// Each turn of each of them, with the user's number.
+fn turns(users: &[UserPlan]) -> impl Iterator<Item = (usize, &Turn)> {
+    let users = users.iter().enumerate();
+    users.flat_map(|(number, user)| user.turns.iter().map(move |turn| (number, turn)))
 }

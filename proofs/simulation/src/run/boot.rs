@@ -1,6 +1,7 @@
 //! A process starts on a host.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 use semaphore_core::{Behavior, Builder, Client, Election, Error, Semaphore};
@@ -78,7 +79,6 @@ impl Run<'_> {
         client: Option<&Client>,
     ) -> Result<Contest, Error> {
         let plan = self.plan;
-        let name = format!("node-{}", host.number);
         let prefix = &self.prefixes[host.prefix];
         match plan.place(host.prefix) {
             Place::Semaphore => {
@@ -101,20 +101,8 @@ impl Run<'_> {
                 connected.map(Contest::Semaphore)
             }
             Place::Election { lock_delay } => {
-                let mut builder = Election::builder(prefix.record_key())
-                    .value(name.as_str())
-                    .observer(Onlooker::new(host.number, host.prefix, &self.book))
-                    .ttl(host.ttl)
-                    .encoding(host.encoding);
-                if let Some(delay) = lock_delay {
-                    builder = builder.lock_delay(delay);
-                }
-                if host.own_node {
-                    builder = builder.own_node(Plan::OWN_NODE);
-                }
-                if plan.access_control.is_some() {
-                    builder = builder.token(name);
-                }
+                let builder = Election::builder(prefix.record_key());
+                let builder = self.told_election(builder, host, host.prefix, lock_delay);
                 let connected = match client {
                     Some(client) => builder.connect(client.clone()),
                     None => builder.connect_parts(Arc::new(wire), Arc::new(process.clone())),
@@ -139,6 +127,32 @@ impl Run<'_> {
             .ttl(host.ttl)
             .behavior(behavior)
             .encoding(host.encoding);
+        if host.own_node {
+            builder = builder.own_node(Plan::OWN_NODE);
+        }
+        if self.plan.access_control.is_some() {
+            builder = builder.token(name);
+        }
+        builder
+    }
+
+    /// What all elections of a host are told.
+    pub(super) fn told_election(
+        &self,
+        builder: Builder<Election>,
+        host: &HostPlan,
+        prefix: usize,
+        lock_delay: Option<Duration>,
+    ) -> Builder<Election> {
+        let name = format!("node-{}", host.number);
+        let mut builder = builder
+            .value(name.as_str())
+            .observer(Onlooker::new(host.number, prefix, &self.book))
+            .ttl(host.ttl)
+            .encoding(host.encoding);
+        if let Some(delay) = lock_delay {
+            builder = builder.lock_delay(delay);
+        }
         if host.own_node {
             builder = builder.own_node(Plan::OWN_NODE);
         }

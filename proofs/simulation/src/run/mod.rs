@@ -177,7 +177,12 @@ impl<'a> Run<'a> {
                 plan: host,
                 line: Line::new(host.troubles.clone()),
                 users: host.users.iter().map(turns).collect(),
-                own: host.own.iter().map(turns).collect(),
+                own: host
+                    .own
+                    .iter()
+                    .chain(&host.own_elections)
+                    .map(turns)
+                    .collect(),
                 pools: Vec::new(),
                 process: None,
                 tasks: Vec::new(),

@@ -160,6 +160,11 @@ impl Run<'_> {
             for prefix in self.plan.own_prefixes() {
                 let directory = format!("{}/", Plan::prefix(prefix));
                 for entry in consul.entries(&directory) {
+                    if self.plan.place(prefix).is_election() {
+                        let is_free = entry.session().is_none();
+                        left.extend((!is_free).then(|| format!("key {}, tied", entry.key())));
+                        continue;
+                    }
                     let is_lock = entry.key().strip_prefix(&directory) == Some(".lock");
                     let record =
                         semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());

@@ -11,7 +11,7 @@ use super::state::State;
 use super::transaction::Transaction;
 use super::turns::{Holders, Turns};
 use crate::history::{Change, Ending, Happening, Removed, Who};
-use crate::plan::{HostPlan, Place, Plan, is_own};
+use crate::plan::{HostPlan, Place, Plan, is_own, is_own_election};
 
 pub(super) struct Seen {
     sites: BTreeMap<usize, Site>,
@@ -47,7 +47,7 @@ impl Seen {
         let sites = sites.map(|(number, (prefix, place))| (number, site(prefix.clone(), *place)));
         let own = plan.own_prefixes().filter_map(|number| {
             let prefix = Prefix::new(Plan::prefix(number)).ok()?;
-            Some((number, site(prefix, Place::Semaphore)))
+            Some((number, site(prefix, plan.place(number))))
         });
         let own: Vec<_> = own.collect();
         let names = own
@@ -90,17 +90,22 @@ impl Seen {
         changes
     }
 
-    /// The sites that may have changed. Those of a host's own are many, and only the writes of their key change them.
+    /// The sites that may have changed. A host's own semaphores are many, and only the writes of their key change them.
     fn touched(&self, writes: Option<&[Delivered]>) -> Vec<usize> {
         let Some(writes) = writes.filter(|_| !self.own.is_empty()) else {
             return self.sites.keys().copied().collect();
         };
-        let common = self.sites.keys().copied().take_while(|it| !is_own(*it));
+        let is_common = |it: &usize| !is_own(*it) || is_own_election(*it);
+        let common = self.sites.keys().copied().filter(is_common);
         let written = writes.iter().flat_map(|it| written_keys(&it.request));
         let own: BTreeSet<_> = written
             .filter_map(|key| self.own.get(&key).copied())
             .collect();
-        common.chain(own).collect()
+        common
+            .chain(own)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     fn compare_sessions(

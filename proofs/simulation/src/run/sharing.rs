@@ -7,7 +7,7 @@ use std::time::Duration;
 use semaphore_core::adapter::{
     Instant, MOST_CONNECTIONS, Method, Request, Runtime as _, Transport as _,
 };
-use semaphore_core::{BuildError, Client, Error, Semaphore};
+use semaphore_core::{BuildError, Client, Election, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient, Task};
 
 use super::contest::Contest;
@@ -17,7 +17,7 @@ use super::wire::{Line, Looks, Wire};
 use super::{Judged, Run};
 use crate::check::{Invariant, Violation};
 use crate::history::Happening;
-use crate::plan::{HostPlan, Plan};
+use crate::plan::{HostPlan, Place, Plan};
 
 /// So many requests that were given up may a transport leave to agents that hold them.
 const MOST_HELD: usize = 60;
@@ -70,33 +70,33 @@ impl Run<'_> {
         });
         let readers: Vec<_> = readers.collect();
         let own = self.hosts.get(&host.number).map(|it| it.own.as_slice());
-        let tasks =
-            own.unwrap_or_default()
-                .iter()
-                .enumerate()
-                .filter_map(|(number, (turns, next))| {
-                    let prefix = Plan::own_prefix(host.number, number);
-                    let pool = pools.iter().cycle().nth(number);
-                    let wire = self.wire(host, line, process, truth, Looks::Elsewhere, pool);
-                    let contest = self.own_contest(host, prefix, wire, process, client);
-                    let user = User {
-                        host: host.number,
-                        prefix,
-                        contest: contest.ok()?,
-                        truth: truth.clone(),
-                        book: self.book.clone(),
-                        turns: Arc::clone(turns),
-                        next: Arc::clone(next),
-                        storm_end: self.rounds[0],
-                        rounds: self.rounds,
-                        explains_after: is_explained.then_some(explains_after),
-                    };
-                    Some(self.world.start(process.living(user.live())))
-                });
+        let tasks = own
+            .unwrap_or_default()
+            .iter()
+            .zip(host.own_prefixes())
+            .enumerate()
+            .filter_map(|(number, ((turns, next), prefix))| {
+                let pool = pools.iter().cycle().nth(number);
+                let wire = self.wire(host, line, process, truth, Looks::Elsewhere, pool);
+                let contest = self.own_contest(host, prefix, wire, process, client);
+                let user = User {
+                    host: host.number,
+                    prefix,
+                    contest: contest.ok()?,
+                    truth: truth.clone(),
+                    book: self.book.clone(),
+                    turns: Arc::clone(turns),
+                    next: Arc::clone(next),
+                    storm_end: self.rounds[0],
+                    rounds: self.rounds,
+                    explains_after: is_explained.then_some(explains_after),
+                };
+                Some(self.world.start(process.living(user.live())))
+            });
         tasks.chain(readers).collect()
     }
 
-    /// One slot that only this host wants: one that comes takes out what a process before this one has left.
+    /// One slot, or one leader, that only this host wants: one that comes takes out what a process before this one has left.
     fn own_contest(
         &self,
         host: &HostPlan,
@@ -105,6 +105,19 @@ impl Run<'_> {
         process: &MockProcess,
         client: Option<&Client>,
     ) -> Result<Contest, Error> {
+        if self.plan.place(prefix).is_election() {
+            let lock_delay = match self.plan.place(host.prefix) {
+                Place::Election { lock_delay } => lock_delay,
+                Place::Semaphore => None,
+            };
+            let key = format!("{}/.lock", Plan::prefix(prefix));
+            let builder = self.told_election(Election::builder(key), host, prefix, lock_delay);
+            let connected = match client {
+                Some(client) => builder.connect(client.clone()),
+                None => builder.connect_parts(Arc::new(wire), Arc::new(process.clone())),
+            };
+            return connected.map(Contest::Election);
+        }
         let builder = Semaphore::builder(Plan::prefix(prefix), 1);
         let mut builder = self.told(builder, host, prefix, self.plan.behavior_of_own(host));
         if let (Some(delay), true) = (host.lock_delay, host.client) {

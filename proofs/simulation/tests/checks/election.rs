@@ -329,8 +329,11 @@ fn l1_whoever_follows_does_not_go_back_to_a_former_leader() {
 #[test]
 fn l2_whoever_leaves_has_released_the_key_unless_it_was_late() {
     let destroyed = ended(A, Ending::Destroyed(OURS));
-    let locked = world().then(&elected()).then(&destroyed);
+    let locked = world().then(&elected()).at(1).then(&destroyed);
     assert_eq!(locked.verdict, Some(Invariant::L2));
+    // Who destroys it at the same moment could not know.
+    let just_tied = world().then(&elected()).then(&destroyed);
+    assert_eq!(just_tied.verdict, None);
     let late = world().at(2).then(&elected()).then(&destroyed);
     assert_eq!(late.verdict, None, "acquired 2 s after it was asked for");
 }

@@ -107,10 +107,16 @@ impl Builder<Election> {
         let settings = settings
             .with_value(value)
             .with_encoding(encoding)
-            .with_scope(scope.or(transport.defaults()))
-            .with_session_options(session_options);
-        let subject = Subject::of_election(settings.key().as_str(), transport.address());
+            .with_scope(scope.or(transport.defaults()));
         let is_alone = is_isolated || recorder.is_some();
+        // Who renews a session needs a token that may.
+        let shares = presence.is_some() && !is_alone && told.tokens.is_none();
+        let settings = if shares {
+            settings.with_shared_sessions(session_options)
+        } else {
+            settings.with_session_options(session_options)
+        };
+        let subject = Subject::of_election(settings.key().as_str(), transport.address());
         let tape = recorder.map(|it| it.begin(&Head::of_election(&settings, seed)));
         let company = Company::new(subject, observers, farewell, tape);
         let Some(presence) = presence else {

@@ -1,11 +1,14 @@
-//! What outlasts a campaign: what is known of the key, and the session, where another campaign is expected soon.
+//! What outlasts a campaign: what is known of the key, the session, where another campaign is expected soon, and what is wanted of
+//! those that are shared.
 //!
 //! To make and to destroy a session are two writes of Consul's log. Where campaigns follow one another within half a second, as in a loop
 //! of `campaign_timeout` or of short terms, the session is kept for the next one.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::tenancy::loan::{LoanNo, LoanStep, LoanWish};
 use crate::time::Instant;
 
 /// How soon after a campaign the next one comes where another one is expected, and how long a session is kept for it.
@@ -19,6 +22,9 @@ pub(super) struct Between {
     next: Next,
     /// When a campaign or a term ended here last.
     released_at: Option<Instant>,
+    /// The last loan of a session that is shared.
+    loan: LoanNo,
+    wishes: VecDeque<LoanWish>,
 }
 
 /// What is known of the key as such.
@@ -48,7 +54,29 @@ impl Between {
             key: Acquaintance::Unknown,
             next: Next::Unlikely,
             released_at: None,
+            loan: LoanNo(0),
+            wishes: VecDeque::new(),
         }
+    }
+
+    /// Another candidacy begins.
+    pub(super) fn begin_loan(&mut self) {
+        self.loan.0 += 1;
+    }
+
+    /// The loan of the candidacy that there is.
+    pub(super) fn loan(&self) -> LoanNo {
+        self.loan
+    }
+
+    /// What it wants of the sessions that are shared.
+    pub(super) fn wish(&mut self, step: LoanStep) {
+        let loan = self.loan;
+        self.wishes.push_back(LoanWish { loan, step });
+    }
+
+    pub(super) fn poll_wish(&mut self) -> Option<LoanWish> {
+        self.wishes.pop_front()
     }
 
     /// Somebody campaigns.

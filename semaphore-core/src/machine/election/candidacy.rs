@@ -1,4 +1,4 @@
-//! One session's part in an election: from its first request to its last.
+//! What one candidate does by one session, be it for itself or shared: from its first request to its last.
 //!
 //! Its states are drawn in [`phase`], which alone changes them.
 //!
@@ -13,8 +13,10 @@
 //!   releases the key for as long as one may arrive, and a session that is destroyed acquires nothing.
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
-//! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
-//!   of ours that has become something else than an election's is left alone.
+//! - *Leaving*: by a session for itself, releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
+//!   of ours that has become something else than an election's is left alone, and untied by the end of the session.
+//!   By one that is shared the key is untied as it was seen, every byte of it, or read again where that is not known.
+//! - *Settling*: by a session that is shared, until an attempt that was given up can't come any more.
 //!
 //! Sources: Consul's guide to leader elections; its documentation of the KV endpoint (`release` by a session that does not
 //! have the key is answered `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes that were given up.
@@ -33,13 +35,12 @@ use self::race::Race;
 use self::seen::{Seen, Sight};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
-use crate::election_key::ElectionKey;
+use crate::election_key::{ElectionKey, TermIndexes};
 use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::input::Value;
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::term::TermIndexes;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
@@ -47,7 +48,9 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::tenancy::departure::{Departure, rest_after_failure};
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::tenancy::loan::{LoanStep, Rest, Shown};
+use crate::machine::process::tenancy::past::Past;
+use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::process::timers::Timer;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
@@ -56,7 +59,9 @@ use crate::transport::{TransportError, TransportErrorKind};
 
 #[derive(Clone, Debug)]
 pub(super) struct Candidacy {
-    session: Session,
+    session: Tenure,
+    /// Since when its session is known. One that is shared may have led here before, for another candidacy.
+    known_since: Moment,
     phase: Phase,
     /// The key as it was last seen; none before the first answer.
     seen: Option<Seen>,
@@ -84,6 +89,7 @@ pub(super) struct Candidacy {
     /// The last term that this session had.
     led: Option<TermIndexes>,
     fencing: Fencing,
+    names: Names,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
 }
@@ -108,6 +114,14 @@ enum Writing {
 enum Fencing {
     Whole,
     Partial,
+}
+
+/// Whether a term by this session would have a name that no other term has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Unused,
+    /// Its terms are counted again.
+    Spent,
 }
 
 /// Which request of a candidacy is meant.
@@ -155,7 +169,8 @@ impl Candidacy {
     pub(super) fn new(settings: &ElectionSettings, unseen_since: Option<Moment>) -> Self {
         let cap = settings.session.retry_cap();
         Self {
-            session: Session::new(&settings.session),
+            session: settings.tenure(),
+            known_since: Moment::START,
             phase: Phase::new(),
             seen: None,
             writing: None,
@@ -171,6 +186,7 @@ impl Candidacy {
             may_hold: false,
             led: None,
             fencing: Fencing::Whole,
+            names: Names::Unused,
             failure: None,
         }
     }
@@ -225,7 +241,10 @@ impl Candidacy {
         if !self.phase.left(departure, way) {
             return;
         }
-        self.session.let_go();
+        match way {
+            Way::HandOn => self.session.let_go(),
+            Way::End => self.session.leave(),
+        }
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
         self.settle(settings);
@@ -250,6 +269,21 @@ impl Candidacy {
         can_wait
     }
 
+    /// Whether nothing of it is left but what may come late.
+    pub(super) fn is_settling(&self) -> bool {
+        self.phase.is_settling()
+    }
+
+    /// Whether it stands on a session that others of the process may stand on, too.
+    pub(super) fn shares_session(&self) -> bool {
+        self.session.is_shared()
+    }
+
+    /// What it wants of the sessions that are shared.
+    pub(super) fn poll_wish(&mut self) -> Option<LoanStep> {
+        self.session.poll_wish()
+    }
+
     /// Until when it is kept, if nobody campaigns with it.
     pub(super) fn kept_until(&self) -> Option<Instant> {
         match self.phase.state() {
@@ -262,6 +296,7 @@ impl Candidacy {
     /// once, it must be read: `unseen_since` then.
     pub(super) fn take_up(&mut self, value: &Value, unseen_since: Option<Moment>) {
         self.phase.taken_up();
+        self.session.stay();
         self.value = value.as_bytes().to_vec();
         if is_on(Defect::FormerTermForgotten) {
             self.seen = None;
@@ -290,8 +325,9 @@ impl Candidacy {
     }
 
     /// The write under way is sent again, in another way.
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn take_back(&mut self, settings: &ElectionSettings) {
         self.writing = None;
+        self.settle(settings);
     }
 
     /// Whether it has to ask for a session first of all.
@@ -309,6 +345,7 @@ impl Candidacy {
         let session = self.session_is_active().then(|| self.session.timeout());
         let end = match self.phase.state() {
             State::Leading(_) => self.deadline(),
+            State::Settling(_) => self.given_up.latest(),
             _ => self.leaves_until(),
         };
         [
@@ -396,13 +433,14 @@ impl Candidacy {
                     }
                     Err(error) => {
                         self.rest.begin(now, rng);
+                        self.cannot_leave(&error);
                         self.fail(error)
                     }
                 }
             }
         };
         self.settle(settings);
-        if self.is_left_behind()
+        if self.phase.is_left_behind()
             && (self.failure.is_some() || self.session.failure().is_some())
             && let Some(departure) = self.phase.departure()
         {
@@ -413,13 +451,65 @@ impl Candidacy {
         event.or_else(|| self.check_session())
     }
 
-    /// Ends belief when the lease is over, and the way out when its time is.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<CandidacyEvent> {
+    /// This is known of the session that it shares with others. It is that moment now.
+    pub(super) fn learn(
+        &mut self,
+        moment: Moment,
+        shown: &Shown,
+        settings: &ElectionSettings,
+    ) -> Option<CandidacyEvent> {
+        let was_unknown = self.session.id().is_none();
+        self.session.learn(shown);
+        if was_unknown {
+            self.led = self.led.or(shown.past.term());
+            if self.session.id().is_some() {
+                self.known_since = moment;
+                self.forget_former_term(moment);
+            }
+        }
+        self.failure = self.session.failure().cloned();
+        self.settle(settings);
+        let refused = self.failure.clone().filter(RequestError::is_permanent);
+        match (self.phase.state(), refused) {
+            (State::Campaigning, Some(error)) => {
+                Some(CandidacyEvent::Refused(Error::Request(error)))
+            }
+            (State::Kept { .. }, Some(_)) => Some(CandidacyEvent::SessionGone),
+            _ => self.check_session(),
+        }
+    }
+
+    /// What was seen of its session before it was lent was another candidacy's.
+    fn forget_former_term(&mut self, moment: Moment) {
+        if self.shown_as_own().is_some() {
+            if let Some(seen) = &mut self.seen {
+                seen.outlive_campaign();
+            }
+            self.last_shown = None;
+            self.unresolved = Some(moment);
+        }
+    }
+
+    /// Ends belief when the lease is over, and the way out when its time is. It is that moment now.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+    ) -> Option<CandidacyEvent> {
         match self.phase.state() {
             State::Leading(_) => {
                 let is_over = !self.session.lease()?.is_valid(now);
                 let lost = self.session.lease_expired(now).filter(|_| is_over)?;
                 Some(CandidacyEvent::Lost(lost))
+            }
+            // If it came, a read shows it. Time alone says that it can't come later: nobody new stands on the session.
+            State::Settling(_) if self.given_up.latest().is_some_and(|at| at <= now) => {
+                self.given_up.end();
+                self.fencing = Fencing::Partial;
+                self.phase.comes_back();
+                self.may_hold = true;
+                self.unresolved = Some(moment);
+                None
             }
             State::Leaving(_) if self.leaves_until().is_some_and(|until| until <= now) => {
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
@@ -442,25 +532,39 @@ impl Candidacy {
         }
     }
 
-    /// Whether Consul has refused what it leaves by, and not for now.
-    pub(super) fn is_refused_for_good(&self) -> bool {
-        let is_for_good = |it: &RequestError| it.is_permanent() && !it.is_anothers();
-        self.phase.leave_failure().is_some_and(is_for_good)
+    /// The same of one that it needs to do the next, if it leaves.
+    fn cannot_leave(&mut self, error: &RequestError) {
+        let is_for_good = error.is_permanent() && !error.is_anothers();
+        if is_for_good {
+            self.phase.refused(error.clone());
+        } else {
+            self.leaving_failed();
+        }
     }
 
-    /// Whether it leaves in the background: the one that resigned has been told why that takes longer.
+    /// Whether it would keep out for long who campaigns next: Consul has refused what it leaves by, and not for now; or it waits for
+    /// what may come late, and can't lead again itself.
+    pub(super) fn keeps_others_out(&self) -> bool {
+        let is_for_good = |it: &RequestError| it.is_permanent() && !it.is_anothers();
+        self.phase.leave_failure().is_some_and(is_for_good)
+            || self.is_settling() && self.names == Names::Spent
+    }
+
+    /// Whether it leaves in the background: the one that resigned waits for it no longer.
     pub(super) fn is_left_behind(&self) -> bool {
-        self.phase.is_left_behind()
+        self.phase.is_left_behind() || self.is_settling()
     }
 
     /// At this time the one that resigned is told that it takes longer.
     fn leaves_until(&self) -> Option<Instant> {
-        let departure = self.phase.departure().filter(|_| !self.is_left_behind());
+        let departure = self.phase.departure();
+        let departure = departure.filter(|_| !self.phase.is_left_behind());
         departure.map(Departure::until)
     }
 
     /// Gives the way out up: its session's TTL does the rest.
     pub(super) fn abandon(&mut self) {
+        self.session.abandon();
         self.phase.ended();
     }
 
@@ -480,7 +584,7 @@ impl Candidacy {
     /// A session that is being made is waited for before it is destroyed.
     fn session_is_active(&self) -> bool {
         match self.phase.state() {
-            State::Leaving(_) => self.session.is_ending(),
+            State::Leaving(_) | State::Settling(_) => self.session.is_ending(),
             State::Gone(_) => false,
             State::Campaigning | State::Leading(_) | State::Kept { .. } => true,
         }
@@ -501,19 +605,29 @@ impl Candidacy {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
             State::Leaving(_) => self.must_release(),
-            State::Kept { .. } | State::Gone(_) => false,
+            State::Kept { .. } | State::Settling(_) | State::Gone(_) => false,
         }
     }
 
     /// Whether the key may be tied to the session and is to be untied by a write. What has become something
     /// else is not written: it is untied with the end of the session.
     fn must_release(&self) -> bool {
+        if self.session.is_shared() {
+            let is_seen = self.unresolved.is_none() && self.sight == Sight::Current;
+            return self.may_hold && is_seen && self.shown_as_own().is_some();
+        }
         let is_own = |key: &ElectionKey| key.session.as_ref() == self.session.id();
         let is_something_else = |key: &ElectionKey| is_own(key) && key.foreign_flags().is_some();
         // A write of ours may have come after what was seen.
         let is_left_alone =
             self.unresolved.is_none() && self.shown().is_some_and(is_something_else);
         self.may_hold && !is_left_alone
+    }
+
+    /// Whether only a read tells if the key is tied to a session that lives on.
+    fn must_look(&self) -> bool {
+        let is_seen = self.unresolved.is_none() && self.sight == Sight::Current;
+        self.session.is_shared() && self.may_hold && !(is_seen && self.present().is_some())
     }
 
     /// Reads only where no answer under way will tell: the watch shows what changes on its own.
@@ -525,7 +639,8 @@ impl Candidacy {
             State::Campaigning | State::Leading(_) => {
                 self.unresolved.is_some() || self.sight != Sight::Current
             }
-            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => false,
+            State::Leaving(_) => self.must_look() && !self.session.is_gone(),
+            State::Kept { .. } | State::Settling(_) | State::Gone(_) => false,
         }
     }
 
@@ -557,22 +672,60 @@ impl Candidacy {
             // Nobody waits for it.
             State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             // It goes on for as long as the lease does.
-            State::Leading(_) | State::Gone(_) => None,
+            State::Leading(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 
     /// Does what needs no request: one step of the way out leads to the next.
     fn settle(&mut self, settings: &ElectionSettings) {
-        let is_undecided =
-            self.must_release() && self.session.id().is_some() || self.writing.is_some();
-        if !self.is_leaving() || is_undecided || self.session.is_being_created() {
+        let is_on_way = self.is_leaving() || self.is_settling();
+        if !is_on_way || self.writing.is_some() || self.session.is_being_created() {
+            return;
+        }
+        if self.session.is_shared() {
+            if self.is_detained() {
+                return;
+            }
+        } else if self.must_release() && self.session.id().is_some() {
             return;
         }
         if !self.session.is_ending() {
-            self.session.end(&settings.session);
+            let past = self.led.map_or(Past::Nothing, Past::Term);
+            self.session.end(past, self.rest_left(), &settings.session);
         }
         if self.session.has_ended() {
             self.phase.ended();
+        }
+    }
+
+    /// Whether something of it is left, or may come, on a session that lives on.
+    fn is_detained(&mut self) -> bool {
+        if self.session.is_gone() {
+            return false;
+        }
+        if self.must_release() || self.must_look() {
+            if self.is_settling() {
+                tracing::debug!(name: "late-term", "an attempt that was given up has tied the key late");
+            }
+            self.phase.comes_back();
+            return true;
+        }
+        let may_come = self.given_up.latest().is_some();
+        if may_come {
+            self.phase.settles();
+            self.session.leave();
+            self.session.settles();
+        }
+        may_come
+    }
+
+    /// What it leaves on a session that lives on.
+    fn rest_left(&self) -> Rest {
+        let is_in_order = self.fencing == Fencing::Whole && !self.may_hold;
+        match self.names {
+            _ if !is_in_order => Rest::Key,
+            Names::Spent => Rest::Place,
+            Names::Unused => Rest::Nothing,
         }
     }
 
@@ -589,7 +742,7 @@ impl Candidacy {
                     on: Subject::default(),
                 }))
             }
-            State::Leaving(_) | State::Gone(_) => None,
+            State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 }

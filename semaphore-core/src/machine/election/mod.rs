@@ -12,9 +12,33 @@
 //! poll_abort                              which answers are of no more use
 //! ```
 //! The files: this one has the commands and the state, [`terms`] says what comes back and who leads. The states are drawn in
-//! [`candidacy`]: each campaign has a separate session, made for it and
-//! destroyed after it. The key stays, with its last value and without a session: that is how Consul
-//! leaves it, and how its `LockIndex` goes on counting the terms.
+//! [`candidacy`]: each campaign stands on a session. A candidate that is alone makes one for it and destroys it afterwards; the
+//! elections of a [`Client`](crate::Client) stand on sessions that they share. The key stays, with its last value and without a
+//! session: that is how Consul leaves it, and how its `LockIndex` goes on counting the terms.
+//!
+//! # On a session that lives on
+//! The end of a session makes all that was written in its name harmless: Consul ties no key to a session that has ended, and unties the
+//! keys of one that ends. A session on which others stand can't be ended for the sake of one election. So:
+//!
+//! - *Each write is fenced.* Attempts, changes of the value and resignations are transactions of which the first operation checks that
+//!   the key is as it was seen. Each write moves the key's index, so that a copy of an earlier one is never applied after it.
+//! - *An attempt that was given up may come* as long as the key stays as it was seen (`process::late`). The candidacy goes on watching
+//!   the key (*Settling*), gives it back if the attempt comes, and leaves the session when the index has moved or, where it does not,
+//!   when the time is over in which such attempts were ever seen to come. Another campaign of the same candidate goes on with that session meanwhile. If nothing else
+//!   stands on the session, the pool ends it, which settles the matter.
+//! - *Where that does not suffice the session is retired* (`tenancy::pool`): nobody new stands on it, and it ends with the last that
+//!   does. That is so if time alone has settled an attempt, if a leader had to write without a fence, since its agent refuses
+//!   transactions now or the value is too large for one, and if the way out was refused.
+//! - *By the guide's requests nothing is fenced*, so that there, and with a value that no transaction takes, each election has
+//!   a session for itself.
+//! - *An answer from before the session was lent* may show it as the leader's: another candidate of the process led by it then, and has
+//!   given the key back. It is not believed, and the key is read again.
+//! - *A term has a name that no other has.* `LockIndex` rises with each acquisition also where the same session acquires again. It
+//!   starts again with a key that was deleted. So the pool remembers the last term that a session had at each key, and a session
+//!   whose terms are counted again at a key is not lent there any more.
+//!
+//! Nobody else's term ends for any of this. What others on a session have in common is its end, and its lock delay with it: a
+//! resignation has none.
 //!
 //! # What a term is known by
 //! - The *fencing token* is the key's `ModifyIndex` as the leader first saw it. Each acquisition is a
@@ -22,11 +46,11 @@
 //!   overwritten without `acquire`, so the token rises with every change of leader. (Only a restored
 //!   snapshot brings indexes back.)
 //! - The *sequencer* is `(key, LockIndex, session)`, for a resource that checks it against Consul. `LockIndex`
-//!   rises by one with every acquisition by another session, and starts again with the key.
+//!   rises by one with every acquisition of a key that has no session, and starts again with the key.
 //!
 //! # What it costs
 //! A leader or a candidate that waits holds one long poll open, which the leader of the cluster
-//! confirms, and renews its session three times per TTL. The ceiling (L3): a hundred polls a second in
+//! confirms, and renews its session three times per TTL, or shares that with others. The ceiling (L3): a hundred polls a second in
 //! the long run, two attempts a second and one more for each acquisition by somebody else, and one read
 //! after each write whose answer does not tell what became of it.
 
@@ -55,6 +79,7 @@ use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL}
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::status::{FirstWaiter, Status};
 use crate::subject::Subject;
@@ -297,6 +322,32 @@ impl Candidate {
         Some((campaign, self.deadline(campaign)?))
     }
 
+    /// Observers are told if the lease lasts longer than it did.
+    fn note_renewal(&mut self, now: Instant, held: Option<(CommandId, Instant)>) {
+        if let (Some((_, before)), Some((campaign, until))) = (held, self.held_until())
+            && before < until
+        {
+            let notices = self.callers.notices_mut();
+            notices.renewed(now, campaign, before, until);
+        }
+    }
+
+    /// Observers are told of requests that fail, and of outages.
+    fn tell_outage(&mut self) {
+        while let Some(notice) = self.requests.outage_mut().poll() {
+            self.callers.notices_mut().tell(|| notice);
+        }
+    }
+
+    /// What the candidacy wants of the sessions that are shared outlasts it.
+    fn collect_wishes(&mut self) {
+        if let Some(candidacy) = &mut self.candidacy {
+            while let Some(step) = candidacy.poll_wish() {
+                self.between.wish(step);
+            }
+        }
+    }
+
     /// When observers are warned of the end of a lease.
     fn warns_at(&self) -> Option<Instant> {
         let warning = self.settings.session.warning();
@@ -306,10 +357,11 @@ impl Candidate {
     }
 
     fn let_time_pass(&mut self, now: Instant) {
+        let moment = self.requests.moment();
         let event = self
             .candidacy
             .as_mut()
-            .and_then(|candidacy| candidacy.handle_timeout(now));
+            .and_then(|candidacy| candidacy.handle_timeout(now, moment));
         self.handle_event(now, event);
     }
 }
@@ -344,22 +396,14 @@ impl Machine for Candidate {
         let Some(received) = self.requests.receive(now, id, &result) else {
             return;
         };
-        while let Some(notice) = self.requests.outage_mut().poll() {
-            self.callers.notices_mut().tell(|| notice);
-        }
+        self.tell_outage();
         // What comes after the lease brings no belief back that has ended.
         self.let_time_pass(now);
         let held = self.held_until();
         let event = self.handle_answer(now, id, received);
         self.note(now);
         self.handle_event(now, event);
-        if let (Some((_, before)), Some((campaign, until))) = (held, self.held_until())
-            && before < until
-        {
-            self.callers
-                .notices_mut()
-                .renewed(now, campaign, before, until);
-        }
+        self.note_renewal(now, held);
         self.settle(now);
     }
 
@@ -413,6 +457,15 @@ impl Machine for Candidate {
 
     fn subject(&self, agent: Option<String>) -> Subject {
         Subject::of_election(self.settings.key.as_str(), agent)
+    }
+
+    fn poll_wish(&mut self) -> Option<LoanWish> {
+        self.collect_wishes();
+        self.between.poll_wish()
+    }
+
+    fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.take_loan(now, news);
     }
 
     fn poll_event(&mut self) -> Option<Event<Term>> {

@@ -3,34 +3,10 @@
 //! Sources: Consul's documentation of the KV endpoint (`LockIndex` counts successful acquisitions) and of sequencers; that a
 //! write without `acquire` resets it was seen on 1.8.7.
 
-use crate::election_key::ElectionKey;
+use crate::election_key::{ElectionKey, TermIndexes};
 use crate::error::Lost;
-use crate::id::{Index, SessionId};
+use crate::id::SessionId;
 use crate::subject::Subject;
-
-/// What names a term as long as everybody writes the key through `acquire`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TermIndexes {
-    pub(super) create_index: Index,
-    pub(super) lock_index: u64,
-}
-
-impl TermIndexes {
-    pub(super) fn of(key: &ElectionKey) -> Self {
-        Self {
-            create_index: key.create_index,
-            lock_index: key.lock_index,
-        }
-    }
-
-    /// Whether the terms of the key are counted again since then, as after `consul lock`, which deletes the key. A session that has led
-    /// would get the same sequencer a second time.
-    pub(super) fn is_counted_again(self, shown: Option<&ElectionKey>) -> bool {
-        shown.is_none_or(|key| {
-            key.create_index != self.create_index || key.lock_index < self.lock_index
-        })
-    }
-}
 
 /// Whether somebody has acquired the key between one sighting and the next, or deleted it: `consul lock` does so
 /// after its turn. A write without `acquire` is no such thing.
@@ -78,6 +54,7 @@ pub(super) fn loss(
 #[cfg(test)]
 mod tests {
     use crate::api::LOCK_FLAGS;
+    use crate::id::Index;
     use crate::machine::election::term::*;
     use crate::machine::fixture::{A, B, session};
 
@@ -90,16 +67,6 @@ mod tests {
             flags: LOCK_FLAGS,
             value: b"node-1".to_vec(),
         }
-    }
-
-    #[test]
-    fn terms_are_counted_again_where_the_key_is_made_again_or_overwritten() {
-        let led = TermIndexes::of(&shown(Some(A), 10, 3));
-        assert!(!led.is_counted_again(Some(&shown(None, 10, 3))));
-        assert!(!led.is_counted_again(Some(&shown(Some(B), 10, 4))));
-        assert!(led.is_counted_again(Some(&shown(None, 10, 0))));
-        assert!(led.is_counted_again(Some(&shown(Some(B), 20, 3))));
-        assert!(led.is_counted_again(None));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Received;
+use crate::machine::process::tenancy::loan::LoanNews;
 use crate::time::Instant;
 
 impl Candidate {
@@ -34,7 +35,7 @@ impl Candidate {
         } = received;
         match from {
             _ if is_without_transactions => {
-                self.do_without_transactions();
+                self.do_without_transactions(now);
                 None
             }
             From::Watch => self.handle_poll(now, id, answer),
@@ -93,11 +94,33 @@ impl Candidate {
     }
 
     /// The agent refuses transactions: the guide's requests do the same.
-    fn do_without_transactions(&mut self) {
+    fn do_without_transactions(&mut self, now: Instant) {
         self.settings.encoding = Encoding::Requests;
         if let Some(candidacy) = &mut self.candidacy {
-            candidacy.take_back();
+            candidacy.take_back(&self.settings);
+            // By those requests a campaign needs a separate session.
+            if candidacy.shares_session() && candidacy.is_campaigning() {
+                self.leave(now);
+            }
         }
+    }
+
+    /// Takes what is known of a session that is shared.
+    pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.requests.outage_mut().hear_of_session(now, news);
+        self.tell_outage();
+        self.let_time_pass(now);
+        let held = self.held_until();
+        if news.loan == self.between.loan()
+            && let Some(candidacy) = &mut self.candidacy
+        {
+            let (moment, settings) = (self.requests.moment(), &self.settings);
+            let event = candidacy.learn(moment, &news.shown, settings);
+            self.note(now);
+            self.handle_event(now, event);
+            self.note_renewal(now, held);
+        }
+        self.settle(now);
     }
 
     /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
@@ -259,24 +282,24 @@ impl Candidate {
     /// Does what needs no request.
     pub(super) fn settle(&mut self, now: Instant) {
         let wanted = !self.callers.queue().is_empty();
-        let campaigns = |it: &Candidacy| it.is_campaigning() || it.is_leading();
+        let watches = |it: &Candidacy| it.is_campaigning() || it.is_leading() || it.is_settling();
+        if let Some(candidacy) = &mut self.candidacy
+            && candidacy.is_left_behind()
+        {
+            if wanted && candidacy.keeps_others_out() || is_on(Defect::ReleaseGivenUp) {
+                candidacy.abandon();
+            }
+            self.tell_left_behind();
+        }
         if !wanted && self.leader.is_none() {
             self.keep_or_leave(now);
         } else if wanted
             && let Some(candidacy) = &mut self.candidacy
-            && candidacy.kept_until().is_some()
+            && (candidacy.kept_until().is_some()
+                || candidacy.is_settling() && self.between.respawn.is_over(now))
         {
             let moment = self.requests.moment();
             candidacy.take_up(&self.settings.value, watch_anew(&mut self.watch, moment));
-        }
-        if let Some(candidacy) = &mut self.candidacy
-            && candidacy.is_left_behind()
-        {
-            // Who is refused for good would keep those out for ever who wait behind it.
-            if wanted && candidacy.is_refused_for_good() || is_on(Defect::ReleaseGivenUp) {
-                candidacy.abandon();
-            }
-            self.tell_left_behind();
         }
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.remove_gone();
@@ -284,6 +307,7 @@ impl Candidate {
         if self.candidacy.is_none() && wanted && self.between.respawn.is_over(now) {
             let moment = self.requests.moment();
             let unseen_since = watch_anew(&mut self.watch, moment);
+            self.between.begin_loan();
             self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
@@ -291,7 +315,7 @@ impl Candidate {
             self.requests.forget_services();
         }
         self.hurry(now);
-        if self.candidacy.as_ref().is_some_and(campaigns) {
+        if self.candidacy.as_ref().is_some_and(watches) {
             self.watch.start();
         } else {
             self.watch.pause();
@@ -343,6 +367,7 @@ impl Candidate {
 
     /// Nothing of the candidacy is left.
     pub(super) fn remove_gone(&mut self) {
+        self.collect_wishes();
         let failure = self
             .candidacy
             .take()

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | attempt, change of the value | `[check-index or check-not-exists, lock]` | `PUT ?acquire` |
 //! | resignation | `PUT ?release` | `PUT ?release` |
-//! | resignation that keeps the session | `[check-index, unlock]` | – |
+//! | resignation that keeps the session, or leaves it to others | `[check-index, unlock]` | – |
 //!
 //! The transaction applies only to the very key that was read: so it overwrites nothing that turned
 //! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The
@@ -17,6 +17,7 @@ use crate::api::{
     AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
 use crate::asked::Asked;
+use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -60,6 +61,7 @@ pub(super) fn acquire(
             flags: LOCK_FLAGS,
         };
         let operations = &[check, lock];
+        let operations = fenced(operations);
         let request = Txn { operations }.request(scope);
         if Txn::fits(&request, operations.len()) {
             return request;
@@ -72,6 +74,14 @@ pub(super) fn acquire(
         flags: LOCK_FLAGS,
     };
     acquire.request(scope)
+}
+
+/// The check comes first.
+fn fenced<'o, 'a>(operations: &'o [Operation<'a>]) -> &'o [Operation<'a>] {
+    if is_on(Defect::ElectionUnfenced) {
+        return operations.get(1..).unwrap_or_default();
+    }
+    operations
 }
 
 /// Unties the key. It keeps the value and the flags that it was last seen with.
@@ -113,6 +123,7 @@ pub(super) fn hand_on(
         flags: seen.flags,
     };
     let operations = &[check, unlock];
+    let operations = fenced(operations);
     let request = Txn { operations }.request(settings.scope());
     Txn::fits(&request, operations.len()).then_some(request)
 }

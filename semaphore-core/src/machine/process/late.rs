@@ -23,11 +23,14 @@ pub(in crate::machine) struct GivenUp {
     until: Option<Instant>,
     /// The index that the others name.
     base: Option<Index>,
+    /// By when the last of them has come, if it comes, for all that was measured.
+    latest: Option<Instant>,
 }
 
 impl GivenUp {
     /// One more was given up, which names this index; zero where it says that there is no key, or nothing.
     pub(in crate::machine) fn add(&mut self, now: Instant, base: Index) {
+        self.latest = Some(now + LATEST);
         if base == Index::ZERO {
             self.until = Some(now + LATEST);
         } else {
@@ -39,9 +42,22 @@ impl GivenUp {
     pub(in crate::machine) fn saw(&mut self, now: Instant, index: Index) {
         self.base.take_if(|base| *base != index);
         self.until.take_if(|until| *until <= now);
+        if self.base.is_none() && self.until.is_none() {
+            self.latest = None;
+        }
         if is_on(Defect::ReadSettles) {
             *self = Self::default();
         }
+    }
+
+    /// By when the last of them has come, if it comes, for all that was measured.
+    pub(in crate::machine) fn latest(&self) -> Option<Instant> {
+        self.latest
+    }
+
+    /// None is waited for any longer.
+    pub(in crate::machine) fn end(&mut self) {
+        *self = Self::default();
     }
 
     /// Whether any may be applied yet.
@@ -70,6 +86,24 @@ mod tests {
         given_up.add(at(1), Index(8));
         given_up.saw(at(2), Index::ZERO);
         assert!(!given_up.may_come(at(2)), "it was deleted");
+    }
+
+    #[test]
+    fn nothing_is_waited_for_once_all_are_settled() {
+        let mut given_up = GivenUp::default();
+        assert_eq!(given_up.latest(), None);
+        given_up.add(at(0), Index(7));
+        given_up.add(at(5), Index::ZERO);
+        given_up.saw(at(6), Index(8));
+        assert_eq!(given_up.latest(), Some(at(30)));
+        given_up.saw(at(30), Index(8));
+        assert_eq!(given_up.latest(), None);
+        given_up.add(at(40), Index(8));
+        given_up.saw(at(90), Index(8));
+        assert_eq!(given_up.latest(), Some(at(65)));
+        given_up.end();
+        assert!(!given_up.may_come(at(90)));
+        assert_eq!(given_up.latest(), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::error::RequestError;
 use crate::machine::notice::Notice;
 use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::status::Trouble;
 use crate::time::Instant;
 
@@ -113,6 +114,21 @@ impl Outage {
                 self.news.push_back(Notice::Recovered { after });
             }
             self.failing = None;
+        }
+    }
+
+    /// This is known of a session that is shared with others.
+    pub(in crate::machine) fn hear_of_session(&mut self, now: Instant, news: &LoanNews) {
+        let Some(Heard::Answer(took) | Heard::Silence(took)) = news.heard else {
+            return;
+        };
+        match &news.shown.failure {
+            Some(error) if error.is_permanent() => {}
+            Some(error) => {
+                let service = (Service::Sessions, Kind::Short);
+                self.failed(now, now - took, service, error);
+            }
+            None => self.served(now, Service::Sessions),
         }
     }
 

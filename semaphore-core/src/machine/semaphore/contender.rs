@@ -23,6 +23,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, LoanStep, Rest, Shown as SessionShown};
+use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
@@ -382,7 +383,7 @@ impl Contender {
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         if self.session.id().is_none() {
-            self.key.comes_after(shown.former);
+            self.key.comes_after(shown.past.key());
         }
         self.session.learn(shown);
         if let Life::Gone(_) = shown.life {
@@ -528,10 +529,10 @@ impl Contender {
             self.phase.end_session();
         }
         if !self.phase.keeps_session() && !self.session.is_ending() {
-            let former = self.create_index().unwrap_or_default();
+            let past = self.create_index().map_or(Past::Nothing, Past::Key);
             let is_clean = is_in_order && !self.phase.doubts_session();
             let rest = if is_clean { Rest::Nothing } else { Rest::Key };
-            self.session.end(former, rest, &settings.session);
+            self.session.end(past, rest, &settings.session);
         }
         if self.phase.keeps_session() || self.session.has_ended() {
             self.phase.ended();

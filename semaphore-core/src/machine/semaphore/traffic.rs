@@ -7,9 +7,7 @@ use crate::http::{Request, Response};
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::outage::Kind;
 use crate::machine::process::requests::Received;
-use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
@@ -236,7 +234,8 @@ impl Participant {
         }
         self.let_time_pass(now, no);
         let held = self.held_until(no);
-        self.hear_of_session(now, news);
+        self.requests.outage_mut().hear_of_session(now, news);
+        self.tell_outage();
         let moment = self.moment();
         let settings = &self.settings;
         let event = self
@@ -249,23 +248,6 @@ impl Participant {
         }
         self.handle_contender_event(now, no, event);
         self.settle(now);
-    }
-
-    /// Whether Consul serves what is asked for a session that is shared.
-    fn hear_of_session(&mut self, now: Instant, news: &LoanNews) {
-        let Some(Heard::Answer(took) | Heard::Silence(took)) = news.heard else {
-            return;
-        };
-        let outage = self.requests.outage_mut();
-        match &news.shown.failure {
-            Some(error) if error.is_permanent() => {}
-            Some(error) => {
-                let service = (Service::Sessions, Kind::Short);
-                outage.failed(now, now - took, service, error);
-            }
-            None => outage.served(now, Service::Sessions),
-        }
-        self.tell_outage();
     }
 
     /// Tells observers of requests that fail, and of outages.

@@ -102,7 +102,7 @@ fn semaphores_that_are_made_differently_share_no_session() {
 }
 
 #[test]
-fn an_election_of_a_client_has_a_session_of_its_own() {
+fn elections_and_semaphores_of_a_client_stand_on_different_sessions() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let permit = world.run(numbered(&client, 0).acquire()).expect("a slot");

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use futures_util::future::pending;
 use semaphore_core::terms::TermLimit;
-use semaphore_core::{Client, Error, Lost};
+use semaphore_core::{Client, Encoding, Error, Lost};
 use transport_mock::{MockConsul, Task};
 
 use crate::ENCODING;
@@ -63,12 +63,15 @@ fn a_hundred_shards_spread_over_four_clients_and_end_with_them() {
     let taken = workers.each_ref().map(|worker| worker.limit.taken());
     assert_eq!(taken, [25; 4]);
     assert_eq!(led(&world, &keys), 100);
-    assert_eq!(session_count(&world), 100);
+    // By the guide's requests no write is fenced: each has one for itself.
+    let is_fenced = matches!(ENCODING, Encoding::Transactions);
+    let (sessions, most) = if is_fenced { (4, 80) } else { (100, 260) };
+    assert_eq!(session_count(&world), sessions);
     // 0.9 renewals a second for each session, as many reads that confirm them, and reads of the keys: docs/SCALE.md.
     let spy = Spy::on(&world);
     world.advance(secs(60));
     let requests = spy.requests().len() / 60;
-    assert!(requests <= 260, "{requests} requests a second");
+    assert!(requests <= most, "{requests} requests a second");
     for (at, worker) in workers.into_iter().enumerate() {
         let began = world.now();
         world.run(worker.client.shutdown());
@@ -78,7 +81,8 @@ fn a_hundred_shards_spread_over_four_clients_and_end_with_them() {
             world.run(task).expect("told to stop");
         }
         // The others lead as many as they may.
-        assert_eq!(session_count(&world), 75 - 25 * at, "{}", world.trace());
+        let left = sessions - sessions / 4 * (at + 1);
+        assert_eq!(session_count(&world), left, "{}", world.trace());
     }
     assert_eq!(led(&world, &keys), 0);
 }

@@ -9,7 +9,8 @@ use crate::plan::{End, HostPlan, How, Plan, Turn, UserPlan};
 const ONE_IN: u32 = 3;
 
 /// Makes some hosts of some worlds go by one client, and gives them separate semaphores beside what they contend for, if they
-/// have none. In some of them holders are looked after together. An election has a separate session beside those. The rest of the plan stays as it is.
+/// have none. In some of them holders are looked after together. Elections stand on other sessions than semaphores, unless keys are released
+/// in both. The rest of the plan stays as it is.
 pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..ONE_IN) != 0 {
         return;
@@ -27,6 +28,23 @@ pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     for host in plan.hosts.iter_mut().filter(|it| it.client) {
         host.own_polls = pick(rng, &[None, Some(0), Some(0), Some(2)]);
     }
+}
+
+/// Gives some hosts that go by a client elections in which nobody else takes part, so that several terms stand on one session.
+pub(super) fn draw_own_elections(plan: &mut Plan, rng: &mut Rng) {
+    for host in plan.hosts.iter_mut().filter(|it| it.client) {
+        let many = pick(rng, &[0, 1, 2, 3]);
+        host.own_elections = (0..many).map(|_| leader(rng, host)).collect();
+    }
+}
+
+/// The same as of a semaphore, with changes of the value.
+fn leader(rng: &mut Rng, host: &HostPlan) -> UserPlan {
+    let mut user = user(rng, host);
+    for turn in &mut user.turns {
+        turn.changes = pick(rng, &[0, 0, 1, 3]);
+    }
+    user
 }
 
 /// It comes soon, and again: one long hold, so that others come and go beside it, or several short ones.

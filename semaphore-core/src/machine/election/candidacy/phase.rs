@@ -7,16 +7,20 @@
 //!     │   └─────────────────────────────────────────┘                                  │  │ resigned
 //!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
 //!                                           ▼
-//!  Campaigning ◀── handed on ── Leaving: key released ─▶ session destroyed ─▶ Gone
-//!     │   ▲                         ▲
-//!     │   │ somebody campaigns      │ nobody did in time
-//!     │   └───────────────────────┐ │
+//!  Campaigning ◀── handed on ── Leaving: key released ─▶ session destroyed, or given back ─▶ Gone
+//!     │   ▲  ▲                    ▲  ▲ │                                                     ▲
+//!     │   │  │                    │  │ │ on a session that lives on something may come late  │
+//!     │   │  │                    │  │ ▼                                                     │
+//!     │   │  └─ somebody campaigns ─ Settling ───────── it can't any more ───────────────────┘
+//!     │   │                       │
+//!     │   │ somebody campaigns    │ nobody did in time
+//!     │   └─────────────────────┐ │
 //!     └─ nobody waits any more ─▶ Kept
 //! ```
 //! Campaigning and unresolved are one state here: an attempt is a write under way, or a doubt that a read has to end.
 
+use crate::election_key::TermIndexes;
 use crate::error::RequestError;
-use crate::machine::election::term::TermIndexes;
 use crate::machine::process::tenancy::departure::Departure;
 use crate::time::Instant;
 
@@ -33,6 +37,8 @@ pub(super) enum State {
     },
     /// On its way out, until nothing is left.
     Leaving(Leaving),
+    /// Nothing of it is left but what was given up and may come late, on a session that lives on. It watches the key until then.
+    Settling(Leaving),
     /// Nothing of it is left, or nothing more can be done.
     Gone(Leaving),
 }
@@ -80,7 +86,9 @@ impl Phase {
     /// Why it could not leave in order, if it could not.
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
         match &self.0 {
-            State::Leaving(leaving) | State::Gone(leaving) => leaving.departure.failure(),
+            State::Leaving(leaving) | State::Settling(leaving) | State::Gone(leaving) => {
+                leaving.departure.failure()
+            }
             State::Campaigning | State::Leading(_) | State::Kept { .. } => None,
         }
     }
@@ -107,7 +115,7 @@ impl Phase {
 
     /// Somebody does again.
     pub(super) fn taken_up(&mut self) {
-        if matches!(self.0, State::Kept { .. }) {
+        if matches!(self.0, State::Kept { .. } | State::Settling(_)) {
             self.0 = State::Campaigning;
         }
     }
@@ -119,7 +127,10 @@ impl Phase {
 
     /// It starts on the way out, unless it is on it. Says whether it does.
     pub(super) fn left(&mut self, departure: Departure, way: Way) -> bool {
-        if matches!(self.0, State::Leaving(_) | State::Gone(_)) {
+        if matches!(
+            self.0,
+            State::Leaving(_) | State::Settling(_) | State::Gone(_)
+        ) {
             return false;
         }
         self.0 = State::Leaving(Leaving {
@@ -170,9 +181,27 @@ impl Phase {
         }
     }
 
+    /// Nothing is left but what may come late.
+    pub(super) fn settles(&mut self) {
+        if let State::Leaving(leaving) = &self.0 {
+            self.0 = State::Settling(leaving.clone());
+        }
+    }
+
+    pub(super) fn is_settling(&self) -> bool {
+        matches!(self.0, State::Settling(_))
+    }
+
+    /// It came late, or it is to be seen whether it did.
+    pub(super) fn comes_back(&mut self) {
+        if let State::Settling(leaving) = &self.0 {
+            self.0 = State::Leaving(leaving.clone());
+        }
+    }
+
     /// Nothing of it is left, or nothing more can be done.
     pub(super) fn ended(&mut self) {
-        if let State::Leaving(leaving) = &self.0 {
+        if let State::Leaving(leaving) | State::Settling(leaving) = &self.0 {
             self.0 = State::Gone(leaving.clone());
         }
     }

@@ -4,16 +4,16 @@
 //! answered, so that answers overtake each other. Without this a leader would take an older sighting for its loss.
 
 use crate::defect::{Defect, is_on};
-use crate::election_key::ElectionKey;
+use crate::election_key::{ElectionKey, TermIndexes};
 use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::input::{LockKey, Value};
 use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
 use crate::machine::election::candidacy::seen::{Seen, Sight};
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Term};
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Names, Term};
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
+use crate::machine::election::term::{loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
@@ -47,6 +47,10 @@ impl Candidacy {
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.failure = None;
+        if self.is_of_former_term(shown.as_ref(), sent) {
+            self.sight = Sight::Outdated { wanted_from: now };
+            return None;
+        }
         let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
         let is_news = self.seen.as_ref().is_none_or(|seen| {
             sent > seen.at
@@ -91,8 +95,17 @@ impl Candidacy {
             }
             // Its session is of no use where the key is tied to it all the same.
             State::Kept { .. } => is_ours.then_some(CandidacyEvent::SessionGone),
-            State::Leaving(_) | State::Gone(_) => None,
+            State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
+    }
+
+    /// Whether it shows our session as it was before it was lent: then another candidacy led by it, and has given the key back.
+    fn is_of_former_term(&self, shown: Option<&ElectionKey>, sent: Moment) -> bool {
+        let session = shown.and_then(|key| key.session.as_ref());
+        session.is_some()
+            && session == self.session.id()
+            && sent <= self.known_since
+            && !is_on(Defect::FormerTermForgotten)
     }
 
     /// Remembers what the key is known to have said for us. Where that is something else than it is to say,
@@ -113,12 +126,14 @@ impl Candidacy {
             .led
             .is_some_and(|led| led.is_counted_again(self.shown()))
         {
+            self.names = Names::Spent;
             return Some(CandidacyEvent::SessionGone);
         }
         let key = self.shown()?;
         let is_believed = is_on(Defect::AnothersKeyBelieved);
         if key.session.is_some() && key.session == own && key.is_overwritten() {
             // It began a term, which is over: another one needs another session.
+            self.names = Names::Spent;
             return Some(CandidacyEvent::SessionGone);
         }
         if key.session.is_some() && (key.session == own || is_believed) {
@@ -222,7 +237,7 @@ impl Candidacy {
     }
 
     /// What this campaign has seen.
-    fn present(&self) -> Option<&Seen> {
+    pub(super) fn present(&self) -> Option<&Seen> {
         self.seen.as_ref().filter(|seen| seen.is_present())
     }
 

@@ -28,7 +28,12 @@ impl Candidacy {
                 self.writing = Some(Writing::HandOn { value });
                 return Some(request);
             }
-            self.phase.cannot_hand_on();
+            self.end_after_all();
+            if let Some((request, value)) = self.fenced_release(&session, settings) {
+                self.writing = Some(Writing::HandOn { value });
+                return Some(request);
+            }
+            self.fencing = Fencing::Partial;
             let ours = self.shown_as_own();
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
             let request = write::release(&session, self.value_to_leave(), flags, settings);
@@ -68,6 +73,25 @@ impl Candidacy {
         let anothers = self.shown_as_own().filter(is_anothers);
         let said = anothers.map(|key| &key.value).or(self.last_shown.as_ref());
         said.unwrap_or(&self.value)
+    }
+
+    /// The session is not kept for the next campaign here.
+    fn end_after_all(&mut self) {
+        self.phase.cannot_hand_on();
+        self.session.leave();
+    }
+
+    /// Gives the key back on a session that lives on, as it was seen. What has become something else keeps each byte of its own, as if
+    /// the session ended.
+    fn fenced_release(
+        &self,
+        session: &SessionId,
+        settings: &ElectionSettings,
+    ) -> Option<(Request, Vec<u8>)> {
+        let ours = self.shown_as_own().filter(|_| self.session.is_shared())?;
+        let value = self.value_to_leave();
+        let request = write::hand_on(session, value, ours, settings)?;
+        Some((request, value.to_vec()))
     }
 
     /// Gives the key back so that the session can be kept, and what the key says then.
@@ -216,7 +240,7 @@ impl Candidacy {
                 self.unresolved = Some(moment);
                 None
             }
-            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => None,
+            State::Kept { .. } | State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 
@@ -228,19 +252,37 @@ impl Candidacy {
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
+        let is_kept = self.phase.hands_on() && self.has_valid_lease(now);
+        if !is_kept {
+            self.end_after_all();
+        }
         match given_back {
-            Ok(Some(shown)) if self.has_valid_lease(now) => {
+            Ok(Some(shown)) if is_kept || self.session.is_shared() => {
                 self.failure = None;
                 self.may_hold = false;
                 self.phase.handed_on();
                 self.pace.reset();
                 self.observe(now, Some(shown), moments, settings, rng);
-                return Some(CandidacyEvent::HandedOn);
+                return is_kept.then_some(CandidacyEvent::HandedOn);
             }
-            // It is given back without a condition then, and the session ends.
-            Ok(_) => self.phase.cannot_hand_on(),
+            // It is given back without a condition then, and the session ends; or as it is then, where the session lives on.
+            Ok(_) => {
+                self.end_after_all();
+                if self.session.is_shared() {
+                    self.sight = Sight::Outdated { wanted_from: now };
+                    self.pace.failed(now, rng);
+                }
+            }
+            Err(RequestError::InvalidSession { .. }) if self.session.is_shared() => {
+                self.failure = None;
+                self.session.found_gone();
+            }
             Err(error) => {
-                self.phase.cannot_hand_on();
+                self.end_after_all();
+                if self.session.is_shared() {
+                    self.cannot_leave(&error);
+                    self.unresolved = Some(moments.0);
+                }
                 self.failure = Some(error);
                 self.pace.failed(now, rng);
             }
@@ -262,7 +304,9 @@ impl Candidacy {
             }
             Err(error) if error.is_permanent() && !error.is_anothers() => {
                 self.phase.refused(error);
-                self.may_hold = false;
+                // The end of a session for itself does it, too.
+                self.may_hold = self.session.is_shared();
+                self.pace.failed(now, rng);
             }
             Err(error) => {
                 self.failure = Some(error);
@@ -280,7 +324,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => None,
+            State::Kept { .. } | State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 }

@@ -17,8 +17,9 @@ use core::time::Duration;
 
 use crate::error::Lost;
 use crate::error::RequestError;
-use crate::id::{Index, SessionId};
+use crate::id::SessionId;
 use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
@@ -45,14 +46,16 @@ pub(in crate::machine) enum LoanStep {
     Lived(Instant),
     /// It is on its way out: it needs no renewals any more.
     Leave,
+    /// Another turn goes on with it after all.
+    Stay,
     /// Nothing of it is left but what was given up and may come late, which the session's end would rule out.
     Settle,
     /// Consul said that there is no such session.
     Doubt,
     /// It is not needed any more.
     Return {
-        /// When its key at this place was created.
-        former: Index,
+        /// What it had at this place.
+        past: Past,
         rest: Rest,
     },
 }
@@ -70,6 +73,8 @@ pub(in crate::machine) enum Belief {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Rest {
     Nothing,
+    /// Nothing, but another turn at this place needs another session.
+    Place,
     /// A key may be there, or may yet come.
     Key,
 }
@@ -98,8 +103,8 @@ pub(in crate::machine) struct Shown {
     pub(in crate::machine) life: Life,
     pub(in crate::machine) lock_delay: Duration,
     pub(in crate::machine) failure: Option<RequestError>,
-    /// When the key at this place was created that the turn before had.
-    pub(in crate::machine) former: Index,
+    /// What the session had at this place before.
+    pub(in crate::machine) past: Past,
 }
 
 /// How far a session is.
@@ -215,9 +220,9 @@ impl Loan {
 
     /// What stands on it is on its way out.
     pub(in crate::machine) fn leave(&mut self) {
-        if !self.is_returned() {
+        if !self.is_returned() && self.way == Way::Stays {
             self.way = Way::Leaves;
-            self.wishes.push_back(LoanStep::Leave);
+            self.wishes.extend([LoanStep::LetGo, LoanStep::Leave]);
         }
     }
 
@@ -226,6 +231,17 @@ impl Loan {
         if !self.is_returned() && self.way == Way::Leaves {
             self.way = Way::Settles;
             self.wishes.push_back(LoanStep::Settle);
+        }
+    }
+
+    /// Another turn goes on with it. The pool may have ended it meanwhile, and says so.
+    pub(in crate::machine) fn stay(&mut self) {
+        if !self.is_returned() && self.way != Way::Stays {
+            self.way = Way::Stays;
+            // What the pool has not heard of would end the session for nothing.
+            let is_of_way = |it: &LoanStep| matches!(it, LoanStep::Leave | LoanStep::Settle);
+            self.wishes.retain(|it| !is_of_way(it));
+            self.wishes.push_back(LoanStep::Stay);
         }
     }
 
@@ -238,11 +254,11 @@ impl Loan {
     }
 
     /// It is not needed any more.
-    pub(in crate::machine) fn give_back(&mut self, former: Index, rest: Rest) {
+    pub(in crate::machine) fn give_back(&mut self, past: Past, rest: Rest) {
         if !self.is_returned() {
             self.state = State::Returned;
             self.failure = None;
-            let step = LoanStep::Return { former, rest };
+            let step = LoanStep::Return { past, rest };
             self.wishes.push_back(step);
         }
     }

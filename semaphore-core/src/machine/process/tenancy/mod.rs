@@ -4,6 +4,7 @@ pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;
 pub(in crate::machine) mod loan;
 pub(in crate::machine) mod orphans;
+pub(in crate::machine) mod past;
 pub(in crate::machine) mod pool;
 pub(in crate::machine) mod session;
 pub(in crate::machine) mod settings;

@@ -1,7 +1,7 @@
-//! The sessions of one process, which its semaphores share.
+//! The sessions of one process, which its semaphores share, and its elections.
 //!
 //! A process needs as many sessions as it wants slots in any one semaphore: what it has in several of them stands on the same
-//! ones. Each is renewed once, whatever stands on it.
+//! ones. So do its elections, of which each key is a place. Each session is renewed once, whatever stands on it.
 //!
 //! ```text
 //!            place a    place b    place c
@@ -14,6 +14,7 @@
 //! - One that goes takes with it all that stands on it.
 //! - One that came back with something left on it is *retired*: nothing new stands on it, and it ends with the last that does.
 //!   Its end takes along what is left.
+//! - One that had terms in an election is remembered there: [`Past`](super::past::Past).
 //! - One on which nothing stands but what may come late ends, too: a key is not tied to a session that has ended, so that nothing
 //!   comes any more.
 //!
@@ -30,7 +31,7 @@ use self::news::AllNews;
 use self::shared::{Shared, Times, UseFor};
 use crate::defect::{Defect, is_on};
 use crate::http::Response;
-use crate::id::{Index, RequestId};
+use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
@@ -100,9 +101,6 @@ impl Sender for From {
 
 /// How long a session is kept for which nobody has a use, unless the pool is closed.
 const KEPT: Duration = Duration::from_secs(1);
-
-/// How long a view may show a key that was deleted: several times the longest that an answer takes.
-const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// How many requests are under way at most, and how many that keep holds beside them.
 const MOST_IN_FLIGHT: usize = 8;
@@ -182,14 +180,15 @@ impl Pool {
             LoanStep::LetGo => shared.let_go(tenant),
             LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
             LoanStep::Leave => _ = shared.staying.remove(&tenant),
+            LoanStep::Stay => shared.stay(tenant),
             LoanStep::Settle => _ = shared.settling.insert(tenant),
             LoanStep::Doubt => shared.session.doubt(now),
-            LoanStep::Return { former, rest } => {
+            LoanStep::Return { past, rest } => {
                 shared.let_go(tenant);
                 shared.tenants.remove(place);
                 shared.staying.remove(&tenant);
                 shared.settling.remove(&tenant);
-                if rest != Rest::Nothing {
+                if rest == Rest::Key {
                     let others = shared.tenants.len();
                     tracing::debug!(name: "session-retired", others, "something may be left on a session");
                     shared.use_for = UseFor::Present;
@@ -197,11 +196,7 @@ impl Pool {
                 if is_on(Defect::SessionDestroyedUnderOthers) {
                     shared.session.end(&self.settings);
                 }
-                shared.formers.retain(|_, (_, until)| now < *until);
-                if former != Index::ZERO {
-                    let former = (former, now + REMEMBERED);
-                    shared.formers.insert(Arc::clone(place), former);
-                }
+                shared.remember(now, place, past, rest);
             }
         }
         self.settle(now, no);
@@ -227,9 +222,7 @@ impl Pool {
             shared.belief = belief;
         }
         let mut shown = shared.shown();
-        if let Some((former, _)) = shared.formers.get(place) {
-            shown.former = *former;
-        }
+        shown.past = shared.past_at(place);
         self.tell(tenant, shown, None);
         self.settle(now, no);
     }

@@ -8,7 +8,7 @@ use crate::machine::process::tenancy::loan::LoanNo;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberNo(pub u64);
 
-/// Where a session can be used once: the prefix of a semaphore.
+/// Where a session can be used once: the prefix of a semaphore, or an election's key after a slash.
 pub(crate) type Place = Arc<str>;
 
 /// One loan of one member.

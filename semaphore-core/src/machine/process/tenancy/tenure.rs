@@ -1,13 +1,14 @@
-//! What a contender stands on: a separate session, or one that it shares with others of the process.
+//! What a contender or a candidacy stands on: a separate session, or one that it shares with others of the process.
 
 use core::time::Duration;
 
 use crate::error::{Lost, RequestError};
 use crate::http::{Request, Response};
-use crate::id::{Index, SessionId};
+use crate::id::SessionId;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Loan, LoanStep, Rest, Shown};
+use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
@@ -29,8 +30,18 @@ impl Tenure {
             };
             Self::Shared(Loan::new(settings, belief))
         } else {
-            Self::Own(Session::new(settings))
+            Self::separate(settings)
         }
+    }
+
+    /// A separate session, whatever others of the process do.
+    pub(in crate::machine) fn separate(settings: &SessionSettings) -> Self {
+        Self::Own(Session::new(settings))
+    }
+
+    /// Whether it lives on when this turn is over, since others stand on it or may.
+    pub(in crate::machine) fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
     }
 
     fn own(&self) -> Option<&Session> {
@@ -157,9 +168,9 @@ impl Tenure {
 
     /// It is on its way out: who makes and ends its own session knows.
     pub(in crate::machine) fn leave(&mut self) {
-        self.let_go();
-        if let Some(loan) = self.shared_mut() {
-            loan.leave();
+        match self {
+            Self::Own(session) => session.let_go(),
+            Self::Shared(loan) => loan.leave(),
         }
     }
 
@@ -167,6 +178,13 @@ impl Tenure {
     pub(in crate::machine) fn settles(&mut self) {
         if let Some(loan) = self.shared_mut() {
             loan.settles();
+        }
+    }
+
+    /// Another turn of the same machine goes on with it.
+    pub(in crate::machine) fn stay(&mut self) {
+        if let Some(loan) = self.shared_mut() {
+            loan.stay();
         }
     }
 
@@ -179,15 +197,10 @@ impl Tenure {
 
     /// Nothing else of this turn is left. A separate session is destroyed; one that is shared goes back, with what is known of
     /// the turn.
-    pub(in crate::machine) fn end(
-        &mut self,
-        former: Index,
-        rest: Rest,
-        settings: &SessionSettings,
-    ) {
+    pub(in crate::machine) fn end(&mut self, past: Past, rest: Rest, settings: &SessionSettings) {
         match self {
             Self::Own(session) => session.end(settings),
-            Self::Shared(loan) => loan.give_back(former, rest),
+            Self::Shared(loan) => loan.give_back(past, rest),
         }
     }
 
@@ -196,9 +209,9 @@ impl Tenure {
         match self {
             Self::Own(session) => session.abandon(),
             Self::Shared(loan) if loan.id().is_none() => {
-                loan.give_back(Index::ZERO, Rest::Nothing);
+                loan.give_back(Past::Nothing, Rest::Nothing);
             }
-            Self::Shared(loan) => loan.give_back(Index::ZERO, Rest::Key),
+            Self::Shared(loan) => loan.give_back(Past::Nothing, Rest::Key),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::machine::process::tenancy::loan::LoanNews;
+use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::tenant::{MemberNo, Tenant};
 
 /// The oldest first. Who has not learned of the last renewal when the next is answered learns of
@@ -16,7 +17,9 @@ pub(super) struct AllNews {
 impl AllNews {
     pub(super) fn add(&mut self, tenant: Tenant, mut news: LoanNews) {
         if let Some(before) = self.of.get_mut(&tenant) {
-            news.shown.former = news.shown.former.max(before.shown.former);
+            if news.shown.past == Past::Nothing {
+                news.shown.past = before.shown.past;
+            }
             news.heard = news.heard.or(before.heard);
             *before = news;
         } else {

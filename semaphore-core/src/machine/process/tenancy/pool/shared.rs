@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::defect::{Defect, is_on};
-use crate::id::Index;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{Belief, Life, Shown};
+use crate::machine::process::tenancy::loan::{Belief, Life, Rest, Shown};
+use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{Place, Tenant};
@@ -23,8 +24,10 @@ pub(super) struct Shared {
     pub(super) settling: BTreeSet<Tenant>,
     pub(super) holders: BTreeSet<Tenant>,
     pub(super) use_for: UseFor,
-    /// When the last key was created that it had at a place, and until when a view may show that one.
-    pub(super) formers: BTreeMap<Place, (Index, Instant)>,
+    /// What it had at a place, and until when that matters.
+    former_keys: BTreeMap<Place, (Past, Instant)>,
+    /// The same where it matters as long as the session lives.
+    former_terms: BTreeMap<Place, FormerTerm>,
     /// The most that anybody on it asks for.
     pub(super) belief: Belief,
     pub(super) usage: Usage,
@@ -50,6 +53,20 @@ pub(super) enum Usage {
     Ending(Instant),
 }
 
+/// What it had in an election.
+#[derive(Clone, Copy, Debug)]
+enum FormerTerm {
+    Last(Past),
+    /// Its terms are counted again there, so that it would give a name a second time.
+    Spent,
+}
+
+/// How long a view may show a key that was deleted: several times the longest that an answer takes.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// In so many elections one session leads. It is of no use for anybody new then, so that what it remembers doesn't grow for ever.
+const MOST_TERMS: usize = 20_000;
+
 /// What it waits for, as the pool has it in its lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
@@ -66,7 +83,8 @@ impl Shared {
             settling: BTreeSet::new(),
             holders: BTreeSet::new(),
             use_for: UseFor::Anybody,
-            formers: BTreeMap::new(),
+            former_keys: BTreeMap::new(),
+            former_terms: BTreeMap::new(),
             belief: Belief::Answered,
             usage: Usage::Used,
             told: Shown::default(),
@@ -86,7 +104,43 @@ impl Shared {
         let is_valid = |lease: &Lease| lease.is_valid(now);
         let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_valid);
         let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
-        is_lasting && is_kept && !is_taken
+        let is_spent = matches!(self.former_terms.get(place), Some(FormerTerm::Spent));
+        is_lasting && is_kept && !is_taken && !is_spent
+    }
+
+    /// Remembers what a turn that is over had at this place.
+    pub(super) fn remember(&mut self, now: Instant, place: &Place, past: Past, rest: Rest) {
+        self.former_keys.retain(|_, (_, until)| now < *until);
+        let place = Arc::clone(place);
+        match past {
+            _ if rest == Rest::Place => {
+                self.former_terms.insert(place, FormerTerm::Spent);
+            }
+            Past::Nothing => {}
+            Past::Key(_) => {
+                self.former_keys.insert(place, (past, now + REMEMBERED));
+            }
+            Past::Term(_) => {
+                self.former_terms.insert(place, FormerTerm::Last(past));
+            }
+        }
+        if self.former_terms.len() >= MOST_TERMS {
+            self.use_for = UseFor::Present;
+        }
+    }
+
+    /// What it had at this place.
+    pub(super) fn past_at(&self, place: &Place) -> Past {
+        match (self.former_terms.get(place), self.former_keys.get(place)) {
+            (Some(FormerTerm::Last(past)), _) | (_, Some((past, _))) => *past,
+            _ => Past::Nothing,
+        }
+    }
+
+    /// One that was on its way out goes on.
+    pub(super) fn stay(&mut self, tenant: Tenant) {
+        self.settling.remove(&tenant);
+        self.staying.insert(tenant);
     }
 
     /// Whether it is to be renewed, or ended.
@@ -109,7 +163,7 @@ impl Shared {
             },
             lock_delay: self.session.lock_delay(),
             failure: self.session.failure().cloned(),
-            former: Index::ZERO,
+            past: Past::Nothing,
         }
     }
 

@@ -1,0 +1,229 @@
+//! Writes of an election that were given up, on a session that lives on: what comes late is given back, and nobody else is ended.
+
+use semaphore_core::sans_io::Method;
+use semaphore_core::{Client, Leadership};
+use transport_mock::consul::{Access, Policy};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use super::shared_sessions::*;
+use crate::ENCODING;
+use crate::client::client;
+use crate::support::steps::ties_key;
+use crate::support::stranger::operate;
+use crate::support::*;
+
+fn is_resignation(request: &semaphore_core::adapter::Request) -> bool {
+    let body = String::from_utf8_lossy(request.body());
+    RequestKind::of(request) == RequestKind::Txn && body.contains("\"unlock\"")
+}
+
+/// The agents hold the attempt while there is no leader, and go on with it after its caller has gone.
+#[test]
+fn an_attempt_that_is_applied_after_its_campaign_was_given_up_is_given_back() {
+    let (mut late, mut tied) = (0, 0);
+    for seed in 0..80 {
+        let world = MockConsul::new(seed);
+        world.hold_without_leader(millis(8_600)..=secs(18), millis(4_700));
+        let client = client(&world, "a");
+        let holds = lead(&world, &client, 0);
+        // In half of them the key is there already.
+        if seed % 2 == 0 {
+            let term = lead(&world, &client, 1);
+            world.run(term.resign()).expect("resigned");
+            world.advance(secs(2));
+        }
+        let election = election_of(&client, 1);
+        let mut waiting = world.start(async move { election.campaign().await });
+        world.advance(millis(seed % 12));
+        world.lose_leader();
+        world.advance(secs(9) + millis(20 * seed));
+        world.elect_leader();
+        world.advance(millis(10));
+        let granted = waiting.try_take();
+        waiting.abort();
+        drop(granted);
+        for _ in 0..600 {
+            world.advance(millis(100));
+            tied += u32::from(holder(&world, 1).is_some());
+        }
+        assert_eq!(holder(&world, 1), None, "seed {seed}\n{}", world.trace());
+        assert!(holds.is_leader(), "seed {seed}\n{}", world.trace());
+        let next = lead(&world, &client, 1);
+        assert!(next.is_leader());
+        late += world.held_without_leader().1;
+    }
+    assert!(late > 20, "{late} writes came late");
+    assert!(tied > 0, "none of them has tied the key");
+}
+
+#[test]
+fn a_session_on_which_nothing_stands_but_what_may_come_late_ends_at_once() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    world.inject(Rule::new(Fault::LoseRequest).matching(ties_key).times(1));
+    let election = election_of(&client, 0);
+    let outcome = world.run(election.campaign_timeout(secs(4)));
+    drop(outcome);
+    world.advance(secs(2));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+    let before = world.stats().total_requests();
+    world.advance(secs(60));
+    assert_eq!(world.stats().total_requests(), before, "{}", world.trace());
+}
+
+#[test]
+fn who_gives_up_an_attempt_that_was_lost_keeps_the_session_of_others() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    world.inject(Rule::new(Fault::LoseRequest).matching(ties_key).times(1));
+    let election = election_of(&client, 1);
+    let outcome = world.run(election.campaign_timeout(millis(500)));
+    assert!(outcome.is_err(), "{outcome:?}");
+    // Another campaign goes on at once, whatever may still come.
+    let term = world.run(election.campaign()).expect("elected");
+    assert_eq!(session_of(&term), session_of(&holds), "{}", world.trace());
+    world.run(term.resign()).expect("resigned");
+    world.advance(secs(60));
+    assert!(holds.is_leader());
+    assert_eq!(holder(&world, 1), None);
+}
+
+#[test]
+fn an_attempt_whose_answer_was_lost_is_given_back_where_its_campaign_is_over() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    world.inject(Rule::new(Fault::LoseAnswer).matching(ties_key).times(1));
+    let election = election_of(&client, 1);
+    let waiting = world.start(async move { election.campaign().await });
+    while holder(&world, 1).is_none() {
+        world.advance(millis(1));
+    }
+    // Neither the answer nor the watch has told it yet.
+    waiting.abort();
+    world.advance(secs(5));
+    assert_eq!(holder(&world, 1), None, "{}", world.trace());
+    assert!(holds.is_leader());
+    assert!(is_alive(&world, &session_of(&holds)));
+}
+
+#[test]
+fn a_resignation_whose_answer_is_lost_is_looked_after() {
+    for fault in [Fault::LoseAnswer, Fault::LoseRequest, Fault::no_leader()] {
+        let world = MockConsul::new(1);
+        let client = client(&world, "a");
+        let terms = lead_each(&world, &client, 2);
+        world.inject(Rule::new(fault.clone()).matching(is_resignation).times(1));
+        let resigned = world.run(terms[1].resign());
+        assert!(resigned.is_ok(), "{resigned:?}");
+        assert_eq!(holder(&world, 1), None, "{fault:?}\n{}", world.trace());
+        let again = lead(&world, &client, 1);
+        world.advance(secs(60));
+        assert!(again.is_leader() && terms[0].is_leader());
+    }
+}
+
+/// It names the term that it ends.
+#[test]
+fn a_late_copy_of_a_resignation_ends_no_later_term() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 2);
+    let copied = Rule::new(Fault::Duplicate(secs(4))).matching(is_resignation);
+    world.inject(copied.times(1));
+    world.run(terms[1].resign()).expect("resigned");
+    let again = lead(&world, &client, 1);
+    assert_eq!(session_of(&again), session_of(&terms[1]));
+    world.advance(secs(30));
+    assert!(again.is_leader(), "{}", world.trace());
+    assert_eq!(holder(&world, 1), Some(session_of(&again)));
+}
+
+#[test]
+fn a_late_copy_of_an_attempt_ties_no_key_that_was_given_back() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 1);
+    let copied = Rule::new(Fault::Duplicate(secs(4))).matching(ties_key);
+    world.inject(copied.times(1));
+    let term = lead(&world, &client, 1);
+    world.run(term.resign()).expect("resigned");
+    world.advance(secs(30));
+    assert_eq!(holder(&world, 1), None, "{}", world.trace());
+    assert!(terms[0].is_leader());
+}
+
+/// A client whose token may do everything, for now.
+fn with_token(world: &MockConsul) -> Client {
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("a", Policy::management());
+    });
+    let builder = Client::builder().encoding(ENCODING).token("a");
+    builder.connect(world.client("a")).expect("valid options")
+}
+
+#[test]
+fn a_resignation_that_is_refused_is_told_and_goes_on_and_ends_nobody_else() {
+    let world = MockConsul::new(1);
+    let client = with_token(&world);
+    let terms = lead_each(&world, &client, 2);
+    let denied = Policy::management().with_key(&key(1), Access::Read);
+    world.consul(|consul, _| consul.add_token("a", denied));
+    let outcome = world.run(terms[1].resign());
+    assert!(outcome.is_err(), "{outcome:?}");
+    world.advance(secs(20));
+    assert!(terms[0].is_leader());
+    assert!(holder(&world, 1).is_some());
+    world.consul(|consul, _| consul.add_token("a", Policy::management()));
+    world.advance(secs(60));
+    assert_eq!(holder(&world, 1), None, "{}", world.trace());
+    assert!(terms.first().is_some_and(Leadership::is_leader));
+}
+
+#[test]
+fn who_resigns_is_told_at_once_where_another_campaign_goes_on_with_its_session() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    // The key does not exist, so that only time says that the attempt can't come any more.
+    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
+    world.inject(lost.times(1));
+    let election = election_of(&client, 1);
+    let first = world.run(election.campaign()).expect("elected");
+    let waiting = world.start(async move { election.campaign().await });
+    world.advance(secs(1));
+    let began = world.now();
+    world.run(first.resign()).expect("resigned");
+    let second = world.run(waiting).expect("elected");
+    assert!(world.now().saturating_since(began) < secs(1));
+    assert_eq!(session_of(&second), session_of(&holds));
+    world.advance(secs(60));
+    assert!(second.is_leader() && holds.is_leader());
+}
+
+/// Nor does another campaign wait for what may come late: it stands on another session.
+#[test]
+fn a_key_that_is_overwritten_while_an_attempt_may_come_makes_no_hot_loop() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
+    world.inject(lost.times(1));
+    let election = election_of(&client, 1);
+    let first = world.run(election.campaign()).expect("elected");
+    let waiting = world.start(async move { election.campaign().await });
+    let path = format!("/v1/kv/{}", key(1));
+    operate(&world, Method::Put, &path, "by hand");
+    world.run(first.lost());
+    let before = world.stats_of("a").total_requests();
+    world.advance(secs(5));
+    let sent = world.stats_of("a").total_requests() - before;
+    assert!(sent < 60, "{sent} requests\n{}", world.trace());
+    operate(&world, Method::Delete, &path, "");
+    world.advance(secs(5));
+    let second = world.run(waiting).expect("elected");
+    assert!(second.is_leader() && holds.is_leader());
+    assert_ne!(session_of(&second), session_of(&holds));
+}

@@ -1,0 +1,372 @@
+//! The elections of a client share sessions: how many there are, what ends with one of them, and what outlives a term.
+
+use semaphore_core::sans_io::Method;
+use semaphore_core::{Client, Election, Error, Leadership, Lost, Sequencer};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::client::{client, numbered, session_of as session_of_permit};
+use crate::support::election::{Found, builder_for};
+use crate::support::spy::Spy;
+use crate::support::steps::{creates_session, destroys_session, renews_session};
+use crate::support::stranger::operate;
+use crate::support::*;
+
+pub(super) fn key(number: usize) -> String {
+    format!("shards/{number}")
+}
+
+pub(super) fn election_of(client: &Client, number: usize) -> Election {
+    client.election(key(number)).expect("valid settings")
+}
+
+pub(super) fn lead(world: &MockConsul, client: &Client, number: usize) -> Leadership {
+    let election = election_of(client, number);
+    world.run(election.campaign()).expect("elected")
+}
+
+pub(super) fn lead_each(world: &MockConsul, client: &Client, elections: usize) -> Vec<Leadership> {
+    let all = (0..elections).map(|number| lead(world, client, number));
+    all.collect()
+}
+
+pub(super) fn session_of(leadership: &Leadership) -> String {
+    leadership.sequencer().session.to_string()
+}
+
+/// The key of that number, as it stands there.
+pub(super) fn found(world: &MockConsul, number: usize) -> Option<Found> {
+    world.consul(|consul, _| {
+        let entry = consul.entry(&key(number))?;
+        Some(Found {
+            session: entry.session().unwrap_or_default().to_owned(),
+            value: String::from_utf8_lossy(entry.value()).into_owned(),
+            flags: entry.flags(),
+            lock_index: entry.lock_index(),
+        })
+    })
+}
+
+/// The session that has the key; none where nobody leads.
+pub(super) fn holder(world: &MockConsul, number: usize) -> Option<String> {
+    let session = found(world, number)?.session;
+    (!session.is_empty()).then_some(session)
+}
+
+pub(super) fn is_alive(world: &MockConsul, session: &str) -> bool {
+    world.consul(|consul, _| consul.sessions().any(|it| it.id() == session))
+}
+
+#[test]
+fn a_hundred_elections_of_a_client_stand_on_one_session() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let spy = Spy::on(&world);
+    let terms = lead_each(&world, &client, 100);
+    assert_eq!(session_count(&world), 1);
+    assert_eq!(spy.count(creates_session), 1);
+    world.advance(secs(60));
+    assert!(terms.iter().all(Leadership::is_leader));
+    for term in terms {
+        world.run(term.resign()).expect("resigned");
+    }
+    world.run(client.shutdown());
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+    assert!((0..100).all(|number| holder(&world, number).is_none()));
+}
+
+#[test]
+fn one_renewal_keeps_all_terms_on_the_session() {
+    let renewals = |elections| {
+        let world = MockConsul::new(1);
+        let client = client(&world, "a");
+        let terms = lead_each(&world, &client, elections);
+        let spy = Spy::on(&world);
+        world.advance(secs(60));
+        assert!(terms.iter().all(Leadership::is_leader));
+        spy.count(renews_session)
+    };
+    let (of_one, of_fifty) = (renewals(1), renewals(50));
+    assert!(
+        of_fifty <= of_one + 2,
+        "{of_fifty} of fifty, {of_one} of one"
+    );
+}
+
+#[test]
+fn a_resignation_gives_the_key_back_by_one_write_and_keeps_the_session() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let others = lead_each(&world, &client, 3);
+    let term = lead(&world, &client, 3);
+    let session = session_of(&term);
+    assert_eq!(session, session_of(&others[0]));
+    let spy = Spy::on(&world);
+    world.run(term.resign()).expect("resigned");
+    assert_eq!(spy.of(RequestKind::Txn).len(), 1, "{}", world.trace());
+    assert_eq!(spy.of(RequestKind::KvRelease).len(), 0);
+    assert_eq!(holder(&world, 3), None);
+    world.advance(secs(60));
+    assert_eq!(spy.count(destroys_session), 0);
+    assert!(is_alive(&world, &session));
+    assert!(others.iter().all(Leadership::is_leader));
+    // Nor is there a lock delay.
+    let began = world.now();
+    let b = crate::client::client(&world, "b");
+    let next = lead(&world, &b, 3);
+    assert!(world.now().saturating_since(began) < secs(1));
+    assert!(next.is_leader());
+}
+
+#[test]
+fn terms_of_one_key_by_one_session_are_told_apart_and_their_tokens_rise() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let _others = lead_each(&world, &client, 1);
+    let mut before: Vec<(Sequencer, u64)> = Vec::new();
+    for _ in 0..5 {
+        let term = lead(&world, &client, 1);
+        let name = (term.sequencer().clone(), term.fencing_token().0);
+        assert!(before.iter().all(|it| it.0 != name.0 && it.1 < name.1));
+        before.push(name);
+        world.run(term.resign()).expect("resigned");
+        // Longer than an election keeps what it stands on for the next campaign.
+        world.advance(secs(2));
+    }
+    let sessions: Vec<_> = before.iter().map(|it| it.0.session.clone()).collect();
+    assert!(sessions.iter().all(|it| *it == sessions[0]), "{sessions:?}");
+}
+
+/// As `consul lock` does after its turn.
+#[test]
+fn a_name_of_a_term_is_not_given_twice_where_the_key_was_made_again() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let others = lead_each(&world, &client, 1);
+    let mut names: Vec<Sequencer> = Vec::new();
+    for _ in 0..4 {
+        let term = lead(&world, &client, 1);
+        let name = term.sequencer().clone();
+        assert!(!names.contains(&name), "{name} again");
+        names.push(name);
+        world.run(term.resign()).expect("resigned");
+        world.advance(secs(70));
+        operate(&world, Method::Delete, &format!("/v1/kv/{}", key(1)), "");
+        world.advance(secs(2));
+        assert!(session_count(&world) <= 2, "{}", world.trace());
+    }
+    // It is of use everywhere else.
+    let term = lead(&world, &client, 2);
+    assert_eq!(session_of(&term), session_of(&others[0]));
+    assert!(others[0].is_leader());
+}
+
+#[test]
+fn a_session_that_is_taken_away_ends_all_terms_on_it_and_nothing_else() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 5);
+    let permit = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    let alone = builder_for("alone").isolated().connect(client.clone());
+    let alone = world.run(alone.expect("valid settings").campaign());
+    let alone = alone.expect("elected");
+    let session = session_of(&terms[0]);
+    world.consul(|consul, now| consul.destroy_session(now, &session));
+    for term in &terms {
+        let lost = world.run(term.lost());
+        assert!(
+            matches!(&lost, Lost::SessionGone { .. } | Lost::KeyReleased { .. }),
+            "{lost:?}"
+        );
+    }
+    assert!(alone.is_leader() && permit.is_held());
+    assert_ne!(session_of_permit(&permit), session);
+    drop(terms);
+    world.advance(secs(30));
+    let again = lead_each(&world, &client, 5);
+    assert!(
+        again
+            .iter()
+            .all(|it| it.is_leader() && session_of(it) != session)
+    );
+    assert_eq!(session_count(&world), 3);
+}
+
+#[test]
+fn an_outage_beyond_the_lease_ends_all_terms_and_all_begins_again() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 5);
+    world.partition("a");
+    world.advance(secs(14));
+    assert!(terms.iter().all(|it| !it.is_leader()));
+    for term in &terms {
+        let lost = world.run(term.lost());
+        assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
+    }
+    world.advance(secs(60));
+    world.heal("a");
+    drop(terms);
+    let again = lead_each(&world, &client, 5);
+    assert!(again.iter().all(Leadership::is_leader));
+    drop(again);
+    world.run(client.shutdown());
+    world.advance(secs(40));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn two_elections_of_one_key_with_other_options_stand_on_two_sessions() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let first = lead(&world, &client, 0);
+    let builder = builder_for(&key(0)).value("another");
+    let second = builder.connect(client.clone()).expect("valid settings");
+    let mut waiting = world.start(async move { second.campaign().await });
+    world.advance(secs(5));
+    assert!(waiting.try_take().is_none());
+    assert_eq!(session_count(&world), 2);
+    let before = session_of(&first);
+    world.run(first.resign()).expect("resigned");
+    let next = world.run(waiting).expect("elected");
+    assert_ne!(session_of(&next), before);
+    // The first of them is free at this key again.
+    world.run(next.resign()).expect("resigned");
+    let again = lead(&world, &client, 0);
+    assert_eq!(session_count(&world), 2);
+    assert!(again.is_leader());
+}
+
+#[test]
+fn an_election_that_is_isolated_or_made_otherwise_shares_no_session() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let usual = lead(&world, &client, 0);
+    let others = [
+        builder_for("long").ttl(secs(60)),
+        builder_for("alone").isolated(),
+        builder_for("alone-too").isolated(),
+    ];
+    let others = others.map(|builder| {
+        let election = builder.connect(client.clone()).expect("valid settings");
+        world.run(election.campaign()).expect("elected")
+    });
+    let mut sessions: Vec<_> = others.iter().map(session_of).collect();
+    sessions.push(session_of(&usual));
+    sessions.sort();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 4);
+    assert_eq!(session_count(&world), 4);
+}
+
+#[test]
+fn a_shutdown_steps_down_everywhere_and_ends_the_session() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 10);
+    let began = world.now();
+    world.run(client.shutdown());
+    assert!(world.now().saturating_since(began) < secs(1));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+    assert!((0..10).all(|number| holder(&world, number).is_none()));
+    assert!(terms.iter().all(|it| !it.is_leader()));
+}
+
+#[test]
+fn a_term_that_is_overwritten_ends_alone_and_its_key_is_given_back() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 3);
+    operate(
+        &world,
+        Method::Put,
+        &format!("/v1/kv/{}?flags=7", key(1)),
+        "something else",
+    );
+    let lost = world.run(terms[1].lost());
+    assert!(matches!(lost, Lost::KeyOverwritten { .. }), "{lost:?}");
+    world.advance(secs(5));
+    // Its bytes stay as they are.
+    let left = found(&world, 1).expect("a key");
+    assert_eq!(
+        (left.session.as_str(), left.flags),
+        ("", 7),
+        "{}",
+        world.trace()
+    );
+    assert_eq!(left.value, "something else");
+    assert!(terms[0].is_leader() && terms[2].is_leader());
+    assert!(is_alive(&world, &session_of(&terms[0])));
+}
+
+#[test]
+fn where_transactions_are_refused_each_election_has_a_session_for_itself() {
+    let world = MockConsul::new(1);
+    let rule = Rule::new(Fault::Answer(semaphore_core::sans_io::Response::new(
+        404, "",
+    )));
+    world.inject(rule.kind(RequestKind::Txn).always());
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 3);
+    assert!(terms.iter().all(Leadership::is_leader));
+    let mut sessions: Vec<_> = terms.iter().map(session_of).collect();
+    sessions.sort();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 3, "{}", world.trace());
+    for term in terms {
+        world.run(term.resign()).expect("resigned");
+    }
+    world.run(client.shutdown());
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn a_leader_whose_agent_begins_to_refuse_transactions_takes_its_session_out_of_use() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let terms = lead_each(&world, &client, 2);
+    let session = session_of(&terms[0]);
+    let rule = Rule::new(Fault::Answer(semaphore_core::sans_io::Response::new(
+        405, "",
+    )));
+    world.inject(rule.kind(RequestKind::Txn).always());
+    world.run(terms[1].resign()).expect("resigned");
+    assert_eq!(holder(&world, 1), None, "{}", world.trace());
+    world.clear_faults();
+    let next = lead(&world, &client, 2);
+    assert_ne!(session_of(&next), session);
+    assert!(terms[0].is_leader());
+    world.run(terms[0].resign()).expect("resigned");
+    world.advance(secs(2));
+    assert!(!is_alive(&world, &session), "{}", world.trace());
+}
+
+#[test]
+fn a_value_that_no_transaction_takes_needs_a_session_for_itself() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let small = lead(&world, &client, 0);
+    let builder = builder_for(&key(1)).value(vec![b'x'; 500 * 1024]);
+    let large = builder.connect(client.clone()).expect("valid settings");
+    let large = world.run(large.campaign()).expect("elected");
+    assert_ne!(session_of(&small), session_of(&large));
+    world.run(large.resign()).expect("resigned");
+    world.advance(secs(1));
+    assert_eq!(session_count(&world), 1);
+    assert!(small.is_leader());
+}
+
+#[test]
+fn a_loop_of_short_attempts_beside_a_leader_makes_no_sessions() {
+    let world = MockConsul::new(1);
+    let _leads = lead(&world, &client(&world, "a"), 0);
+    let b = client(&world, "b");
+    let election = election_of(&b, 0);
+    for _ in 0..100 {
+        let outcome = world.run(election.campaign_timeout(millis(20)));
+        assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+    }
+    let made = world.stats_of("b").requests_of(RequestKind::SessionCreate);
+    assert!(made <= 2, "{made} sessions");
+    world.advance(secs(3));
+    assert_eq!(session_count(&world), 1, "{}", world.trace());
+}
