@@ -81,7 +81,7 @@ impl Candidacy {
         self.session.leave();
     }
 
-    /// Gives the key back on a session that lives on, as it was seen. What has become something else keeps each byte of its own, as if
+    /// Gives the key back on a session that lives on, as it was seen. What has become something else keeps each of its bytes, as if
     /// the session ended.
     fn fenced_release(
         &self,
