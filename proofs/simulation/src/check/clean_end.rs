@@ -4,7 +4,7 @@
 //! under way can bring them back. In an election one that was late may: then the end of the session frees
 //! the key. After all have left there is no session, contender key or holder.
 //! Where an operator has had a hand in it, the end is all that counts. So it is where the record was deleted after a write that
-//! made one had been given up: a write from no record applies then, and PROMISES leaves what it brings to whoever prunes next.
+//! made one had been given up: a write from no record applies then, and PROMISES leaves what it brings to the next contender that prunes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
