@@ -320,15 +320,14 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
-        "confirmed_at" | "released_at" | "Free" | "Entered" => Token::Recent(nanos),
+        // When Consul last confirmed a view matters for moments, where others write the record all the time.
+        "confirmed_at" | "seen_at" | "released_at" | "Free" | "Entered" => Token::Recent(nanos),
         // Since when a holder's key has been gone.
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
         // How long a slot has been in the process: a tenth of a second on it makes no difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
-        // When Consul last confirmed a view matters for moments, where others write the record all the time.
-        "seen_at" => Token::Recent(nanos),
         // Until the latest moment at which a write may come waits only who shares its session, which nobody does in a scene.
         "since" | "timed_at" | "latest" => return None,
         "polled_at" => {
