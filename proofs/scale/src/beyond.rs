@@ -315,11 +315,11 @@ mod tests {
     fn who_leads_and_who_follows_writes_only_where_a_term_ends() {
         let reached = fleet(Scene::Elections, 20, 80);
         assert!(reached.granted >= 200, "{reached}");
-        // Each has its session, and a poll beside its follower's.
-        assert_eq!(reached.sessions, 200, "{reached}");
+        // Each host has one session, and each election a poll beside its follower's.
+        assert_eq!(reached.sessions, 20, "{reached}");
         assert_eq!(reached.parked, 400, "{reached}");
         assert!(reached.turns > 0, "{reached}");
-        assert!(reached.writes <= 5 * reached.turns, "{reached}");
+        assert!(reached.writes <= 3 * reached.turns, "{reached}");
         assert_little_memory(&reached);
     }
 }

@@ -106,6 +106,15 @@ pub(in crate::machine) enum Turn {
     Now,
 }
 
+/// Where one of ours stands in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Place {
+    /// Everybody is shown who is ahead.
+    Known,
+    /// Somebody may be ahead who is not shown.
+    Unknown,
+}
+
 /// What is left for a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) struct Room {
@@ -382,7 +391,8 @@ impl Situation<'_> {
             if upon > free || upon > self.admissible.len() || !is_first && upon > most {
                 break;
             }
-            let ahead = self.ahead_of(admitted).count() + usize::from(!self.knows_place(admitted));
+            let unknown = usize::from(self.place(admitted) == Place::Unknown);
+            let ahead = self.ahead_of(admitted).count() + unknown;
             if ahead + upon > free {
                 // Out of turn goes the first alone: who is passed by is not waited for from then on.
                 if is_first && self.patience_is_over {
@@ -420,13 +430,17 @@ impl Situation<'_> {
         self.ahead_of(0)
     }
 
-    /// Whether everybody is known who entered before one of our contenders. If not, somebody may be ahead.
-    pub(in crate::machine) fn knows_place(&self, rank: usize) -> bool {
+    /// Whether it is known where one of our contenders stands.
+    pub(in crate::machine) fn place(&self, rank: usize) -> Place {
         let is_known = |(_, us): &(ContenderNo, SessionId)| match self.view.key(us) {
             Key::Tied(own) => self.view.shows_all_before(own),
             _ => true,
         };
-        self.admissible.get(rank).is_none_or(is_known)
+        if self.admissible.get(rank).is_none_or(is_known) {
+            Place::Known
+        } else {
+            Place::Unknown
+        }
     }
 
     /// Those who wait ahead of one of our contenders and have to be waited for, but for those of ours before it.

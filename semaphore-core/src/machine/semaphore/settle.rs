@@ -13,7 +13,9 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::admission::{ContenderNo, FirstWrite, Room, Situation, Turn, Write};
+use crate::machine::semaphore::admission::{
+    ContenderNo, FirstWrite, Place, Room, Situation, Turn, Write,
+};
 use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
@@ -406,7 +408,7 @@ impl Participant {
                 suspects: situation.suspects(),
                 needs_list: situation.needs_list(),
                 first_ahead: situation.ahead().next().cloned(),
-                knows_place: situation.knows_place(0),
+                place: situation.place(0),
             }
         });
         let turn = judgement.turn;
@@ -414,7 +416,7 @@ impl Participant {
             self.vanished.forget_the_removed(record);
         }
         // Who seems to be ahead may have been served between two looks at the record.
-        let is_uncertain = is_patched || !judgement.knows_place;
+        let is_uncertain = is_patched || judgement.place == Place::Unknown;
         if turn == Turn::BehindOthers && is_uncertain {
             let (first, grace) = (judgement.first_ahead.as_ref(), self.outlook().grace());
             if self.ledger.is_stuck_behind(now, first, grace) {
@@ -522,8 +524,8 @@ struct Judgement {
     suspects: BTreeSet<SessionId>,
     needs_list: bool,
     first_ahead: Option<SessionId>,
-    /// Whether everybody is known who entered before the first of ours.
-    knows_place: bool,
+    /// Where the first of ours stands.
+    place: Place,
 }
 
 /// How many operations a write of the record may have beside it, so that it stays a transaction: who claims or enters sends

@@ -142,7 +142,7 @@ impl Participant {
         let is_outdated = self.knowledge.current().is_none();
         if let Some(observed) = self.knowledge.newest_mut() {
             observed.view.enter(own);
-            // Its place is read when it matters: `Situation::knows_place`.
+            // Its place is read when it matters: `Situation::place`.
             if !reads_by_name && !is_outdated {
                 return;
             }

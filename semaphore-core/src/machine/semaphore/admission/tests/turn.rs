@@ -107,7 +107,7 @@ fn one_that_does_not_know_its_place_leaves_a_slot_to_somebody_unknown() {
             admissible: &[ours(C)],
             ..idle(&view)
         };
-        assert!(!situation.knows_place(0));
+        assert_eq!(situation.place(0), Place::Unknown);
         assert_eq!(situation.plan().1, turn, "{limit}");
     }
     let found = record(1, &[]);
@@ -117,7 +117,7 @@ fn one_that_does_not_know_its_place_leaves_a_slot_to_somebody_unknown() {
         admissible: &[ours(C)],
         ..idle(&view)
     };
-    assert!(situation.knows_place(0), "a list shows everybody");
+    assert_eq!(situation.place(0), Place::Known, "a list shows everybody");
     assert_eq!(situation.plan().1, Turn::Now);
 }
 
