@@ -28,6 +28,9 @@
 //! them: the process asks for many records at once (`reader::checks`). Where others have their turns all the time, a holder looks once a
 //! second: a change of the record wakes all who watch it.
 //!
+//! A record is contended for a second after a write of ours was refused. Then it is read right before each write, by which fewer are
+//! refused, and polled less often, by which each write admits more.
+//!
 //! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
 //! over. So a poll is not begun that something else is about to answer.
 

@@ -1,5 +1,5 @@
-//! A read outside the watch, confirmed by the leader: for when a long poll would only answer at the
-//! next change, or when its answers contradict each other.
+//! A read outside the watch, confirmed by the leader. Of the prefix: for when a long poll would only answer at the
+//! next change, or when its answers contradict each other. Of the record: before it is written, where others write it at any moment.
 //!
 //! Source: Consul's documentation of consistency modes: `?consistent` has the leader confirm itself with a majority.
 

@@ -256,7 +256,7 @@ impl Participant {
         let (mut kept, mut leaving): (Vec<_>, Vec<_>) = passing.into_iter().partition(stays);
         let most = self.callers.queue().wanted() as usize;
         leaving.extend(kept.split_off(kept.len().min(most)));
-        self.set_aside(now, &leaving);
+        self.leave(now, &leaving);
         u32::try_from(kept.len()).unwrap_or(u32::MAX)
     }
 

@@ -60,11 +60,7 @@ impl Participant {
                     }
                     _ => self.watch.refresh_failed(now, &mut self.rng),
                 }
-                if error.is_permanent() {
-                    self.refuse(now, &error);
-                }
-                self.end_unreadable(now, &error);
-                self.note(now, Some(error));
+                self.read_failed(now, error);
             }
         }
     }
@@ -86,11 +82,7 @@ impl Participant {
             }
             Err(error) => {
                 self.watch.record_failed(now, &mut self.rng);
-                if error.is_permanent() {
-                    self.refuse(now, &error);
-                }
-                self.end_unreadable(now, &error);
-                self.note(now, Some(error));
+                self.read_failed(now, error);
             }
         }
     }
@@ -126,11 +118,7 @@ impl Participant {
             }
             Err(error) => {
                 self.watch.glance_failed(now, &mut self.rng);
-                if error.is_permanent() {
-                    self.refuse(now, &error);
-                }
-                self.end_unreadable(now, &error);
-                self.note(now, Some(error));
+                self.read_failed(now, error);
             }
         }
     }
@@ -153,6 +141,15 @@ impl Participant {
             self.watch.entered(now);
         }
         self.look(now);
+    }
+
+    /// A read of the prefix or of the record failed.
+    fn read_failed(&mut self, now: Instant, error: RequestError) {
+        if error.is_permanent() {
+            self.refuse(now, &error);
+        }
+        self.end_unreadable(now, &error);
+        self.note(now, Some(error));
     }
 
     /// An agent that takes no such key, as one from 1.22 may after an upgrade (docs/CONSUL.md, "Keys"), never will: who holds

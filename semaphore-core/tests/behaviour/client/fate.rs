@@ -108,15 +108,8 @@ fn a_key_that_comes_late_is_deleted_while_others_stand_on_its_session() {
         let client = client(&world, "a");
         let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
         let waiter = numbered(&client, 1);
-        let mut waiting = world.start(async move { waiter.acquire().await });
-        world.advance(millis(seed % 12));
-        world.lose_leader();
-        world.advance(secs(9) + millis(20 * seed));
-        world.elect_leader();
-        world.advance(millis(10));
-        let granted = waiting.try_take();
-        waiting.abort();
-        drop(granted);
+        let waiting = world.start(async move { waiter.acquire().await });
+        give_up_without_leader(&world, waiting, seed);
         world.advance(secs(60));
         let keys: Vec<_> = world.consul(|consul, _| {
             let keys = consul.entries("service/1/").map(Entry::key);

@@ -1,5 +1,7 @@
 //! How many sessions there are, who stands on which, and what they cost.
 
+use std::collections::BTreeSet;
+
 use semaphore_core::{Client, Election};
 use transport_mock::MockConsul;
 
@@ -93,11 +95,8 @@ fn semaphores_that_are_made_differently_share_no_session() {
         let semaphore = builder.connect(client.clone()).expect("valid settings");
         world.run(semaphore.acquire()).expect("a slot")
     });
-    let mut sessions: Vec<_> = others.iter().map(session_of).collect();
-    sessions.push(session_of(&usual));
-    sessions.sort();
-    sessions.dedup();
-    assert_eq!(sessions.len(), 4);
+    let sessions = others.iter().chain([&usual]).map(session_of);
+    assert_eq!(sessions.collect::<BTreeSet<_>>().len(), 4);
     assert_eq!(session_count(&world), 4);
 }
 

@@ -124,18 +124,29 @@ fn the_first_sixteen_poll_and_learn_of_their_turn_at_once() {
     assert!(at_once.filter(|it| *it).count() >= 16);
 }
 
+/// For each 32 of them a request a second, a few for their polls and lists, and as many bytes for each.
+fn ask_together(semaphores: usize) {
+    let scene = Scene::of(semaphores);
+    let spy = Spy::on_host(&scene.world, "waiter");
+    scene.world.advance(secs(60));
+    let together = semaphores.div_ceil(32);
+    let asked = spy.count(asks_together);
+    assert!(asked > 0 && asked <= together * 61, "{asked}");
+    let sent = spy.requests().len();
+    assert!(sent <= (together + 6) * 60, "{sent} in a minute");
+    let bytes: usize = spy.requests().iter().map(|it| it.body().len()).sum();
+    assert!(bytes <= semaphores * 60 * 256, "{bytes} bytes in a minute");
+}
+
+#[test]
+fn a_hundred_ask_for_four_requests_a_second_and_few_lists() {
+    ask_together(100);
+}
+
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn a_thousand_ask_for_thirty_two_requests_a_second_and_few_lists() {
-    let scene = Scene::of(1_000);
-    let spy = Spy::on_host(&scene.world, "waiter");
-    scene.world.advance(secs(60));
-    let asked = spy.count(asks_together);
-    assert!(asked <= 32 * 60 + 32, "{asked}");
-    let sent = spy.requests().len();
-    assert!(sent <= 38 * 60, "{sent} in a minute");
-    let bytes: usize = spy.requests().iter().map(|it| it.body().len()).sum();
-    assert!(bytes <= 1_000 * 60 * 256, "{bytes} bytes in a minute");
+    ask_together(1_000);
 }
 
 #[test]

@@ -64,17 +64,27 @@ fn held_for_a_minute(world: &MockConsul, transports: &[PooledClient], semaphores
     granted.into_iter().filter(|granted| *granted).count()
 }
 
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn as_many_semaphores_as_there_are_connections_ten_times_over_are_held_for_a_minute() {
+/// So many times as many semaphores as there are connections.
+fn all_are_held(times: usize) {
     let world = MockConsul::new(1);
     let transport = transport(&world, "host");
-    let semaphores = 10 * MOST_CONNECTIONS;
+    let semaphores = times * MOST_CONNECTIONS;
     let held = held_for_a_minute(&world, &[transport], semaphores);
     assert_eq!(held, semaphores);
     let stats = world.stats();
     assert!(stats.peak_connections <= MOST_CONNECTIONS, "{stats:?}");
     assert_eq!(stats.failures, 0, "{stats:?}");
+}
+
+#[test]
+fn three_times_as_many_semaphores_as_there_are_connections_are_held_for_a_minute() {
+    all_are_held(3);
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn ten_times_as_many_semaphores_as_there_are_connections_are_held_for_a_minute() {
+    all_are_held(10);
 }
 
 /// Wants a slot of each of so many semaphores of one client at once, with answers that take a while, and holds what it gets for a minute.
@@ -206,10 +216,20 @@ fn whoever_waits_for_another_process_is_served_within_the_bound_though_all_polls
     assert!(world.stats_of("ours").peak_connections <= MOST_CONNECTIONS);
 }
 
+/// So many who wait get as many turns as half of them.
+fn turns_do_not_fall_with(waiters: usize) {
+    let few = turns_per_second(waiters / 2);
+    let many = turns_per_second(waiters);
+    assert!(many >= 0.8 * few, "{many:.1} turns a second, not {few:.1}");
+}
+
+#[test]
+fn a_hundred_who_wait_get_as_many_turns_as_half_of_them() {
+    turns_do_not_fall_with(100);
+}
+
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn three_hundred_who_wait_get_as_many_turns_as_half_of_them() {
-    let few = turns_per_second(150);
-    let many = turns_per_second(300);
-    assert!(many >= 0.8 * few, "{many:.1} turns a second, not {few:.1}");
+    turns_do_not_fall_with(300);
 }

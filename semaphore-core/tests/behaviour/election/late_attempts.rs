@@ -1,9 +1,9 @@
 //! Writes of an election that were given up, on a session that lives on: what comes late is given back, and nobody else is ended.
 
 use semaphore_core::sans_io::Method;
-use semaphore_core::{Client, Leadership};
+use semaphore_core::{Client, Error, Leadership};
 use transport_mock::consul::{Access, Policy};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use super::shared_sessions::*;
 use crate::ENCODING;
@@ -33,15 +33,8 @@ fn an_attempt_that_is_applied_after_its_campaign_was_given_up_is_given_back() {
             world.advance(secs(2));
         }
         let election = election_of(&client, 1);
-        let mut waiting = world.start(async move { election.campaign().await });
-        world.advance(millis(seed % 12));
-        world.lose_leader();
-        world.advance(secs(9) + millis(20 * seed));
-        world.elect_leader();
-        world.advance(millis(10));
-        let granted = waiting.try_take();
-        waiting.abort();
-        drop(granted);
+        let waiting = world.start(async move { election.campaign().await });
+        give_up_without_leader(&world, waiting, seed);
         for _ in 0..600 {
             world.advance(millis(100));
             tied += u32::from(holder(&world, 1).is_some());
@@ -182,17 +175,26 @@ fn a_resignation_that_is_refused_is_told_and_goes_on_and_ends_nobody_else() {
     assert!(terms.first().is_some_and(Leadership::is_leader));
 }
 
+/// A term after an attempt whose request was lost, and another campaign that waits. The key did not exist then, so that only time
+/// says that the attempt can't come any more.
+fn led_with_an_attempt_lost(
+    world: &MockConsul,
+    client: &Client,
+) -> (Leadership, Task<Result<Leadership, Error>>) {
+    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
+    world.inject(lost.times(1));
+    let election = election_of(client, 1);
+    let first = world.run(election.campaign()).expect("elected");
+    let waiting = world.start(async move { election.campaign().await });
+    (first, waiting)
+}
+
 #[test]
 fn who_resigns_is_told_at_once_where_another_campaign_goes_on_with_its_session() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let holds = lead(&world, &client, 0);
-    // The key does not exist, so that only time says that the attempt can't come any more.
-    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
-    world.inject(lost.times(1));
-    let election = election_of(&client, 1);
-    let first = world.run(election.campaign()).expect("elected");
-    let waiting = world.start(async move { election.campaign().await });
+    let (first, waiting) = led_with_an_attempt_lost(&world, &client);
     world.advance(secs(1));
     let began = world.now();
     world.run(first.resign()).expect("resigned");
@@ -209,11 +211,7 @@ fn a_key_that_is_overwritten_while_an_attempt_may_come_makes_no_hot_loop() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let holds = lead(&world, &client, 0);
-    let lost = Rule::new(Fault::LoseRequest).matching(ties_key);
-    world.inject(lost.times(1));
-    let election = election_of(&client, 1);
-    let first = world.run(election.campaign()).expect("elected");
-    let waiting = world.start(async move { election.campaign().await });
+    let (first, waiting) = led_with_an_attempt_lost(&world, &client);
     let path = format!("/v1/kv/{}", key(1));
     operate(&world, Method::Put, &path, "by hand");
     world.run(first.lost());

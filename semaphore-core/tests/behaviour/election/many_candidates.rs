@@ -170,9 +170,18 @@ fn twenty_candidates_on_separate_hosts_follow_one_another_within_milliseconds_an
 }
 
 #[test]
+fn sixty_candidates_on_separate_hosts_send_few_attempts_for_each_term() {
+    few_attempts(60, 90);
+}
+
+#[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn two_hundred_candidates_on_separate_hosts_send_few_attempts_for_each_term() {
-    let outcome = contest(1, 200, Hosts::Separate, millis(100), 300);
+    few_attempts(200, 300);
+}
+
+fn few_attempts(candidates: usize, terms: usize) {
+    let outcome = contest(1, candidates, Hosts::Separate, millis(100), terms);
     println!("{outcome}");
     assert!(outcome.gap_at(99) <= millis(12), "{outcome}");
     assert!(outcome.writes <= 9.0, "{outcome}");

@@ -1,5 +1,7 @@
 //! The elections of a client share sessions: how many there are, what ends with one of them, and what outlives a term.
 
+use std::collections::BTreeSet;
+
 use semaphore_core::sans_io::Method;
 use semaphore_core::{Client, Election, Error, Leadership, Lost, Sequencer};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -250,11 +252,8 @@ fn an_election_that_is_isolated_or_made_otherwise_shares_no_session() {
         let election = builder.connect(client.clone()).expect("valid settings");
         world.run(election.campaign()).expect("elected")
     });
-    let mut sessions: Vec<_> = others.iter().map(session_of).collect();
-    sessions.push(session_of(&usual));
-    sessions.sort();
-    sessions.dedup();
-    assert_eq!(sessions.len(), 4);
+    let sessions = others.iter().chain([&usual]).map(session_of);
+    assert_eq!(sessions.collect::<BTreeSet<_>>().len(), 4);
     assert_eq!(session_count(&world), 4);
 }
 
@@ -308,9 +307,7 @@ fn where_transactions_are_refused_each_election_has_a_session_for_itself() {
     let client = client(&world, "a");
     let terms = lead_each(&world, &client, 3);
     assert!(terms.iter().all(Leadership::is_leader));
-    let mut sessions: Vec<_> = terms.iter().map(session_of).collect();
-    sessions.sort();
-    sessions.dedup();
+    let sessions: BTreeSet<_> = terms.iter().map(session_of).collect();
     assert_eq!(sessions.len(), 3, "{}", world.trace());
     for term in terms {
         world.run(term.resign()).expect("resigned");

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::{Response, Settings};
 use semaphore_core::{Builder, Client, Prefix, Semaphore};
-use transport_mock::{MockClient, MockConsul};
+use transport_mock::{MockClient, MockConsul, Task};
 
 use crate::ENCODING;
 
@@ -113,4 +113,17 @@ pub(crate) fn assert_nothing_left(world: &MockConsul) {
     assert_eq!(contender_keys(world), [""; 0], "keys\n{}", world.trace());
     world.advance(millis(1_100));
     assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());
+}
+
+/// Loses the leader while this is under way, elects another when agents have held its writes for longer than its caller waits, and gives it up: a
+/// write of it may come late.
+pub(crate) fn give_up_without_leader<T>(world: &MockConsul, mut task: Task<T>, seed: u64) {
+    world.advance(millis(seed % 12));
+    world.lose_leader();
+    world.advance(secs(9) + millis(20 * seed));
+    world.elect_leader();
+    world.advance(millis(10));
+    let granted = task.try_take();
+    task.abort();
+    drop(granted);
 }
