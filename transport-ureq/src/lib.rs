@@ -13,31 +13,31 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`UreqTransport`] sends the requests and runs the tasks: it is the [`Transport`] and the [`Runtime`] of the core. On smol it is
-//! `SmolTransport`, with `Semaphore` in place of `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
+//! [`UreqTransport`] sends the requests and runs the tasks: it is the core's [`Transport`] and [`Runtime`]. On smol use
+//! `SmolTransport`, and `Semaphore` in place of `blocking::Semaphore`. The crate re-exports the parts of `semaphore-core` that you need.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work: ask
-//! [`is_held`](blocking::Permit::is_held) before each step, or give [`lost_signal`](blocking::Permit::lost_signal) to other threads. A resource
-//! that refuses old fencing tokens is safe from the pause between check and step.
+//! A permit is lost if Consul is silent for longer than the lease, or if its session ends early. Then stop the work. Ask
+//! [`is_held`](blocking::Permit::is_held) before each step, and give [`lost_signal`](blocking::Permit::lost_signal) to other threads. Only a
+//! resource that refuses old fencing tokens is safe from a pause between check and step.
 //!
 //! # Logs
-//! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
-//! not among them, at no level: ureq never gets it.
+//! ureq logs through the crate `log`. At TRACE it logs the bytes of a request. The token is never among
+//! them, since ureq does not get it.
 //!
 //! # Features
-//! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
+//! - `tls` (default): `https://` agents, with rustls and ring. Without this feature such an address is
 //!   [`BuildError::TlsNotBuilt`].
-//! - `smol`: `SmolTransport`, for programs that run on smol.
+//! - `smol`: `SmolTransport`, for programs on smol.
 //!
 //! # The clock
-//! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
-//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
-//! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
+//! Leases end by a clock that keeps running while the machine is suspended. The crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
+//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a paused virtual machine, the clock may
+//! stop: `docs/CLOCKS.md` in the repository says what to do then.
 //!
 //! # Where to go next
-//! The README of the repository has the other ways to acquire, many semaphores, elections, shutdown and tests. `docs/guides` there
-//! has guides with code: TTL, loss, fencing, ACLs. [`blocking`] and [`Builder`] are the pages to read here.
+//! Read [`blocking`] and [`Builder`] here. The repository's README has other ways to acquire, many semaphores, elections, shutdown
+//! and tests. Its `docs/guides` has guides with code: TTL, loss, fencing, ACLs.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
