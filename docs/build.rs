@@ -1,58 +1,84 @@
-//! Makes a test of each example that needs an agent: of each Rust block that is marked `no_run` and names an agent's address.
-//! The test runs the block as it is printed, with the address of the test's agent instead.
+//! Prepares the code of README and guides for its tests, in `OUT_DIR`:
+//! - each page that has Rust blocks, with the code around them, for the documentation tests of `src/lib.rs`
+//! - a test of each example that needs an agent, for `tests/on_an_agent.rs`: of each block that is marked `no_run` and names an
+//!   agent's address. The test runs the block as it is printed, with the address of the test's agent instead.
+
+#[path = "src/page.rs"]
+#[expect(unreachable_pub, reason = "the tests of this package use it, too")]
+mod page;
 
 use std::error::Error;
-use std::path::Path;
-use std::{env, fs};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
-/// The files that have such examples.
-const FILES: [&str; 2] = ["../README.md", "guides/BLOCKING.md"];
+use page::{Block, ScaffoldError};
 
 /// What a reader replaces by the address of the agent at hand.
 const ADDRESS: &str = "\"http://127.0.0.1:8500\"";
 
+/// A page that can't be prepared.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {cause}", .file.display())]
+struct PageError {
+    file: PathBuf,
+    #[source]
+    cause: ScaffoldError,
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=../README.md");
+    println!("cargo::rerun-if-changed=.");
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR: run this by cargo")?);
+    fs::create_dir_all(out.join("guides"))?;
     let mut tests = String::new();
-    for file in FILES {
-        println!("cargo::rerun-if-changed={file}");
-        let text = fs::read_to_string(file)?;
-        for (line, code) in blocks(&text) {
-            if code.contains(ADDRESS) {
-                tests += &test(file, line, &code.replace(ADDRESS, "crate::agent()"));
-            }
+    for file in pages()? {
+        let text = fs::read_to_string(&file)?;
+        let blocks = page::blocks(&text).map_err(|cause| PageError {
+            file: file.clone(),
+            cause,
+        })?;
+        if blocks.is_empty() {
+            continue;
         }
+        let name = file.strip_prefix("..").unwrap_or(&file);
+        fs::write(out.join(name), page::tested(&blocks))?;
+        tests.extend(blocks.iter().filter_map(|block| test(name, block)));
     }
-    let out = env::var("OUT_DIR")?;
-    fs::write(Path::new(&out).join("examples.rs"), tests)?;
+    fs::write(out.join("examples.rs"), tests)?;
     Ok(())
 }
 
-/// The Rust blocks that are not run as documentation tests, each with the number of its first line. The mark of hidden lines is
-/// taken away.
-fn blocks(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut lines = text.lines().enumerate();
-    while let Some((number, line)) = lines.next() {
-        if line == "```rust,no_run" {
-            let inside = lines.by_ref().map(|(_, line)| line);
-            let code = inside.take_while(|line| *line != "```").map(|line| {
-                let shown = line.strip_prefix("# ").unwrap_or(line);
-                format!("{}\n", if shown == "#" { "" } else { shown })
-            });
-            found.push((number + 2, code.collect()));
+/// README and guides, as seen from the folder of this package.
+fn pages() -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::from("../README.md")];
+    for folder in ["", "guides"] {
+        for entry in fs::read_dir(Path::new(".").join(folder))? {
+            let file = Path::new(folder).join(entry?.file_name());
+            if file.extension().is_some_and(|it| it == "md") {
+                found.push(file);
+            }
         }
     }
-    found
+    found.sort();
+    Ok(found)
 }
 
-fn test(file: &str, line: usize, code: &str) -> String {
-    let letters = file.trim_end_matches(".md").to_lowercase();
+/// The test of this block, if it needs an agent.
+fn test(file: &Path, block: &Block<'_>) -> Option<String> {
+    let code = block.code();
+    if block.mark != "rust,no_run" || !code.contains(ADDRESS) {
+        return None;
+    }
+    let code = code.replace(ADDRESS, "crate::agent()");
+    let letters = file.with_extension("").display().to_string();
+    let letters = letters.to_lowercase();
     let name: String = letters
         .chars()
         .filter(char::is_ascii_alphanumeric)
         .collect();
-    format!(
+    let line = block.line;
+    Some(format!(
         "#[allow(clippy::all, clippy::pedantic, unused)]\nmod {name}_{line} {{\n{code}\n#[test]\nfn runs_as_it_is_printed() {{\n    \
          main().expect(\"it ends well\");\n}}\n}}\n"
-    )
+    ))
 }
