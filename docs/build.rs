@@ -9,6 +9,7 @@ mod page;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::{env, fs, io};
 
 use page::{Block, ScaffoldError};
@@ -25,7 +26,17 @@ struct PageError {
     cause: ScaffoldError,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match prepare() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("cargo::error={error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn prepare() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=../README.md");
     println!("cargo::rerun-if-changed=.");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR: run this by cargo")?);
