@@ -41,6 +41,7 @@ fn one_caller_and_a_broken_connection_or_a_lost_answer_by_requests() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_caller_and_a_request_that_arrives_twice() {
     let scene = one().with_faults(1, &[Fault::Repeat]);
     assert_proved_as_it_is(&scene, Bounds::default());
@@ -154,6 +155,7 @@ fn one_candidate_and_a_broken_connection_or_a_lost_answer_by_requests() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_and_a_request_that_arrives_twice() {
     assert_proved(&candidate().with_faults(1, &[Fault::Repeat]));
 }
@@ -217,6 +219,7 @@ fn one_leader_that_changes_its_value_and_whose_session_is_destroyed() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_callers_of_one_candidate_that_change_its_value() {
     assert_proved(&Scene::election(&[2]).with_changes(1).in_round_trips());
 }
@@ -238,6 +241,7 @@ fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn states_with_changes_of_values_that_are_taken_for_one_lead_to_the_same_ones() {
     assert_same(&[changing(1)]);
 }

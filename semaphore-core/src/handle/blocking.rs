@@ -303,15 +303,14 @@ impl Permit {
     /// [`Error::Lost`] when it was lost before the work has ended.
     pub fn run<T>(self, work: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = work(&self);
-        let was_held = self.is_held();
-        match self.release() {
-            Err(Error::Lost(lost)) if !was_held => Err(Error::Lost(lost)),
-            Err(error) => {
-                tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
-                Ok(output)
-            }
-            Ok(()) => Ok(output),
+        // Dropping it gives back in the background.
+        if let Some(lost) = self.inner.lost_by_now() {
+            return Err(Error::Lost(lost));
         }
+        if let Err(error) = self.release() {
+            tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
+        }
+        Ok(output)
     }
 
     /// See [`Permit::release_timeout`](crate::Permit::release_timeout).

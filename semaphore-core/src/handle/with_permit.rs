@@ -49,7 +49,8 @@ impl Semaphore {
 impl Permit {
     /// Does `work` while it is held, gives it back, and returns what the work has returned.
     ///
-    /// When it is lost, the future of the work is dropped at once. Tasks that the work has spawned go on: give them a
+    /// When it is lost, the future of the work is dropped and this returns, both at once; what is left in Consul is cleaned up in the
+    /// background. Tasks that the work has spawned go on: give them a
     /// [`lost_signal`](Self::lost_signal). When the work panics, the permit is given back in the background, as when it is
     /// dropped.
     ///
@@ -66,26 +67,22 @@ impl Permit {
         F: Future,
     {
         let permit = Arc::new(self);
-        let worked = {
+        let output = {
             let work = pin!(work(Arc::clone(&permit)));
             let lost = pin!(permit.lost());
-            // The loss first: work that has lost does nothing more.
+            // The loss first: work that has lost does nothing more. Dropping the permit gives back in the background.
             match select(lost, work).await {
-                Either::Left((lost, _)) => Err(Error::Lost(lost)),
-                Either::Right((output, _)) => Ok(output),
+                Either::Left((lost, _)) => return Err(Error::Lost(lost)),
+                Either::Right((output, _)) => output,
             }
         };
-        let was_held = permit.is_held();
-        let released = permit.give_back().await;
-        let output = worked?;
-        match released {
-            // The clock has ended it, though nobody was told yet.
-            Err(Error::Lost(lost)) if !was_held => Err(Error::Lost(lost)),
-            Err(error) => {
-                tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
-                Ok(output)
-            }
-            Ok(()) => Ok(output),
+        // The clock may have ended it, though nobody was told yet.
+        if let Some(lost) = permit.lost_by_now() {
+            return Err(Error::Lost(lost));
         }
+        if let Err(error) = permit.give_back().await {
+            tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
+        }
+        Ok(output)
     }
 }

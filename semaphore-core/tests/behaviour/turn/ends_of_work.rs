@@ -54,7 +54,7 @@ fn work_is_dropped_at_the_loss_which_is_told() {
         );
         end
     });
-    assert!(world.now() >= ended_at);
+    assert_eq!(world.now(), ended_at, "it waits for no answer of Consul");
 }
 
 #[test]
@@ -113,6 +113,7 @@ fn blocking_work_asks_whether_it_is_held() {
     });
     assert_eq!(worked.expect("it was held"), 5);
     assert_nothing_left(&world);
+    let asked = world.now();
     let worked = semaphore.with_permit(|permit| {
         world.partition("a");
         let mut steps = 0;
@@ -126,6 +127,10 @@ fn blocking_work_asks_whether_it_is_held() {
     assert!(
         matches!(worked, Err(Error::Lost(Lost::LeaseExpired { .. }))),
         "{worked:?}"
+    );
+    assert!(
+        world.now().saturating_since(asked) < secs(15),
+        "it waits for no answer of Consul"
     );
     world.heal("a");
     let panics = || semaphore.with_permit(|_permit| panic!("as a bug would"));
