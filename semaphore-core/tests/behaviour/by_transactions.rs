@@ -42,6 +42,7 @@ mod queue_once {
 mod lease_once {
     mod first_moments;
     mod loss_beside_a_write;
+    mod session_of_the_turn_before;
 }
 #[path = "failures"]
 mod failures_once {

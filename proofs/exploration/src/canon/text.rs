@@ -316,7 +316,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // Without a name: until when those who were overtaken are not waited for.
         "retry_at" | "rests_until" | "unsettled_until" | "early_from" | "ask_again_at"
         | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from" | "write_at"
-        | "read_at" | "rest" | "contended_until" | "" => Token::Timer(nanos),
+        | "read_at" | "rest" | "contended_until" | "expected_until" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),

@@ -11,7 +11,7 @@ use self::standings::{Changing, Standings, Wishes, collect};
 use super::admission::ContenderNo;
 use super::contender::{Contender, Part, Presence, Spare};
 use super::settings::Settings;
-use super::spare::Spares;
+use super::spare::{LEAVING, Spares};
 use crate::defect::{Defect, is_on};
 use crate::http::Request;
 use crate::id::{CommandId, Index, SessionId};
@@ -203,6 +203,19 @@ impl Roster {
         let all = self.those(Group::Withdrawing);
         all.filter_map(|(no, it)| Some((no, it.session_id()?.clone(), it.presence())))
             .collect()
+    }
+
+    /// Of so many of our contenders that leave, until when each is expected to have left its session for the next turn.
+    pub(super) fn sessions_to_come(
+        &self,
+        now: Instant,
+        most: usize,
+        settings: &Settings,
+    ) -> Vec<Instant> {
+        let leaving = self.those(Group::Withdrawing).take(most);
+        let leaving = leaving.filter(|(_, it)| it.keeps_session());
+        let ends = leaving.filter_map(|(_, it)| Some(it.left_at(settings)? + LEAVING));
+        ends.filter(|end| *end > now).collect()
     }
 
     /// Whether this record, which is the one of that index, is to be written without one of ours.

@@ -220,11 +220,29 @@ impl Participant {
             // A caller's session carries one contender at a time, from beginning to end.
             self.roster.len() - wanting.len()
         };
-        for _ in wanting.len() + others..wanted {
-            let spare = self.roster.spares().take();
-            self.add_contender(spare);
-        }
+        let missing = wanted.saturating_sub(wanting.len() + others);
+        self.add_contenders(now, missing);
         self.remove_gone(now);
+    }
+
+    /// Each with a session that is there, or that a contender which leaves is about to leave; with one of its own else.
+    fn add_contenders(&mut self, now: Instant, missing: usize) {
+        let mut to_come = Vec::new();
+        if missing > 0 && self.settings.owns_sessions() {
+            to_come = self.roster.sessions_to_come(now, missing, &self.settings);
+        }
+        let mut awaited = None;
+        for _ in 0..missing {
+            match (self.roster.spares().take(), to_come.pop()) {
+                (None, Some(end)) => {
+                    awaited = Some(awaited.map_or(end, |other: Instant| other.min(end)))
+                }
+                (spare, _) => {
+                    self.add_contender(spare);
+                }
+            }
+        }
+        self.roster.spares().expect(awaited);
     }
 
     pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {

@@ -12,6 +12,10 @@ use crate::time::Instant;
 /// a session is kept for it.
 const SOON: Duration = Duration::from_secs(1);
 
+/// For how long a turn waits for the session of one that is leaving. A release takes one request, as making a session does, so that
+/// nothing is lost by waiting for it. One that is held up this long is not waited for.
+pub(super) const LEAVING: Duration = Duration::from_millis(100);
+
 /// How many sessions are kept at most: as many as turns can follow one another at a high limit. Each is kept for a second, and
 /// costs a renewal in that time at most.
 const MOST: usize = 64;
@@ -21,6 +25,8 @@ pub(super) struct Spares {
     kept: Vec<Spare>,
     /// When they are of no more use.
     until: Option<Instant>,
+    /// Until when a turn waits for a session that is about to be free.
+    expected_until: Option<Instant>,
     released_at: Option<Instant>,
     next: Next,
 }
@@ -69,6 +75,11 @@ impl Spares {
         self.until = Some(if is_of_use { now + SOON } else { now });
     }
 
+    /// A turn waits until then for a session that is about to be free, or none does.
+    pub(super) fn expect(&mut self, until: Option<Instant>) {
+        self.expected_until = until;
+    }
+
     /// The one that was kept last: its lease is the newest.
     pub(super) fn take(&mut self) -> Option<Spare> {
         let spare = self.kept.pop();
@@ -92,7 +103,7 @@ impl Spares {
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.until
+        self.until.into_iter().chain(self.expected_until).min()
     }
 }
 

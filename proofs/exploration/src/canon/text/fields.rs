@@ -132,6 +132,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Session.renewed_at", "measured from"),
     ("Session.retry_at", "due"),
     ("Spare.former", "index of a key"),
+    ("Spares.expected_until", "due"),
     ("Spares.released_at", "recent"),
     ("Spares.until", "due"),
     ("Stay.since", "recent"),
