@@ -14,33 +14,38 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`ReqwestTransport`] sends the requests and runs the tasks: it is the [`Transport`] and the [`Runtime`] of the core.
-//! The crate re-exports what you need of `semaphore-core`.
+//! [`ReqwestTransport`] sends the requests and runs the tasks: it implements the core's
+//! [`Transport`] and [`Runtime`]. The crate re-exports what you need of `semaphore-core`.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work:
-//! [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves, [`Permit::is_held`] says so before each step, and [`Permit::lost_signal`] tells
-//! spawned work. A resource that refuses old fencing tokens is safe from the pause between check and step.
+//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended
+//! early. Then stop the work. [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves,
+//! [`Permit::is_held`] is false, and [`Permit::lost_signal`] tells spawned tasks. Between a check
+//! and the next step the program may pause; only a resource that refuses old fencing tokens is safe
+//! from that.
 //!
 //! # In tests
-//! Under tokio's paused time no answer of a real agent comes: tokio leaps to the end of each timeout while it waits for a socket.
-//! The clock leaps along, so that leases end as they are to, and an error in the log says so. Such a test is for
-//! `transport_mock::MockConsul::on_tokio`; one with a real agent has tokio's time as it is.
+//! Don't use tokio's paused time with a real agent. Tokio then advances to the next timeout
+//! whenever it waits for a socket, so no answer ever arrives. The transport's clock advances too,
+//! so leases still end in time, and an error is logged. For tests with paused time use
+//! `transport_mock::MockConsul::on_tokio`.
 //!
 //! # The clock
-//! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
-//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
-//! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
+//! Leases end by a clock that runs while the machine is suspended. The crate `boot-time` reads
+//! `CLOCK_BOOTTIME` on Linux, `mach_continuous_time` on macOS and the performance counter on
+//! Windows. On FreeBSD, and in a paused virtual machine, the clock may stand still: see
+//! `docs/CLOCKS.md` in the repository.
 //!
 //! # Features
-//! `tls` (default): `https://` agents, through rustls with ring, by HTTP/2 where they offer it. Without it such an address is
-//! [`BuildError::TlsNotBuilt`].
+//! `tls` (default): `https://` agents, through rustls with ring, with HTTP/2 if the agent offers
+//! it. Without this feature an `https://` address is [`BuildError::TlsNotBuilt`].
 //!
 //! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
 //!
 //! # Where to go next
-//! The README of the repository has the other ways to acquire, many semaphores, elections, shutdown and tests. `docs/guides` there
-//! has guides with code: TTL, loss, fencing, ACLs. [`Semaphore`], [`Permit`], [`Election`] and [`Builder`] are the pages to read here.
+//! The repository's README shows other ways to acquire, many semaphores, elections, shutdown and
+//! tests. Its `docs/guides` have code for TTL, loss, fencing and ACLs. Here, start with
+//! [`Semaphore`], [`Permit`], [`Election`] and [`Builder`].
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
