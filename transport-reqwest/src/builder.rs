@@ -93,9 +93,9 @@ impl TransportBuilder {
     ///
     /// # Errors
     /// [`BuildError::Environment`] for a value that can't be understood, such as a misspelt truth
-    /// value. [`BuildError::File`] for a file that can't be used.
-    /// [`BuildError::ClientCertificateIncomplete`] for a certificate without its key, or a key
-    /// without its certificate.
+    /// value. [`BuildError::File`] for a file that can't be read.
+    /// [`BuildError::ClientCertificateIncomplete`] if only one of `CONSUL_CLIENT_CERT` and
+    /// `CONSUL_CLIENT_KEY` is set.
     pub fn from_env() -> Result<Self, BuildError> {
         let found =
             AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;

@@ -34,8 +34,8 @@ impl Files for Disk {
                 } else if !(kind.is_symlink() && path.is_dir()) {
                     files.push(path);
                 }
-                // Links to folders are skipped, since they could form a circle. In Kubernetes'
-                // mounts the files in linked folders are found by other links.
+                // Links to folders are skipped, since they could form a circle. Kubernetes links
+                // each file of a mount, too, so it is found.
             }
         }
         Ok(files)

@@ -1,4 +1,4 @@
-//! The semaphore on plain threads and on smol, with ureq. There is no tokio in its tree.
+//! The semaphore on plain threads and on smol, with ureq. The crate does not depend on tokio.
 //!
 //! ```no_run
 //! use transport_ureq::{UreqTransport, blocking::Semaphore};
@@ -13,31 +13,35 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`UreqTransport`] sends the requests and runs the tasks: it is the [`Transport`] and the [`Runtime`] of the core. On smol it is
-//! `SmolTransport`, with `Semaphore` in place of `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
+//! [`UreqTransport`] sends the requests and runs the tasks: it implements the core's [`Transport`]
+//! and [`Runtime`]. On smol, use `SmolTransport`, and `Semaphore` in place of
+//! `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work: ask
-//! [`is_held`](blocking::Permit::is_held) before each step, or give [`lost_signal`](blocking::Permit::lost_signal) to other threads. A resource
-//! that refuses old fencing tokens is safe from the pause between check and step.
+//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended
+//! early. Then stop the work: ask [`is_held`](blocking::Permit::is_held) before each step, or give
+//! [`lost_signal`](blocking::Permit::lost_signal) to other threads. Between a check and the next
+//! step the program may pause; only a resource that refuses old fencing tokens is safe from that.
 //!
 //! # Logs
-//! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
-//! not among them, at no level: ureq never gets it.
+//! ureq logs through the crate `log`. At TRACE it writes the bytes of a request, but never the
+//! token: ureq doesn't get it.
 //!
 //! # Features
-//! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
-//!   [`BuildError::TlsNotBuilt`].
+//! - `tls` (default): `https://` agents, through rustls with ring. Without this feature an
+//!   `https://` address is [`BuildError::TlsNotBuilt`].
 //! - `smol`: `SmolTransport`, for programs that run on smol.
 //!
 //! # The clock
-//! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
-//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
-//! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
+//! Leases end by a clock that runs while the machine is suspended. The crate `boot-time` reads
+//! `CLOCK_BOOTTIME` on Linux, `mach_continuous_time` on macOS and the performance counter on
+//! Windows. On FreeBSD, and in a paused virtual machine, the clock may stand still: see
+//! `docs/CLOCKS.md` in the repository.
 //!
 //! # Where to go next
-//! The README of the repository has the other ways to acquire, many semaphores, elections, shutdown and tests. `docs/guides` there
-//! has guides with code: TTL, loss, fencing, ACLs. [`blocking`] and [`Builder`] are the pages to read here.
+//! The repository's README shows other ways to acquire, many semaphores, elections, shutdown and
+//! tests. Its `docs/guides` have code for TTL, loss, fencing and ACLs. Here, start with
+//! [`blocking`] and [`Builder`].
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
@@ -50,9 +54,9 @@
 //        └─────answer──────│ then rests, and ends after a time │
 //   dropped: shutdown() ──►└──────────────────────────────────┘
 //
-// A worker serves one request at a time, and is that of a `Lane`: a renewal never waits behind a
-// long poll, and giving up a request closes that request's connection and no other. There are as many lanes as
-// `TransportBuilder::max_connections` says.
+// A worker serves one request of one `Lane` at a time. So a renewal never waits behind a long poll,
+// and giving up a request closes only that request's connection.
+// `TransportBuilder::max_connections` sets the number of lanes.
 //
 // | file | says |
 // |---|---|
