@@ -1,5 +1,5 @@
-//! A Consul in memory, for deterministic tests of code that uses the semaphore: no server, no
-//! waiting, every failure on demand.
+//! A Consul in memory, for deterministic tests of code that uses the semaphore. It needs no server,
+//! does not wait in real time, and makes every failure on demand.
 //!
 //! ```
 //! use transport_mock::{Error, Lost, MockConsul, Semaphore};
@@ -19,9 +19,9 @@
 //! ```
 //! The crate re-exports what a test needs of `semaphore-core`, so that one dependency is enough.
 //!
-//! [`MockConsul`] is a simulated world. Its hosts, [`MockConsul::client`], implement the traits
-//! of the core ([`Transport`], [`Runtime`], [`BlockOn`]), so that whatever runs on those runs
-//! here, on virtual time: when everything waits, the clock jumps to what comes next.
+//! [`MockConsul`] is a simulated world. [`MockConsul::client`] makes its hosts. They implement the
+//! core's traits ([`Transport`], [`Runtime`], [`BlockOn`]), so code that is generic over those runs
+//! here on virtual time. When everything waits, the clock jumps to the next event.
 //!
 //! ```
 //! use std::time::Duration;
@@ -47,10 +47,10 @@
 //! ```
 //!
 //! # In a test on tokio
-//! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world whose time is tokio's. In a
-//! `#[tokio::test(start_paused = true)]` that is all that a test needs: the code under test awaits, sleeps and spawns as in
-//! production, its handles are those of production, and an hour takes milliseconds. `examples/src/bin/service` in the repository
-//! is a service with such tests.
+//! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world that uses tokio's
+//! time. In a `#[tokio::test(start_paused = true)]` a test needs nothing else: the code under test
+//! awaits, sleeps and spawns as in production, its handles are those of production, and an hour
+//! takes milliseconds. `examples/src/bin/service` in the repository is a service with such tests.
 //!
 //! | in a test on | make the world with | time moves |
 //! |---|---|---|
@@ -59,7 +59,7 @@
 //! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | when everything waits |
 //! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
 //!
-//! Any other choice fails, and says what to do instead:
+//! Any other choice fails, and the error says what to do instead:
 //!
 //! | what is written | what happens |
 //! |---|---|
@@ -71,44 +71,49 @@
 //! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: no answer comes in a time that leaps |
 //! | a world that two clocks move, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
 //!
-//! What can't be told: a world on tokio hangs while the only thread of its runtime waits by other means, such as the `block_on` of
-//! another executor. A thread of [`MockConsul::spawn_thread`] that does so holds time for 30 s, after which the others panic.
+//! One mistake can't be detected. A world on tokio hangs while its runtime's only thread waits by
+//! other means, for example in another executor's `block_on`. A thread of
+//! [`MockConsul::spawn_thread`] that does so holds time for 30 s; then the others panic.
 //!
 //! # What moves time
-//! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves when everything waits.
-//! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
+//! - [`MockConsul::run`] and a client's `block_on` run a future to its end. Time moves when
+//!   everything waits.
+//! - [`MockConsul::advance`] runs what is due in a given time. With
 //!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
-//! - Threads that block start with [`MockConsul::spawn_thread`]: time moves only when all of them
-//!   are asleep.
+//! - [`MockConsul::spawn_thread`] starts threads that block. Time moves only when all of them
+//!   sleep.
 //!
-//! With one thread, the seed decides everything: two runs have the same [`MockConsul::trace`],
-//! byte for byte. With several, the operating system decides who acts first at one instant.
+//! With one thread, the seed decides everything: two runs have the same [`MockConsul::trace`], byte
+//! for byte. With several threads, the operating system decides who acts first at one instant.
 //!
 //! # What goes wrong
-//! - One exchange: a [`Fault`], aimed by a [`Rule`] or drawn from the seed by the rates of
+//! - One exchange: a [`Fault`], aimed by a [`Rule`], or drawn from the seed at the rates of
 //!   [`Faults`].
-//! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock that runs at a rate of
-//!   its own, [`MockClient::with_clock_rate`].
+//! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock with another rate,
+//!   [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
 //! - The cluster: [`MockConsul::lose_leader`].
-//! - The server that a host talks to: [`MockConsul::set_agent`] gives it a separate node, and
-//!   [`MockConsul::deregister_node`] takes that away, with all sessions on it.
+//! - The server of a host: [`MockConsul::set_agent`] gives it a separate node, and
+//!   [`MockConsul::deregister_node`] removes that node with all its sessions.
 //! - The agents' limits: [`MockConsul::set_max_connections`], and [`MockConsul::set_request_limits`] from 1.15 on.
-//! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can
-//!   destroy sessions, fail checks, restore snapshots and change ACLs.
+//! - An operator: [`MockConsul::consul`] gives access to the [`consul::Consul`], which can destroy
+//!   sessions, fail checks, restore snapshots and change ACLs.
 //!
 //! # Which Consul
-//! [`MockConsul::with_profile`] makes one of another release or edition than 1.8, Community; [`consul::Profile`] has them.
+//! [`MockConsul::with_profile`] makes a world with another release or edition; [`consul::Profile`]
+//! lists them. The default is 1.8, Community.
 //!
 //! # Other clients
-//! `LoopbackConsul` (feature `loopback`, on by default) serves a world over HTTP on the real clock, with all its faults: for
-//! adapters, `curl` and the `consul` command. `MockConsul::serve` does so for a world [on tokio](#in-a-test-on-tokio), and the
-//! program `consul-in-memory` (feature `server`) for clients of any language:
+//! `LoopbackConsul` (feature `loopback`, on by default) serves a world with all its faults over
+//! HTTP on the real clock: for adapters, `curl` and the `consul` command. `MockConsul::serve`
+//! serves a world [on tokio](#in-a-test-on-tokio). The program `consul-in-memory` (feature
+//! `server`) is for clients of any language:
 //! `cargo run -p transport-mock --bin consul-in-memory -- --help`.
 //!
 //! # Not for use
-//! The feature `unstable-proofs` shows what the proofs of this repository need beside: to drive the Consul without a world, to
-//! go by single steps, to see each write. It is no part of the interface, and may change at any time.
+//! The feature `unstable-proofs` is for the proofs of this repository. It can drive the Consul
+//! without a world, take single steps, and show each write. It is not part of the stable interface
+//! and may change at any time.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
