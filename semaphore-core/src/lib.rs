@@ -1,11 +1,11 @@
-//! A distributed counting semaphore and leader election over Consul, as a protocol core that does no
+//! A distributed counting semaphore and leader election over Consul, as a protocol core without
 //! I/O.
 //!
 //! Services on many machines share a limited resource: at most N at once. Consul holds the truth.
-//! This crate knows the protocol and nothing else: it describes HTTP requests and understands their
-//! answers. An adapter sends them: `transport-reqwest` on tokio, `transport-ureq` on plain threads and
-//! on smol, `transport-mock` against a Consul in memory. Each re-exports what users use of this
-//! crate, so that one dependency is enough.
+//! This crate only knows the protocol: it describes HTTP requests and understands their answers. An
+//! adapter sends them: `transport-reqwest` on tokio, `transport-ureq` on plain threads and smol, or
+//! `transport-mock` to a Consul in memory. Each re-exports what users need of this crate, so one
+//! dependency is enough.
 //!
 //! # Holding a slot
 //! ```
@@ -24,15 +24,19 @@
 //! # })?;
 //! # Ok::<(), Error>(())
 //! ```
-//! The semaphore is *advisory*: it tells its holders the truth, and they must ask. [`blocking`] has the same handles for threads.
+//! The semaphore is *advisory*: it tells its holders the truth, but they must ask. [`blocking`] has
+//! the same handles for threads.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work:
-//! [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves, [`Permit::is_held`] says so before each step, and [`Permit::lost_signal`] tells
-//! spawned work. A resource that refuses old fencing tokens is safe from the pause between check and step.
+//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended
+//! early. Then stop the work. [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves,
+//! [`Permit::is_held`] is false, and [`Permit::lost_signal`] tells spawned tasks. Between a check
+//! and the next step the program may pause; only a resource that refuses old fencing tokens is safe
+//! from that.
 //!
 //! # Leading
-//! One of all who campaign for a key leads at a time: an [`Election`] gives it a [`Leadership`].
+//! Of all who campaign for a key, one leads at a time. An [`Election`] gives the winner a
+//! [`Leadership`].
 //! ```
 //! use semaphore_core::{Election, Error};
 //! # use transport_mock::MockConsul;
@@ -50,12 +54,12 @@
 //! # })?;
 //! # Ok::<(), Error>(())
 //! ```
-//! It is as advisory as a permit, and shares the key with `consul lock -n 1` and Go's `api.Lock`. A
-//! semaphore's key is refused as an election's, and the other way round.
+//! It is as advisory as a permit. It shares the key with `consul lock -n 1` and Go's `api.Lock`. An
+//! election refuses a semaphore's key, and a semaphore an election's.
 //!
 //! # Finding a leader
-//! The key of an election says who leads. [`Discovery`] reads it once or follows it, and checks a [`Sequencer`] for a resource
-//! that serves only the leader.
+//! An election's key says who leads. [`Discovery`] reads it once or follows it. For a resource that
+//! serves only the leader, it checks a [`Sequencer`].
 //! ```
 //! use semaphore_core::{Discovery, LeaderEvent};
 //! # use transport_mock::MockConsul;
@@ -79,8 +83,8 @@
 //! ```
 //!
 //! # Driving it by hand
-//! [`Participant`](sans_io::Participant) is the machine behind the handles. With a socket and a clock of your own, this is
-//! the whole loop:
+//! [`Participant`](sans_io::Participant) is the machine behind the handles. With your own socket
+//! and clock, this is the whole loop:
 //! ```
 //! use semaphore_core::Prefix;
 //! use semaphore_core::sans_io::{Event, Machine as _, Participant, Request, Response, Settings};
@@ -113,12 +117,13 @@
 //! # let _ = token;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! A [`Candidate`](sans_io::Candidate) is the machine of an election, and is driven by the same loop.
+//! A [`Candidate`](sans_io::Candidate) is the machine of an election. The same loop drives it.
 //!
-//! That loop sends one request after the other. A real one has several under way, since the agent holds a poll open for up to 16 s
-//! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)), and gives up those that
-//! [`poll_abort`](sans_io::Machine::poll_abort) names. The guide `docs/guides/BY-HAND.md` in the repository has such a loop, the example
-//! `by_hand` a whole program.
+//! That loop sends one request after the other. A real loop has several under way, since the agent
+//! holds a poll open for up to 16 s ([`Request::is_long_poll`](sans_io::Request::is_long_poll)). It
+//! also gives up the requests that [`poll_abort`](sans_io::Machine::poll_abort) names. The guide
+//! `docs/guides/BY-HAND.md` in the repository has such a loop, and the example `by_hand` is a whole
+//! program.
 //!
 //! # Where things are
 //! | module | has |
@@ -134,9 +139,9 @@
 //! | [`sans_io`] | the machines behind the handles, and their words: for an event loop of your own |
 //!
 //! # What is promised
-//! [`promises`] says it, and names it as the code's comments do: S1 to S5, L1 to L4. `docs/EVIDENCE.md` in the repository
-//! says how each promise is checked, `docs/ARCHITECTURE.md` how this crate is built, and `docs/guides` has guides with code: TTL, loss,
-//! fencing, ACLs, writing an adapter.
+//! [`promises`] lists the promises with the names that the code's comments use: S1 to S5, L1 to L4.
+//! In the repository, `docs/EVIDENCE.md` says how each is checked, `docs/ARCHITECTURE.md` how this
+//! crate is built, and `docs/guides` has code for TTL, loss, fencing, ACLs and writing an adapter.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -168,7 +173,7 @@ mod id;
 mod input;
 mod leader;
 pub mod lost {
-    //! What work under a permit or a leadership watches, where it runs elsewhere.
+    //! What spawned work watches: whether its permit or leadership is still held.
 
     pub use crate::handle::LostSignal;
 }
@@ -192,7 +197,7 @@ mod sync;
 #[doc(hidden)]
 pub mod sync;
 pub mod terms {
-    //! How one term of an election follows the other: the options of [`Election::run`](crate::Election::run).
+    //! The options of [`Election::run`](crate::Election::run): how one term follows the other.
 
     pub use crate::handle::{TermLimit, Terms};
 }
