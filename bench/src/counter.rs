@@ -1,4 +1,4 @@
-//! Counts the requests of clients that do not count them, on their way to the agent.
+//! A proxy that counts the requests of clients that don't count them.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

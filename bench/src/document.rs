@@ -1,4 +1,4 @@
-//! The page of the documentation that holds the table.
+//! The documentation page with the table.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Leaders that follow one another: each candidate on separate connections, as if on a separate machine.
+//! Leaders that follow one another. Each candidate has separate connections, as if on a separate
+//! machine.
 
 use std::time::{Duration, Instant};
 

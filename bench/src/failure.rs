@@ -1,4 +1,4 @@
-//! What keeps a scene from being measured.
+//! Why a scene can't be measured.
 
 use std::io;
 use std::time::Duration;

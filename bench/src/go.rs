@@ -1,4 +1,4 @@
-//! HashiCorp's Go client as callers of a semaphore, where Go is installed.
+//! HashiCorp's Go client as callers of a semaphore, if Go is installed.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The child of a `consul lock`: holds for a while, and writes down when.
+//! The child of a `consul lock`: it holds for a while, and records when.
 
 use std::path::PathBuf;
 use std::thread;

@@ -1,4 +1,5 @@
-//! Leading as services do it, beside HashiCorp's Go client: what `leader --candidates` and `bench/go-client` report.
+//! Leading as services do it, compared with HashiCorp's Go client: the reports of
+//! `leader --candidates` and `bench/go-client`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,12 +1,13 @@
-//! Measures what the semaphore costs on real agents, beside `consul lock -n` where it compares.
+//! Measures the costs of the semaphore on real agents, and compares them with `consul lock -n`
+//! where possible.
 //!
 //! ```text
 //! scripts/bench ─► bench ─┬─► real_agent: one agent, one with more connections, a cluster
 //!                         ├─► contend (the program of a user), whose report it reads
 //!                         └─► consul lock -n 3 … bench hold …, counted from outside
 //! ```
-//! Each scene has figures, some of which must reach something. They end as one table, a page of the
-//! documentation and a plot.
+//! Each scene has figures, and some must reach a target. The result is one table, a documentation
+//! page and a plot.
 
 mod counter;
 mod document;

@@ -1,4 +1,4 @@
-//! Keys that others keep below the prefix of a semaphore: half of them directly below it, half deeper.
+//! Foreign keys below a semaphore's prefix: half of them directly below it, half deeper.
 
 use real_agent::Agent;
 

@@ -1,4 +1,4 @@
-//! The same in two ways, one after the other, of which one has to be as good as the other.
+//! Two ways to do the same, measured one after the other. One must be as good as the other.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! `consul lock`: the peer that every Consul binary brings along. With one slot it elects a leader.
+//! `consul lock`: the peer that comes with every Consul binary. With one slot it elects a leader.
 
 use std::fs;
 use std::net::SocketAddr;

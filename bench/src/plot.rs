@@ -1,4 +1,4 @@
-//! The plot: what a crowd costs, over its size.
+//! The plot of what a crowd costs by its size.
 
 use plotters::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One line of the table: a figure, what it must reach, and what it compares with.
+//! A row of the table: a figure, its target, and what it is compared with.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The scenes, and what each must reach.
+//! The scenes and their targets.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The sizes of real fleets: many slots, many callers in few processes, large values, keys of others. Each scene is a row of the table
-//! below: what `contend` is told, and what must come of it.
+//! The sizes of real fleets: many slots, many callers in few processes, large values, foreign keys.
+//! Each scene is a row of the table below, with the arguments of `contend` and the targets.
 
 use crate::failure::Failure;
 use crate::go::Turns;

@@ -1,4 +1,4 @@
-//! The agents that scenes run on, each started when the first scene wants it.
+//! The agents of the scenes. Each is started when a scene first needs it.
 
 use std::cell::OnceCell;
 

@@ -1,4 +1,4 @@
-//! Which Consul, and with which token: Consul's own flags, and its environment.
+//! Consul's address and token, from Consul's flags and environment.
 
 use std::env;
 use std::fmt::Display;

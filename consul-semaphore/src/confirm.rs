@@ -1,4 +1,4 @@
-//! Before something is taken from somebody.
+//! Asks before something is taken from somebody.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 

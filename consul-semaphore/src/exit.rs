@@ -1,7 +1,7 @@
 //! The exit codes, which scripts rely on.
 //!
-//! Like those of `timeout`, `env` and `nohup`, they differ from the codes that commands use: 124 to 127 mean the same there, and
-//! 128 and more are signals.
+//! As with `timeout`, `env` and `nohup`, they differ from the codes that commands use. 124 to 127
+//! mean the same there, and 128 and more are signals.
 
 use std::process::{ExitCode, ExitStatus};
 

@@ -1,4 +1,4 @@
-//! What can go wrong, in words, and which exit code it is.
+//! The failures, with their texts and exit codes.
 
 use std::error::Error as StdError;
 use std::io;

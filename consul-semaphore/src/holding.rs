@@ -1,4 +1,5 @@
-//! What `run` and `elect run` have in common: how long to wait, what others see, and how the command is looked after.
+//! The common options of `run` and `elect run`: how long to wait, the shown value, and how the
+//! command is supervised.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;

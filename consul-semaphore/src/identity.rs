@@ -1,4 +1,4 @@
-//! What a process shows of itself: the value of its contender keys.
+//! What a process shows about itself: the value of its contender keys.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

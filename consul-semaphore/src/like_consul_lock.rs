@@ -1,6 +1,7 @@
-//! As `consul lock`: its flags, its environment and its exit codes, for scripts that switch by changing a name.
+//! Behaves as `consul lock`, with its flags, environment and exit codes, for scripts that only
+//! change the name.
 //!
-//! `docs/FROM-CONSUL-LOCK.md` goes through it flag by flag, and says where this differs, and why.
+//! `docs/FROM-CONSUL-LOCK.md` describes it flag by flag, with all differences and their reasons.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The log of the libraries, on standard error with `--verbose`. The program itself tells what is important.
+//! The log of the libraries, on standard error with `--verbose`. The program reports what is
+//! important without it.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! Runs a command while it holds a slot of a semaphore in Consul, or while it leads; shows, checks and manages semaphores.
+//! Runs a command while it holds a slot of a semaphore in Consul, or while it leads. Also shows,
+//! checks and manages semaphores.
 //!
 //! ```text
 //!  cli ── what was asked for ──▶ run, elect ──▶ turn ──▶ supervise ──▶ child ──▶ stage ──▶ the command

@@ -1,4 +1,5 @@
-//! What this program tells on its standard error: lines for people, or with `--json` one event a line for programs.
+//! The program's output on standard error: lines for people, or with `--json` one event a line for
+//! programs.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};

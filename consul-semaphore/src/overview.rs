@@ -1,4 +1,4 @@
-//! A semaphore at one moment, as one list of its keys shows it.
+//! A semaphore at one moment, from one list of its keys.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! While it waits: one line on the terminal says for whom.
+//! While it waits, one line on the terminal says for whom.
 
 use std::time::Duration;
 

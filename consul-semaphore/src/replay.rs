@@ -1,4 +1,4 @@
-//! `replay`: the story of what `run --record` or a program wrote down.
+//! `replay`: the story of a recording by `run --record` or by a program.
 
 use std::fs;
 use std::path::PathBuf;

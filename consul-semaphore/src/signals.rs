@@ -1,4 +1,4 @@
-//! What this process is told by signals.
+//! The signals of this process.
 
 use std::fs;
 use std::thread;

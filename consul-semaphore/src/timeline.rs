@@ -1,4 +1,4 @@
-//! Who held when, since somebody watches.
+//! Who held when, since the watch began.
 
 use jiff::Timestamp;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Waits for its turn, runs the command, and gives back what it had.
+//! Waits for its turn, runs the command, and gives back what it held.
 
 use std::ffi::OsString;
 use std::pin::pin;

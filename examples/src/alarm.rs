@@ -1,10 +1,10 @@
 //! Waits that end when they should, for tasks of any runtime.
 //!
-//! The timers of runtimes are made for timeouts. Tokio's counts whole milliseconds and rounds up,
-//! so that a slot that is to be held for 10 ms is held for more than 11: a tenth of the handovers per
-//! second would be the timer's. Here a separate thread waits for the next moment, and the system
-//! ends such a wait within tens of microseconds. Threads that hold need no such help: they wait so
-//! themselves.
+//! The timers of runtimes are made for timeouts. Tokio's timer counts whole milliseconds and rounds
+//! up, so a slot that should be held for 10 ms is held for more than 11. The timer would then cost
+//! a tenth of the handovers per second. Here a separate thread waits for the next moment, and the
+//! system ends such a wait within tens of microseconds. Threads that hold a slot wait like that
+//! without help.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -1,6 +1,6 @@
-//! The three backends behind one type, so that a program can choose when it starts.
+//! The three backends behind one type, so that a program can choose at its start.
 //!
-//! A program with one backend does not need this: it hands its `ReqwestTransport`, `UreqTransport`
+//! A program with one backend does not need this. It passes its `ReqwestTransport`, `UreqTransport`
 //! or `SmolTransport` to the builder, as `on_tokio`, `on_threads` and `on_smol` show.
 
 use std::any::Any;

@@ -1,9 +1,9 @@
-//! What the agent alone takes: the floors that an acquisition is compared with.
+//! What the agent alone needs: the lower bounds for the cost of an acquisition.
 //!
 //! - A plain write of a small value.
-//! - A bare turn: the two transactions that no acquisition of a kept session can do without, one that
-//!   ties the contender key and writes the record, and one that undoes both. Nothing is decided, watched
-//!   or waited for, so that what an acquisition takes beyond it is the semaphore's own.
+//! - A bare turn: the two transactions that every acquisition with a kept session needs. One ties
+//!   the contender key and writes the record, and the other undoes both. Nothing is decided,
+//!   watched or waited for. What an acquisition takes beyond this is the semaphore's own cost.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What one contender does: acquire, hold, release. Written twice, as a user would: once for tasks,
-//! once for threads.
+//! What one contender does: acquire, hold, release. It is written twice, as a user would: once for
+//! tasks, once for threads.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Candidates that lead in turn: how soon one follows another, and what that costs.
+//! Candidates that lead in turn: how soon one follows another, and the cost.
 
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -1,9 +1,9 @@
-//! How many were served out of turn.
+//! How many were served out of order.
 //!
-//! Of every two acquisitions, one was in the queue first. The pair was served out of order when the
-//! other one was granted first. A contender that overtakes a whole queue is counted once for each that was
-//! overtaken, and a queue served backwards is all pairs. Who was granted first is told by the fencing
-//! tokens, which rise from grant to grant; of those with one token, nobody was first.
+//! Of every two acquisitions, one was in the queue first. If the other one was granted first, the
+//! pair was served out of order. A contender that overtakes a whole queue counts once for each that
+//! it overtook, and a reversed queue counts all pairs. The fencing tokens say who was granted
+//! first, since they grow from grant to grant. Of those with the same token, nobody was first.
 
 use crate::contender::{Round, Turn};
 

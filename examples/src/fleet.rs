@@ -1,8 +1,8 @@
-//! Many semaphores in one process: each is acquired and held, and others wait behind some of them.
+//! Many semaphores in one process. Each is acquired and held, and some have waiters.
 //!
-//! A waiter wants all slots of its semaphore at once, of which one is held: it has its turn when the one that
-//! is before it has given back what it had. Who holds and who waits are futures of one task, on every
-//! backend, so that no threads are counted but those that the semaphores need.
+//! A waiter wants all slots of its semaphore, and one is held. It gets its turn when the one before
+//! it has given back what it had. Holders and waiters are futures of one task, on every backend. So
+//! the only threads that are counted are those that the semaphores need.
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;

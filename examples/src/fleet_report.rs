@@ -1,4 +1,4 @@
-//! What a run of many semaphores says.
+//! The report of a run with many semaphores.
 
 use std::fmt;
 

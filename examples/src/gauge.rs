@@ -1,4 +1,4 @@
-//! Who believed to hold a slot when, by this program's own clock, and how many did at once.
+//! Who believed to hold a slot when, by this program's clock, and how many did at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

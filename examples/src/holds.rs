@@ -1,5 +1,5 @@
 //! Holds as lines of text, by the clock that all processes of a machine share, so that holders in
-//! several processes can be laid side by side.
+//! several processes can be compared.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

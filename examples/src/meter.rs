@@ -1,4 +1,4 @@
-//! Counts what goes over the wire, as a [`Transport`] around the one that sends.
+//! Counts what is sent and received, as a [`Transport`] around the real one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,13 +1,12 @@
-//! How many connections to its agent and how many threads this process has at most.
+//! The most connections to its agent and the most threads that this process has at once.
 //!
-//! A proxy that counts connections would put two more hops into every request, and no HTTP client
-//! tells. The Consul in memory tells itself. To a real agent, every TCP socket that the process opens is a
-//! connection, and the system lists those (`/proc/self/fd`), at no cost to the measured requests. Where
-//! there are more than ever, it is asked which of them are connected (`/proc/self/net/tcp`): one that is not
-//! yet, or no longer, is none. It counts the threads, too (`/proc/self/status`), the Consul in memory's
-//! included.
-//! They are counted every [`PERIOD`]: clients keep connections open and reuse them, so that a peak
-//! lasts for longer than that.
+//! A proxy that counts connections would add two hops to every request, and no HTTP client reports
+//! them. The Consul in memory counts its connections. For a real agent, every TCP socket of the
+//! process is a connection. The system lists them (`/proc/self/fd`), at no cost to the measured
+//! requests. If there are more than ever, the system says which of them are connected
+//! (`/proc/self/net/tcp`); only those count. It counts the threads, too (`/proc/self/status`),
+//! including those of the Consul in memory. All are counted every [`PERIOD`]. Clients keep
+//! connections open and reuse them, so a peak lasts longer than that.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

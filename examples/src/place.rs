@@ -1,10 +1,10 @@
-//! Where a host's contender stands in Consul's queue, told from what goes over the wire.
+//! The place of a host's contender in Consul's queue, found in its traffic.
 //!
-//! The order of the queue is that of the contender keys' `CreateIndex`. No client is told it when it
-//! writes its key (only the result of a transaction has it), but every list of the prefix shows it, and who
-//! waits reads those. So the answers to a host's own requests are looked into until its key was seen, at no
-//! further request. The moments of answers would not do: of writes that are in flight together,
-//! the answers come in any order.
+//! The order of the queue is that of the contender keys' `CreateIndex`. A client does not get it
+//! when it writes its key (only the result of a transaction has it). But every list of the prefix
+//! shows it, and waiters read lists. So the answers to a host's own requests are searched until
+//! they show its key, without further requests. The times of answers would be wrong: the answers to
+//! simultaneous writes come in any order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What a run of the benchmark says.
+//! The report of a benchmark run.
 
 use std::fmt;
 use std::num::NonZeroU32;

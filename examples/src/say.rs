@@ -1,7 +1,7 @@
-//! What a program says, to its reader.
+//! A program's output.
 //!
-//! The reader may go in the middle, as `head` does. `println!` panics then, and a slot that is held would be left to its
-//! TTL.
+//! Its reader may close the pipe, as `head` does. `println!` would then panic, and a held slot
+//! would be left to its TTL.
 
 use std::fmt;
 use std::io::{self, Write as _};

@@ -1,7 +1,8 @@
-//! Whether this machine's clock runs as fast as the agent's: a holder's may run a tenth slower than Consul's, and no more.
+//! Whether this machine's clock runs as fast as the agent's. A holder's clock may run at most a
+//! tenth slower than Consul's.
 //!
-//! Each answer says the agent's time in whole seconds. So the measurement runs from the beginning of one second to the
-//! beginning of another.
+//! Answers have the agent's time in whole seconds. So the measurement runs from the beginning of
+//! one second to the beginning of another.
 
 use std::time::Duration;
 

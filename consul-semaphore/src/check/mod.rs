@@ -1,4 +1,5 @@
-//! `check`: whether a semaphore has all that it needs. It says what is wrong and what to do, with an exit code for each.
+//! `check`: whether a semaphore has everything that it needs. It says what is wrong and what to do,
+//! with an exit code for each case.
 //!
 //! | file | looks at |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Who else is on the prefix: clients of another kind don't wait for lock delays.
+//! Other clients on the prefix. Clients of another kind don't wait for lock delays.
 
 use semaphore_core::sans_io::api::ListKeys;
 use semaphore_core::sans_io::{Dialect, View};

@@ -1,4 +1,5 @@
-//! What a token may do is found out by doing it: with a session of a few seconds, and a key that no client reads.
+//! Tests a token's permissions by using them: with a session of a few seconds, and a key that no
+//! client reads.
 
 use std::time::Duration;
 

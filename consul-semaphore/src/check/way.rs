@@ -1,4 +1,4 @@
-//! Address, TLS, a leader.
+//! Checks the address, TLS, and that there is a leader.
 
 use semaphore_core::adapter::TransportErrorKind;
 use transport_ureq::{BuildError, RequestError};

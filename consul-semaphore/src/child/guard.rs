@@ -1,11 +1,13 @@
-//! A second process that kills the command, and what the command has started, when this process can't: after it was
-//! killed, or while it stands still (stopped, or without a processor) and the lease ends.
+//! A second process that kills the command, and what the command has started, when this process
+//! can't. That is the case after it was killed, or while it stands still (stopped, or without a
+//! processor) and the lease ends.
 //!
 //! ```text
 //!  this process ── until when ──▶ pipe ──▶ guard: kills the group then, or when the pipe ends
 //!               ── dismissed ───▶                 ends, and does nothing
 //! ```
-//! On Linux the system can kill the command together with its parent, but not what the command has started.
+//! On Linux the system can kill the command together with its parent, but not the command's
+//! children.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The command while it runs: a separate process group, which ends whole.
+//! The running command: a separate process group, which ends as a whole.
 //!
 //! ```text
 //!  this process ── fork ──▶ stage: ends with its parent, has the terminal ── exec ──▶ the command ── … ──▶ grandchildren

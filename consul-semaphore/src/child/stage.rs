@@ -1,7 +1,7 @@
-//! The stage between this process and the command: the same program runs once more, asks the system to end it with its parent,
-//! waits for the terminal, and becomes the command.
+//! A stage between this process and the command. The same program runs once more. It asks the
+//! system to end it with its parent, waits for the terminal, and becomes the command.
 //!
-//! Safe Rust can't do these steps between fork and exec. After an exec it can.
+//! Safe Rust can't do these steps between fork and exec, but it can after an exec.
 
 use std::env;
 use std::ffi::OsString;

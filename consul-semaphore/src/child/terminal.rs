@@ -1,4 +1,5 @@
-//! Who has the terminal: the command while it runs. So it can read from the terminal, and ^C reaches it as usual.
+//! The command has the terminal while it runs. So it can read from the terminal, and ^C reaches it
+//! as usual.
 
 use std::io::{self, IsTerminal as _};
 use std::thread;

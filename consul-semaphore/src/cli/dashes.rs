@@ -1,4 +1,4 @@
-//! Flags as Go spells them: `-http-addr` is `--http-addr`.
+//! Flags in Go's spelling: `-http-addr` is `--http-addr`.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! `evict`: ends a session, and with it whatever it holds.
+//! `evict`: ends a session, and so everything that it holds.
 
 use clap::Args;
 use semaphore_core::sans_io::api::DestroySession;

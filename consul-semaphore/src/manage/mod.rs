@@ -1,4 +1,4 @@
-//! What operators change: each asks before it takes something from somebody.
+//! What operators can change. Each command asks before it takes something from somebody.
 
 mod collect;
 mod destroy;

@@ -1,7 +1,8 @@
-//! Ends the command before the lease ends: [`plan`] decides what to do and when, and this module does it.
+//! Ends the command before the lease ends. [`plan`] decides what to do and when, and this module
+//! does it.
 //!
-//! The caller gives back what is held, when nothing of the command is left. If this process stands still, the guard of
-//! [`Child`] kills the command in the middle of the margin.
+//! When nothing of the command is left, the caller gives back what is held. If this process stands
+//! still, the guard of [`Child`] kills the command in the middle of the margin.
 
 mod plan;
 

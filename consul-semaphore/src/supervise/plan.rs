@@ -1,10 +1,11 @@
-//! What is to be done with the command now, and when to look again: a function of the time, the lease and what was done before.
+//! What to do with the command now, and when to look again: a function of the time, the lease and
+//! the past steps.
 //!
 //! ```text
 //!  last answer                                   told to end        killed   lease ends      others may hold
 //!  ────┼──────────── the command runs ───────────────┼─── grace ───────┼─ margin ─┼───────────────┼──▶
 //! ```
-//! Times count from a beginning that the caller chooses.
+//! Times count from an origin that the caller chooses.
 
 use std::time::Duration;
 

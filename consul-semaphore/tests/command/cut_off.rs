@@ -1,5 +1,6 @@
-//! A program that is cut off runs a command that is dead before the next one runs: when a server of a real cluster dies and takes sessions with
-//! it, when the network falls silent, and when the supervisor stands still.
+//! If a program is cut off, its command is dead before the next one runs. The cases: a server of a
+//! real cluster dies and takes sessions with it, the network falls silent, and the supervisor
+//! stands still.
 
 use std::fs;
 use std::path::{Path, PathBuf};

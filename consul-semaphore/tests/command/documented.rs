@@ -1,7 +1,7 @@
-//! What README and guides tell a reader to type works as printed.
+//! The commands in the README and the guides work as printed.
 //!
-//! Commands of this program are run, each file's in their order, on an agent that nobody has used yet. Of what cargo and the
-//! scripts do, only the names are looked up: CI runs the things themselves.
+//! The commands of this program are run, in the order of each file, on a new agent. For cargo and
+//! the scripts only the names are checked: CI runs them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

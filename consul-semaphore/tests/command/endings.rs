@@ -1,4 +1,4 @@
-//! Nothing of the command outlives it, or us.
+//! Nothing of the command outlives the command or this program.
 
 use crate::support::{Running, is_alive, scene, wait_until};
 

@@ -1,4 +1,4 @@
-//! What the command gets: input, variables, and nothing that others should not see.
+//! The command's input and variables. It gets nothing that must stay hidden.
 
 use crate::support::{Running, program, run, run_with, scene, wait_until};
 

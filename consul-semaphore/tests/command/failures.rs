@@ -1,4 +1,4 @@
-//! What a failure says: what failed, on which key, at which address, why, and what to do.
+//! What an error says: what failed, on which key, at which address, why, and what to do.
 
 use real_agent::Gateway;
 

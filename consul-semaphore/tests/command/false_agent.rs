@@ -1,4 +1,4 @@
-//! What answers as an agent does, with a release that nobody should use, or a clock that runs at another rate.
+//! A false agent, with a release that nobody should use, or a clock with another rate.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! A script that calls `consul lock` goes on when it calls this instead.
+//! A script that calls `consul lock` works when it calls this program instead.
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! The command ends when what it runs under is lost, and before anybody else can hold.
+//! The command ends when the hold is lost, before anybody else can hold.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What was recorded is told again.
+//! A recording is replayed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! On a terminal it says for whom it waits, and the command has the terminal while it runs.
+//! On a terminal the program says for whom it waits, and the command has the terminal while it
+//! runs.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

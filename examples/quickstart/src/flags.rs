@@ -1,4 +1,4 @@
-//! What the user asks for.
+//! The program's flags.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;

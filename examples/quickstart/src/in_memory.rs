@@ -1,5 +1,5 @@
-//! On a Consul in memory and on virtual time: the seed decides everything, and minutes take a moment. One host loses its
-//! network while its contender holds a slot.
+//! The run on a Consul in memory and on virtual time. The seed decides everything, and minutes take
+//! a moment. One host loses its network while its contender holds a slot.
 
 use std::sync::Arc;
 use std::time::Duration;

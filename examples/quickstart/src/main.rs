@@ -1,4 +1,5 @@
-//! Fifteen contenders share three slots. Prints who holds one when, and draws it in the end.
+//! Fifteen contenders share three slots. The program prints who holds one when, and draws it at the
+//! end.
 //!
 //! ```sh
 //! cargo run -p quickstart                                      # a Consul in memory

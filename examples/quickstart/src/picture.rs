@@ -1,5 +1,5 @@
-//! The story as SVG: a row for each contender in the order of admission, and below how many held at once. Its colours are
-//! readable on light and on dark.
+//! The story as SVG: a row for each contender in the order of admission, and below them how many
+//! held at once. Its colours are readable on light and on dark.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Who waited, held and lost when. Told while it happens, and kept to be drawn.
+//! Who waited, held and lost when. It is printed while it happens, and kept for the drawing.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};

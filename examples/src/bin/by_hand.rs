@@ -1,5 +1,5 @@
-//! The core alone: the protocol is a state machine, and this file is all the I/O around it. No
-//! adapter, no HTTP library, no async: a thread and a socket for each request.
+//! The core alone. The protocol is a state machine, and this file is all the I/O around it: no
+//! adapter, no HTTP library, no async, but a thread and a socket for each request.
 //!
 //! `cargo run --bin by_hand`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR` (plain
 //! HTTP or `unix://`; no TLS and no token).

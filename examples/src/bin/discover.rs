@@ -1,7 +1,7 @@
 //! Follows the leader of an election and prints each change, until Ctrl-C.
 //!
-//! `cargo run --bin discover -- service/db/leader`, on the agent at `CONSUL_HTTP_ADDR`. Without one it
-//! uses a Consul in memory, where two nodes lead in turn.
+//! `cargo run --bin discover -- service/db/leader`, on the agent at `CONSUL_HTTP_ADDR`. Without an
+//! agent it uses a Consul in memory, where two nodes lead in turn.
 
 use std::error::Error;
 use std::time::Duration;

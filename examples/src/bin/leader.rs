@@ -1,15 +1,15 @@
-//! Campaigns for a key and leads until Ctrl-C, or until the leadership is lost; then it campaigns again.
+//! Campaigns for a key and leads until Ctrl-C. If the leadership is lost, it campaigns again.
 //!
 //! `cargo run --bin leader`, on the agent at `CONSUL_HTTP_ADDR`. Start it in several terminals, and
-//! `discover` in another one: stop the leader, and another one leads at once; `kill -9` it, and another one
-//! leads when its session has expired and the lock delay is over. Without an agent it leads a Consul in
-//! memory for a moment.
+//! `discover` in another one. Stop the leader, and another one leads at once. `kill -9` it, and
+//! another one leads after its session has expired and the lock delay is over. Without an agent it
+//! leads on a Consul in memory for a moment.
 //!
-//! `--candidates 20 --term-ms 0 --terms 500` measures handovers instead: so many candidates in one process, each of which leads for
-//! so long, until there were so many terms.
+//! `--candidates 20 --term-ms 0 --terms 500` measures handovers instead. That number of candidates
+//! runs in one process, and each leads for that time, until there were that many terms.
 //!
-//! It tells since when it leads and leads no more by the machine's clock, in seconds since 1970, so that
-//! several can be laid side by side.
+//! It reports when it leads and stops leading, in seconds since 1970 by the machine's clock, so
+//! that several processes can be compared.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;

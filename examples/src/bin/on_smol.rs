@@ -1,4 +1,4 @@
-//! The semaphore on smol: an instant try, and a wait that gives up.
+//! The semaphore on smol: a try without waiting, and a wait with a timeout.
 //!
 //! `cargo run --bin on_smol`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
 

@@ -1,4 +1,4 @@
-//! The semaphore in a program that blocks: no async, no runtime, the same names.
+//! The semaphore in a blocking program: no async, no runtime, the same names.
 //!
 //! `cargo run --bin on_threads`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
 

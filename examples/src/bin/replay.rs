@@ -1,6 +1,6 @@
-//! Tells the story of a recording: what was asked, answered, granted and lost, and when.
+//! Prints the story of a recording: what was requested, answered, granted and lost, and when.
 //!
-//! `cargo run --bin replay -- FILE`. A recording is what `Builder::recorder` writes; `watched` makes one.
+//! `cargo run --bin replay -- FILE`. `Builder::recorder` writes a recording; `watched` makes one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! A resource that serves nobody but the leader: each request carries a sequencer, which the resource
-//! has Consul confirm.
+//! A resource that serves only the leader. Each request carries a sequencer, which the resource
+//! checks with Consul.
 //!
 //! `cargo run --bin resource`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
 

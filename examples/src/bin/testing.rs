@@ -1,7 +1,7 @@
-//! How to test your own code that uses a semaphore: no server, no waiting, every failure on demand.
+//! How to test code that uses a semaphore: no server, no waiting, every failure on demand.
 //!
-//! The tests stand below, as in your own crate: `cargo test --bin testing` runs them, and
-//! `cargo run --bin testing` tells what happens in one of them.
+//! The tests are below, as in your own crate: `cargo test --bin testing` runs them, and
+//! `cargo run --bin testing` shows what happens in one of them.
 
 use std::error::Error as StdError;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! A service under load that is looked on at: its log at WARN, its figures, and a recording to replay.
+//! A service under load that is observed: its log at WARN, its figures, and a recording for a
+//! replay.
 //!
-//! `cargo run --bin watched -- --record FILE`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage` runs it, and stops the agent for
-//! 20 s meanwhile. Without an agent it runs on a Consul in memory, where nothing goes wrong.
+//! `cargo run --bin watched -- --record FILE`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage`
+//! runs it, and stops the agent for 20 s meanwhile. Without an agent it runs on a Consul in memory
+//! without failures.
 
 use std::error::Error;
 use std::fs::File;

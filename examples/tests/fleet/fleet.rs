@@ -1,8 +1,8 @@
-//! `contend --mode fleet`: many semaphores in one process and in many, on separate agents at their
-//! default limits. An agent takes 200 connections from one address.
+//! `contend --mode fleet`: many semaphores in one process and in several, on separate agents with
+//! their default limits. An agent allows 200 connections from one address.
 //!
-//! `SEMAPHORE_FLEET_HOLD_MS` says how long they are held, 15 s unless told: a lease lasts 13.5 s, and
-//! what keeps renewals out shows when it is over.
+//! `SEMAPHORE_FLEET_HOLD_MS` sets how long they are held. The default is 15 s: a lease lasts 13.5
+//! s, so a hold that can't be renewed is lost.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! `contend`: what it measures, on the Consul in memory and on a real agent.
+//! `contend` and its measurements, on the Consul in memory and on a real agent.
 
 use std::time::UNIX_EPOCH;
 

@@ -1,4 +1,4 @@
-//! `leader` killed, as `discover` sees it, on a real agent: half a minute of waiting for a session to
+//! `discover` sees that `leader` was killed, on a real agent. The session takes half a minute to
 //! expire.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Files of one JSON object per line, each with its moment.
+//! Files with one JSON object per line, each with its time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,4 +1,5 @@
-//! Holders of `consul lock`, who know nothing of our queue: of a semaphore with `-n`, of an election without.
+//! Holders by `consul lock`, which knows nothing of our queue: of a semaphore with `-n`, of an
+//! election without.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! `chaos run`, `chaos check DIR`, and what a run starts as separate processes.
+//! `chaos run`, `chaos check DIR`, and the processes that a run starts.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

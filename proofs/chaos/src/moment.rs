@@ -1,4 +1,4 @@
-//! The machine's own clock, which all processes on it share.
+//! The machine's clock, which all its processes share.
 
 use std::fmt;
 use std::time::Duration;

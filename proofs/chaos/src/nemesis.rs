@@ -1,5 +1,5 @@
-//! Hurts the cluster and the clients, in rounds with calm between them. A majority of the servers
-//! keeps its data, always.
+//! Disturbs the cluster and the clients, in rounds with calm between them. A majority of the
+//! servers always keeps its data.
 
 use std::cmp::min;
 use std::thread;

@@ -1,5 +1,5 @@
 //! A whole run: the cluster, the clients beside `consul lock`, the storm, the calm after it, and
-//! what is left.
+//! the leftovers.
 
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};

@@ -1,5 +1,5 @@
-//! Looks at the cluster through each server, to tell later who could have reached it when, and
-//! whose session existed.
+//! Watches the cluster through each server, to know later who could have reached it when, and whose
+//! session existed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! `chaos check DIR`: it names what was violated, and its exit code says whether anything was.
+//! `chaos check DIR` names the violations, and its exit code says whether there was any.
 #![allow(clippy::expect_used, reason = "helpers of tests are tests")]
 
 use std::fs;

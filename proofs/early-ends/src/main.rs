@@ -1,11 +1,11 @@
-//! Measures who believes what when a session ends before its time.
+//! Measures who believes what when a session ends early.
 //!
 //! ```text
 //!  row ─┬─ Cluster: three servers, dead ones are reaped as by default
 //!       ├─ the holder:  `contend` or `leader`, talks to server A alone ◄─ A is killed, frozen, cut off
 //!       └─ the waiter:  the same program, talks to server B alone
 //! ```
-//! Both programs print when they held by the machine's clock. Each row has a separate cluster.
+//! Both programs print when they held, by the machine's clock. Each row has a separate cluster.
 
 mod failure;
 mod program;

@@ -1,4 +1,4 @@
-//! How soon a slot is free again that a program held when it ended in a hurry.
+//! How soon a slot is free again after its program ended in a hurry.
 //!
 //! ```text
 //!  `endings` ──starts──▶ `hasty`: holds, and then its `main` returns an error, or panics

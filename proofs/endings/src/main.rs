@@ -1,4 +1,4 @@
-//! Measures how soon a slot is free again that a program held when it ended in a hurry, on a real agent.
+//! Measures how soon a slot is free again after its program ended in a hurry, on a real agent.
 
 use std::env::consts::EXE_SUFFIX;
 use std::io;

@@ -1,7 +1,7 @@
 //! When time stops, and how far away a time is.
 //!
-//! Actions take no time: it stands still until nothing is left to do but wait, and then goes on to the
-//! next multiple of the tick at which something is due.
+//! Actions take no time. Time stands still while something can be done. Then it moves to the next
+//! multiple of the tick at which something is due.
 
 use core::time::Duration;
 

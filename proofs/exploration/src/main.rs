@@ -1,4 +1,4 @@
-//! Explores scenes and prints a table of what was seen.
+//! Explores scenes and prints a table of the results.
 
 use std::process::ExitCode;
 use std::time::Duration;

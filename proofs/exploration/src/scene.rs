@@ -1,4 +1,4 @@
-//! What is explored: who contends for how many slots, and what may go wrong.
+//! What is explored: who contends for how many slots, and what can go wrong.
 
 use core::fmt::Write as _;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! The search: breadth first, so that the first violation found is one of the shortest.
+//! The search: breadth first, so that the first violation is one of the shortest.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};

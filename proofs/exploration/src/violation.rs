@@ -1,4 +1,4 @@
-//! What must never be seen.
+//! What must never happen.
 
 /// A promise that a run broke.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,5 @@
-//! Every run of the small scenes, one by one, in both encodings. Those that take long are run by `scripts/nightly exploration` alone.
+//! Every run of the small scenes, one by one, in both encodings. Only `scripts/nightly exploration`
+//! runs the long ones.
 
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
 

@@ -1,4 +1,4 @@
-//! A ceiling of requests (L3), as a bucket that fills up again with time.
+//! A limit of requests (L3), as a bucket that refills with time.
 
 use std::time::Duration;
 

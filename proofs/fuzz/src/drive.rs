@@ -1,8 +1,8 @@
-//! A mangled Consul, to a machine: any answer in any order at any time, between any commands.
+//! A mangled Consul for a machine: any answer in any order at any time, between any commands.
 //!
-//! Input: settings, then one choice after the other of what happens next. Every request goes to a Consul in
-//! memory or is lost; its answer is delivered as it is, mangled, made up, late, twice or never. In the
-//! end everybody leaves, Consul is sane again, and the machine has to come to rest.
+//! Input: settings, then one choice after the other of what happens next. Every request reaches a
+//! Consul in memory or is lost. Its answer is delivered unchanged, mangled, made up, late, twice or
+//! never. At the end everybody leaves, Consul works again, and the machine has to come to rest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

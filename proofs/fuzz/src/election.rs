@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Candidate`]: see `drive`.
+//! A mangled Consul for a [`Candidate`]: see `drive`.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! A Consul that goes on giving the same odd answers, to a candidate whose callers wait, or to a follower.
+//! A Consul that repeats the same odd answers, for a candidate with waiting callers, or for a
+//! follower.
 //!
-//! Input: which, then for each kind of request how it is answered, again and again: see
-//! `Habits`. It is followed for some virtual seconds and has to stay under its ceiling (L3).
+//! Input: which of the two, then the repeated answer to each kind of request: see `Habits`. It runs
+//! for some virtual seconds and has to stay below its limit (L3).
 
 use std::time::Duration;
 

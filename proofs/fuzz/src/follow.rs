@@ -1,5 +1,5 @@
-//! A mangled Consul, to a [`Follow`]: see `drive`. In the end it has to show what Consul's key
-//! says, or that the key is something else's.
+//! A mangled Consul for a [`Follow`]: see `drive`. At the end it has to show the content of
+//! Consul's key, or that the key belongs to something else.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! A server that answers one kind of request in the same odd way again and again.
+//! A server that repeats the same odd answer to one kind of request.
 
 use semaphore_core::sans_io::{Response, TransportError};
 

@@ -1,5 +1,5 @@
-//! A Consul that answers each kind of request in a separate odd way, again and again: after how
-//! long, and honestly, mangled in the same way, with the same invention, with a failure, or never.
+//! A Consul that repeats a separate odd answer to each kind of request: after some time, and
+//! honest, mangled in the same way, with the same invention, with a failure, or never.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Whether what a candidate sends follows from what it was shown of its key.
+//! Whether a candidate's requests follow from what it was shown of its key.
 //!
-//! It is told every answer that is delivered. The key is written by `acquire` and `release` only, by sessions
-//! that the candidate made, and acquired only from a state in which some answer showed it to be
-//! free, or the candidate's own.
+//! It sees every delivered answer. The key may only be written by `acquire` and `release`, with
+//! sessions that the candidate made. It may only be acquired from a state that some answer showed
+//! to be free, or the candidate's own.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Whether belief is covered by a lease (S2): reckoned from what was answered, beside the machine.
+//! Whether a lease covers each belief (S2). It is calculated from the answers, independently of the
+//! machine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

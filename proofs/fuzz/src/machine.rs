@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Participant`]: see `drive`.
+//! A mangled Consul for a [`Participant`]: see `drive`.
 
 use semaphore_core::sans_io::{
     CommandId, Grant, Instant, Method, Participant, Request, Response, SessionOptions, Settings,

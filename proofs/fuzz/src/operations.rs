@@ -1,6 +1,6 @@
-//! A mangled Consul, to the operations of `manage`.
+//! A mangled Consul for the operations of `manage`.
 //!
-//! Input: which operation, what the prefix holds, then one choice for each request.
+//! Input: which operation, the content of the prefix, then one choice for each request.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Whether what a machine sends follows from what it was shown.
+//! Whether a machine's requests follow from what it was shown.
 //!
-//! It is told every answer that is delivered. A write of the record has to be justified by a list
-//! among them: made from its index, keeping what is not the writer's to change.
+//! It sees every delivered answer. A list among them has to justify each write of the record: the
+//! write is made from its index, and keeps what the writer may not change.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,7 +1,7 @@
-//! A Consul that goes on giving the same odd answers, to a participant whose callers wait.
+//! A Consul that repeats the same odd answers, for a participant with waiting callers.
 //!
-//! Input: the callers, then for each kind of request how it is answered, again and again: see
-//! `Habits`. The participant is followed for some virtual seconds and has to stay under its ceiling (L3).
+//! Input: the callers, then the repeated answer to each kind of request: see `Habits`. The
+//! participant runs for some virtual seconds and has to stay below its limit (L3).
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Any bytes as the value of `.lock`.
 //!
-//! Input: flags, what is done to the record, then the value. Once in two the value is made up from
-//! the rest as a record of one of the dialects.
+//! Input: flags, the change of the record, then the value. In half of the cases the value is built
+//! from the rest as a record in one of the dialects.
 
 use semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
 use semaphore_core::sans_io::{Dialect, Record};

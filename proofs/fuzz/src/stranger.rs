@@ -1,4 +1,4 @@
-//! What others do to an election's key: somebody who leads, somebody who writes without `acquire`.
+//! What others do to an election's key: they lead, or write without `acquire`.
 
 use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Instant, Method, Request};

@@ -1,4 +1,4 @@
-//! What a target drives: a machine, what it may be asked for, and what it may send.
+//! What a target drives: a machine, its possible commands, and its allowed requests.
 
 use core::fmt;
 use std::collections::BTreeMap;

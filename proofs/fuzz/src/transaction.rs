@@ -1,4 +1,4 @@
-//! Transactions, as the oracle reads them: what one asks for, and what its answer shows.
+//! Transactions for the oracle: what a request asks for, and what its answer shows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

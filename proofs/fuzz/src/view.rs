@@ -1,7 +1,6 @@
 //! Made-up lists of a prefix.
 //!
-//! Input: choices of entries. The view is compared with what the entries say when they are read
-//! one by one.
+//! Input: choices of entries. The view is compared with the entries when they are read one by one.
 
 use std::collections::BTreeMap;
 

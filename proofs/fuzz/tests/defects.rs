@@ -1,4 +1,4 @@
-//! The targets can fail: with a deliberate defect, what they look for is there to be found, and the corpus
+//! The targets can fail: with a deliberate defect there is something to find, and the corpus
 //! reaches it.
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 

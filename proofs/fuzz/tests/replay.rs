@@ -1,4 +1,4 @@
-//! What the fuzzer has found worth keeping, and bytes at random, on any toolchain.
+//! Inputs of the fuzzer that are worth keeping, and random bytes, on any toolchain.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the services have said, and whether two led at once.
+//! What the services have reported, and whether two led at once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

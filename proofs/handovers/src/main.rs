@@ -1,4 +1,5 @@
-//! Stops, kills, freezes and cuts off the leader of a service in turn, on a real agent, and measures how soon another one leads.
+//! Stops, kills, freezes and cuts off the leader of a service in turn, on a real agent. Measures
+//! how soon another one leads.
 //!
 //! ```text
 //!  three times:  one_leader (or leader) ──▶ proxy ──▶ agent
@@ -6,7 +7,7 @@
 //!                      ▼
 //!                  judge: never does an older token speak after a newer one
 //! ```
-//! The services say every second that they lead, and with which fencing token.
+//! Every second the services report that they lead, and with which fencing token.
 
 mod judge;
 mod service;

@@ -1,4 +1,4 @@
-//! One instance of a service, and what is done to it.
+//! One instance of a service, and how it is disturbed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;

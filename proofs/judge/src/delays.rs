@@ -1,5 +1,6 @@
-//! S1, of elections: nobody acquires a key during the lock delay that follows the end of a session that had it. It is Consul
-//! that refuses; a candidate that is elected during that time was not refused.
+//! S1, of elections: nobody acquires a key during the lock delay after the end of a session that
+//! had it. Consul refuses that; if a candidate is elected during that time, Consul did not refuse
+//! it.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Discovery: who follows an election sees its leaders in their order, and in time.
+//! Discovery: a follower of an election sees its leaders in order, and in time.
 //!
-//! A follower may miss leaders, and be late. It does not go back to a leader that it has seen followed by
-//! another one: it sees nobody come to lead more often than they did.
+//! A follower may miss leaders, and be late. It never returns to a leader after it has seen a later
+//! one, and never sees somebody become leader more often than they did.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a judge is told.
+//! The judge's input.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! S2: a belief ends in time, and nobody is told a time that is too long.
+//! S2: a belief ends in time, and nobody is told too long a time.
 
 use std::time::Duration;
 

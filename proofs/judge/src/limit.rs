@@ -1,4 +1,4 @@
-//! S1: never more than the limit believe that they hold. The limit of an election is one.
+//! S1: never more than the limit believe that they hold. An election has the limit one.
 
 use std::collections::BTreeMap;
 

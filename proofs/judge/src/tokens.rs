@@ -1,4 +1,5 @@
-//! S5: fencing tokens rise strictly over all grants of a place, in the order of the writes that admitted.
+//! S5: fencing tokens grow strictly over all grants of a place, in the order of the writes that
+//! admitted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The agent of many holders is frozen, at moments all over the time between two renewals.
+//! The agent of many holders is frozen, at many moments between two renewals.
 
 use std::thread;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //!  restarts   `contend` ──▶ a client agent (SIGTERM, started again) ──▶ three servers (the leader: SIGKILL, reaped)
 //!  freezes    many `contend` ──▶ one agent (SIGSTOP for some seconds, SIGCONT)
 //! ```
-//! Each has a part that is to keep every hold, and one that shows that the fault strikes: without a separate node a
-//! hold is lost, and by a silence that is longer than a lease all are.
+//! Each has a part that must keep every hold, and one that shows that the fault is real: without a
+//! separate node a hold is lost, and a silence longer than a lease loses all.
 
 mod failure;
 mod freezes;

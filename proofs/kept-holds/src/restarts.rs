@@ -1,4 +1,4 @@
-//! The client agent that a holder talks to is restarted, and then the leader killed.
+//! A holder's client agent is restarted, and then the leader is killed.
 
 use std::time::Duration;
 

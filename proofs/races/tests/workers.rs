@@ -1,5 +1,5 @@
-//! The threads that requests run on, as `transport-ureq` has them, with separate neighbours: a client
-//! whose requests take steps instead of a socket.
+//! The threads of requests from `transport-ureq`, with other neighbours: a client whose requests
+//! take steps instead of a socket.
 
 #![cfg(semaphore_races)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]

@@ -1,5 +1,5 @@
-//! Fleets beyond the machines that we have: a thousand hosts and ten thousand of what they do, on virtual time. What is counted is what
-//! reaches Consul's servers once everything has settled.
+//! Fleets larger than our machines: a thousand hosts with ten thousand semaphores or elections, on
+//! virtual time. It counts what reaches Consul's servers once everything has settled.
 
 mod elections;
 mod hosts;

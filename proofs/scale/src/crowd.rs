@@ -1,4 +1,4 @@
-//! One semaphore, and all who want it again as soon as they have given it back.
+//! One semaphore with callers that want it again as soon as they have given it back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

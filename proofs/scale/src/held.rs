@@ -1,5 +1,5 @@
-//! Many permits of one participant: what it takes to get them, to hold them, and to give them back. The participant is driven by
-//! hand against a Consul in memory, so that its own time can be told from all else.
+//! Many permits of one participant: the cost of getting, holding and giving them back. The
+//! participant is driven by hand against a Consul in memory, so that its own time can be separated.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

@@ -1,12 +1,12 @@
-//! What many callers in several processes cost on one semaphore, counted on virtual time: nothing here depends on how
-//! fast this machine is, so that figures of two states of the code can be compared.
+//! The cost of many callers in several processes on one semaphore, counted on virtual time. It does
+//! not depend on the speed of this machine, so figures of two versions of the code can be compared.
 //!
 //! ```sh
 //! cargo run --release -p scale -- --limit 100 --callers 400 --processes 4 --hold-ms 50
 //! cargo run --release -p scale              # all sizes of one semaphore
 //! cargo run --release -p scale -- --beyond hosts,waiters,elections
 //! ```
-//! Each message travels for `--latency-us` on average; Consul itself takes no time.
+//! Each message travels for `--latency-us` on average; Consul takes no time.
 
 mod beyond;
 mod crowd;

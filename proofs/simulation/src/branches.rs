@@ -1,7 +1,7 @@
-//! Which of the core's rare branches a run takes, counted by the events that it logs there.
+//! Which of the core's rare branches a run takes, counted by their log events.
 //!
-//! A check proves nothing of a branch that no world ever leads to. So they are counted, and
-//! [`missed`] says which of them were never taken.
+//! A check proves nothing about a branch that no world ever reaches. So they are counted, and
+//! [`missed`] lists those that were never taken.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

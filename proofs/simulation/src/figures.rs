@@ -1,4 +1,4 @@
-//! How many of what there were.
+//! Counts of what happened.
 
 use std::collections::BTreeMap;
 use std::fmt;

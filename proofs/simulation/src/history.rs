@@ -1,4 +1,4 @@
-//! What happened in a run, as the checks are told it.
+//! What happened in a run, as the checks get it.
 
 mod change;
 

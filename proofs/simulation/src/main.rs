@@ -1,4 +1,4 @@
-//! `simulate`: runs plans by their seeds, reports the figures, and tells how to repeat what failed.
+//! `simulate`: runs plans by their seeds, reports the figures, and says how to repeat a failure.
 
 mod arguments;
 mod campaign;

@@ -1,4 +1,4 @@
-//! Cuts a plan that fails down to what it takes to fail.
+//! Reduces a failing plan to what is needed for the failure.
 
 use crate::check::Violation;
 use crate::plan::{Piece, Pieces, Plan};

@@ -1,4 +1,4 @@
-//! What each seed's run looks like, violated or not, so that two states of the code can be compared.
+//! The run of each seed as text, violated or not, so that two versions of the code can be compared.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

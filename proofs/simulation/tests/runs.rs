@@ -1,4 +1,4 @@
-//! What a run of the simulator is worth: it is repeatable, it ends, and it violates nothing.
+//! A run of the simulator is repeatable, ends, and violates nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

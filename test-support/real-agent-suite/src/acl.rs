@@ -1,4 +1,4 @@
-//! Agents with access control, which deny by default.
+//! Agents with access control that denies by default.
 
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! What is found under the prefix.
+//! Foreign content under the prefix.
 
 use semaphore_core::Error;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Many who want few slots.
+//! Many contenders for few slots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What one at a time has: the only slot of a semaphore, or the leadership of an election. What is
-//! done to an agent or to a connection is done to one of each, side by side on the same agent.
+//! What one at a time has: the only slot of a semaphore, or the leadership of an election. Each
+//! disturbance of an agent or a connection affects one of each, side by side on the same agent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Connections that break, with and without the answers that were on their way.
+//! Connections that break, before or after their answers were sent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A session that ends before its time, while its holder is cut off and believes on.
+//! A session that ends early, while its holder is cut off and still believes that it holds.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! A child of `fork` has the memory of its parent, and nothing that runs there.
+//! A child of `fork` has its parent's memory, but none of its threads.
 
 use std::process::{Command, exit};
 use std::thread;

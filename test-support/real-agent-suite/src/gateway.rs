@@ -1,4 +1,4 @@
-//! Something stands between a participant and its agent, and answers in its place.
+//! A gateway between a participant and its agent answers in the agent's place.
 
 use std::thread;
 use std::time::{Duration, Instant};

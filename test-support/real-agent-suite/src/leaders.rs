@@ -1,4 +1,4 @@
-//! Who leads an election, as those see it who take no part in it.
+//! Who leads an election, seen from outside.
 
 use std::time::Duration;
 

@@ -1,21 +1,21 @@
-//! What a semaphore and an election do on real Consul agents, whatever backend runs it, as tests.
+//! What a semaphore and an election do on real Consul agents, with any backend, as tests.
 //!
-//! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as separate tests, or those that depend on the backend: on its
-//! connections, its timers, its threads or tasks, and how it gives requests up. What depends on the core
-//! and Consul alone need not be shown on every backend at each change.
+//! Each module is one behaviour. An adapter says once how it is built, by implementing [`Backend`].
+//! It gets all behaviours as separate tests, or only those that depend on the backend: on its
+//! connections, timers, threads or tasks, or on how it gives requests up. What depends only on the
+//! core and Consul need not run on every backend at each change.
 //!
 //! ```text
 //! real_agent_suite::tests!(MyBackend);
 //! real_agent_suite::tests_of_the_backend!(MyBackend);
 //! ```
 //!
-//! A test sets a [`Scene`](scene::Scene): an agent, a separate prefix, participants with
-//! separate connections, and plain requests that judge what Consul has. It ends by checking
-//! that no session, contender key or holder entry is left.
+//! A test sets a [`Scene`](scene::Scene): an agent, a separate prefix, participants with separate
+//! connections, and plain requests that check Consul's state. At its end it checks that no session,
+//! contender key or holder entry is left.
 //!
-//! Behaviours that wait for a session to expire, or for an outage to outlast a lease, take half a
-//! minute of doing nothing. They run beside one another in one test: [`long_waits`].
+//! Some behaviours wait for a session to expire, or for an outage longer than a lease. They are
+//! idle for half a minute, and run side by side in one test: [`long_waits`].
 
 #![allow(
     clippy::unwrap_used,

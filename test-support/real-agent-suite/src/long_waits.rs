@@ -1,5 +1,5 @@
-//! Everything that waits for leases to end, all at once: a session of the shortest TTL takes
-//! Consul twenty seconds to expire.
+//! Everything that waits for leases to end, all at once. Consul takes twenty seconds to expire a
+//! session with the shortest TTL.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;

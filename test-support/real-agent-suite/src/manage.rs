@@ -1,4 +1,4 @@
-//! Looking at a semaphore and managing it.
+//! Inspecting and managing a semaphore.
 
 use semaphore_core::{Error, SequencerStatus};
 

@@ -1,4 +1,5 @@
-//! Elections with other clients in them: `consul lock`, and scripts that do what the guide does with `curl`.
+//! Elections with other clients: `consul lock`, and scripts that do what the guide does with
+//! `curl`.
 
 use std::fs;
 

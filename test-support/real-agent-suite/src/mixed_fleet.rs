@@ -1,7 +1,7 @@
 //! `consul lock -n` on the same prefix.
 //!
-//! Each holder writes a line into one file when it has its slot and another before it gives it
-//! back. Appending is atomic, so the lines stand in the order in which things happened.
+//! Each holder writes a line to one file when it gets its slot, and another before it gives it
+//! back. Appending is atomic, so the lines are in the order of the events.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

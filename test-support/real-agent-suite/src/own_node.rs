@@ -1,4 +1,4 @@
-//! Sessions on a node that no agent stands for.
+//! Sessions on a node without an agent.
 
 use real_agent::{Agent, Client, Cluster};
 use semaphore_core::{Election, Error, Lost, RequestError, Semaphore};

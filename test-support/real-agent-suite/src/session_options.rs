@@ -1,4 +1,4 @@
-//! What the sessions are told.
+//! The options of sessions.
 
 use std::time::Duration;
 

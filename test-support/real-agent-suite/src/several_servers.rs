@@ -1,4 +1,4 @@
-//! A name that leads to several servers, as where there is no client agent.
+//! A name that resolves to several servers, as without client agents.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Elections of one client: they stand on one session, and each term ends for itself unless that one does.
+//! Elections of one client. They use one session, and each term ends alone unless the session ends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A network that swallows everything.
+//! A network that drops everything.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! An agent that listens on a socket of the file system.
+//! An agent that listens on a Unix socket.
 
 use std::time::Duration;
 

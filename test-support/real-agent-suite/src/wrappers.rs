@@ -1,4 +1,4 @@
-//! Adapters with something special.
+//! Adapters with special properties.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

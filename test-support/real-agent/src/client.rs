@@ -1,4 +1,4 @@
-//! Plain requests to an agent, for setting a scene and judging it.
+//! Plain requests to an agent, for preparing a test and checking its result.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A gateway that has lost what it stands for.
+//! A gateway that has lost its backend.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

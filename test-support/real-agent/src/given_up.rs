@@ -1,6 +1,7 @@
-//! Writes whose client hangs up before it is answered, as a proxy sees them.
+//! Writes whose client hangs up before the answer, seen by a proxy.
 //!
-//! An agent goes on with them, and answers nobody. A proxy passes on that its client has gone, and reads that answer all the same.
+//! An agent still applies them, and its answer goes to nobody. The proxy tells the agent that the
+//! client has gone, and still reads the answer.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A TCP proxy that falls silent, or slow.
+//! A TCP proxy that can become silent or slow.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! One agent: it starts, answers, is hurt, and ends.
+//! One agent: it starts, answers, can be disturbed, and ends.
 
 use std::net::TcpStream;
 use std::time::Duration;

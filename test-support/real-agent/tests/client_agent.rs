@@ -1,4 +1,4 @@
-//! Agents that are no servers, and what ends with them.
+//! Client agents, and what ends with them.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is left is found, whatever it is.
+//! Leftovers of any kind are found.
 
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,4 +1,4 @@
-//! What Consul's lock delay survives, and what it doesn't: the core relies on the former.
+//! What Consul's lock delay survives, which the core relies on, and what it does not survive.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::path::Path;

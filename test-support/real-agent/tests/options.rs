@@ -1,4 +1,4 @@
-//! Agents with something special.
+//! Agents with special options.
 
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used)]

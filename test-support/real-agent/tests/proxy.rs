@@ -1,4 +1,4 @@
-//! The proxy: it forwards, falls silent, cuts and counts.
+//! The proxy: it forwards, becomes silent, cuts and counts.
 
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,5 +1,5 @@
-//! A process can't safely change its own environment while threads run, so each test runs itself
-//! again in a child with another one.
+//! A process can't safely change its environment while threads run. So each test runs itself again
+//! in a child with another environment.
 
 use std::env;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Bodies that lie about their length, and answers that end too early or come too early.
+//! Bodies with a wrong length, and answers that end or come too early.
 
 use semaphore_core::adapter::TransportErrorKind;
 

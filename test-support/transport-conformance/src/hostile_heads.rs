@@ -1,4 +1,4 @@
-//! Heads of answers that are no heads, or never end.
+//! Heads of answers that are invalid, or never end.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
 //! What every HTTP transport of the semaphore must do, as tests over real sockets.
 //!
-//! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as separate tests:
+//! Each module is one behaviour. An adapter says once how it is built, by implementing [`Backend`],
+//! and gets all behaviours as separate tests:
 //!
 //! ```text
 //! transport_conformance::tests!(MyBackend);
 //! ```
 //!
-//! What the [logs](secrecy) must not say is a test file of the adapter's own.
+//! The adapter tests in a file of its own what the [logs](secrecy) must not say.
 //!
 //! A test plays the agent with a [`Server`](server::Server) that follows a script, and says what
 //! must have arrived there.

@@ -1,4 +1,4 @@
-//! Files of certificates and keys that are replaced while a transport lives.
+//! Files of certificates and keys that are replaced while a transport is in use.
 
 use std::fs;
 use std::path::PathBuf;

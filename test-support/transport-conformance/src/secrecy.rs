@@ -1,7 +1,7 @@
-//! Token and password show up nowhere: in no line of any log, no `Debug`, no error.
+//! Token and password appear nowhere: in no line of any log, no `Debug`, no error.
 //!
-//! These collect what the whole process logs, so each is alone in its process: an adapter calls them
-//! in a separate test file, not through [`tests!`](crate::tests).
+//! These tests collect what the whole process logs, so each needs its own process: an adapter calls
+//! them in a separate test file, not through [`tests!`](crate::tests).
 
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;

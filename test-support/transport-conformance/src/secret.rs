@@ -1,4 +1,4 @@
-//! A token that is recognized wherever it shows up, also in pieces and as numbers.
+//! A token that is recognized wherever it appears, even in pieces and as numbers.
 
 use std::fmt::Write as _;
 

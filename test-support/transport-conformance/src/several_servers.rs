@@ -1,5 +1,5 @@
-//! A name that leads to several servers, as to those of a cluster without client agents: one may be gone, silent, or without
-//! a leader, and the others serve.
+//! A name that resolves to several servers, as in a cluster without client agents. One may be gone,
+//! silent, or without a leader, and the others serve.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Measures the semaphore: what an acquisition costs alone, how a crowd is served, and what many
-//! semaphores in one process do to each other.
+//! Measures the semaphore: the cost of one acquisition, how a crowd is served, and how many
+//! semaphores in one process affect each other.
 //!
 //! ```sh
 //! cargo run --release --bin contend -- --mode cycle --cold
@@ -7,23 +7,23 @@
 //! cargo run --release --bin contend -- --mode hold --hold-ms 60000
 //! cargo run --release --bin contend -- --mode fleet --semaphores 250 --waiters 50 --json
 //! ```
-//! Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names. What is counted are
-//! requests, bytes and connections of the acquisitions: with the making and ending of their sessions
-//! unless there was a warm-up, and in mode `hold` from the permit to just before its release.
+//! Runs on a Consul in memory, or on the agent in `CONSUL_HTTP_ADDR`. It counts the requests, bytes
+//! and connections of the acquisitions. Unless there was a warm-up, that includes creating and
+//! ending their sessions. In mode `hold` it counts from the permit to just before its release.
 //!
-//! Mode `hold` also tells when it held by the machine's clock, in seconds since 1970, so that holders
-//! in several processes can be laid side by side: a line as soon as it happens, or fields of the JSON.
+//! Mode `hold` also reports when it held, in seconds since 1970 by the machine's clock, so that
+//! holders in several processes can be compared. It prints a line at once, or fields of the JSON.
 //! ```text
 //! granted at 1763858429.123
 //! not held any more at 1763858445.003
 //! ```
 //!
-//! Mode `fleet` is about many semaphores, each with a separate prefix below `--prefix`: one slot of
-//! each is acquired, all are held for `--hold-ms` after the last grant, and all are given back. Waiters
-//! want all slots of a semaphore of which one is held. All semaphores are of one client, unless
-//! `--transports` says otherwise. It tells how many were granted, how many were lost, and what
-//! they took: connections and threads at the peak (the Consul in memory's threads included), and the
-//! requests of the time in which all were held.
+//! Mode `fleet` uses many semaphores, each with a separate prefix below `--prefix`. It acquires one
+//! slot of each, holds all for `--hold-ms` after the last grant, and gives all back. Waiters want
+//! all slots of a semaphore of which one is held. All semaphores belong to one client, unless
+//! `--transports` says otherwise. It reports how many were granted, how many were lost, and their
+//! cost: the peak of connections and threads (including those of the Consul in memory), and the
+//! requests during the time in which all were held.
 
 mod plan;
 

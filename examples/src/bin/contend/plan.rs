@@ -1,4 +1,4 @@
-//! What is to be measured: the flags, with their defaults filled in.
+//! What to measure: the flags, completed by their defaults.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

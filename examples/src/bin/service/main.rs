@@ -1,5 +1,5 @@
-//! A service that renders reports, two at once in the whole fleet, and how it is tested: see `tests.rs` beside this file.
-//! The third request waits for two seconds and is answered 503.
+//! A service that renders reports, at most two at once in the whole fleet, and its tests: see
+//! `tests.rs` beside this file. The third request waits for two seconds and is answered 503.
 //!
 //! `cargo run --bin service`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`; `cargo test --bin service`.
 

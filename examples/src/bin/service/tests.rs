@@ -1,5 +1,5 @@
-//! The service on a Consul in memory, whose time is tokio's: half a minute of work takes no time, and all that goes wrong
-//! does so when the test says.
+//! The service on a Consul in memory with tokio's time. Half a minute of work takes no time, and
+//! failures happen when the test says.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! L1 and L4: every acquisition ends, and none for a failure that passes.
+//! L1 and L4: every acquisition ends, and none fails because of a transient failure.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Lock delay: the session of a leader that was killed ends its TTL after the last renewal at the earliest, and the lock
-//! delay comes after that.
+//! Lock delay: the session of a killed leader ends at the earliest one TTL after the last renewal,
+//! and the lock delay follows.
 //!
-//! Its lease ended a tenth of the TTL before that. Who loses its lease and lives may give the key back
-//! at once, and then there is nothing to wait for.
+//! Its lease ended a tenth of the TTL before that. A leader that loses its lease and lives may give
+//! the key back at once; then there is nothing to wait for.
 
 use judge::{Event, Place};
 

@@ -1,4 +1,4 @@
-//! A program that ends in a hurry, with permits that are dropped on the way, leaves nothing that others wait for.
+//! A program that ends in a hurry and drops its permits leaves nothing that others wait for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Discovery: what who follows an election saw of its leaders, and what was true when all was over.
+//! Discovery: what followers saw of an election's leaders, and the truth at the end.
 //!
-//! Each campaign has a separate session, and so has each `consul lock`: a session that leads after
-//! another one did has never led before. A follower may miss leaders, and be late. Each leader is seen with its own words:
-//! values of ours begin with the name of their process, so that this can be told here.
+//! Each campaign has a separate session, and so has each `consul lock`. So a session that leads
+//! after another one has never led before. A follower may miss leaders, and be late. Each leader is
+//! seen with its own value: values of ours begin with the name of their process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From what the logs say to who believed what from when to when.
+//! From the logs to who believed what, from when to when.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What leases holders were told of: a belief ends with its lease, and a lease is never longer than the TTL less a tenth.
+//! The leases that holders were told: a belief ends with its lease, and no lease is longer than
+//! nine tenths of the TTL.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What losses are justified by.
+//! What justifies losses.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Judges the logs of a run.
 //!
-//! What the simulator can see as well is judged by the crate `judge`, as there: `told` tells it what the logs say.
+//! The crate `judge` judges what the simulator can see as well; `told` translates the logs for it.
 
 mod acquires;
 mod delays;

@@ -1,4 +1,4 @@
-//! For how long a client could have reached a quorum, by what the witnesses saw and the nemesis did.
+//! How long a client could have reached a quorum, by what the witnesses saw and the nemesis did.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The figures of a run, and what was violated.
+//! The figures of a run, and its violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Made-up logs, so that the checker can be shown what must never happen.
+//! Made-up logs that show the checker what must never happen.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the judge that simulation and chaos share is told of the logs, and what it says.
+//! Translates the logs for the judge that simulation and chaos share, and reports its verdicts.
 
 use judge::{Admission, Event, Follower, Hold, Judge, Lease, Place, Promise};
 

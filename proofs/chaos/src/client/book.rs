@@ -1,4 +1,4 @@
-//! Writes a process's beliefs down.
+//! Records a process's beliefs.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

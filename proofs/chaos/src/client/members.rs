@@ -1,4 +1,4 @@
-//! What semaphores and elections do alike for those who contend, as tasks and as threads.
+//! What semaphores and elections have in common for contenders, as tasks and as threads.
 
 use std::future::{Future, ready};
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! A client process: contenders in a loop, and what they believe; or followers, and what they see.
+//! A client process: contenders in a loop with their beliefs, or followers with what they see.
 //!
-//! It ends in order when it reads a line, in a hurry when it reads [`LEAVE`], and at once when its input ends, as it
-//! does when the process that started it is gone.
+//! It ends in order when it reads a line, and in a hurry when it reads [`LEAVE`]. It ends at once
+//! when its input ends, which happens when its parent process is gone.
 
 mod book;
 mod members;

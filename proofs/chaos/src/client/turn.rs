@@ -1,4 +1,4 @@
-//! What a contender does next: drawn from its seed.
+//! A contender's next action, drawn from its seed.
 
 use std::time::Duration;
 

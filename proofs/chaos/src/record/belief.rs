@@ -1,4 +1,4 @@
-//! What clients believe, and what they see.
+//! What clients believe and see.
 
 use serde::{Deserialize, Serialize};
 

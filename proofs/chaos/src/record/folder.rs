@@ -1,4 +1,4 @@
-//! Where the files of a run are.
+//! The paths of a run's files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the parties of a run write down.
+//! What the parties of a run record.
 
 mod belief;
 mod deed;

@@ -1,4 +1,4 @@
-//! What was decided before a run.
+//! The decisions before a run.
 
 use std::time::Duration;
 

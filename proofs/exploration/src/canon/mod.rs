@@ -1,20 +1,21 @@
-//! When two states are the same: nothing that can follow tells them apart.
+//! Two states are the same if nothing that can follow distinguishes them.
 //!
-//! Each part of a state is shown as text, all of it, and taken apart into [`Token`]s. What only means
-//! something beside others is then put in its place among them:
-//! - indexes of Consul's by their rank among those that they are compared with, in the whole state: those
-//!   of the record, those of other keys, those of the prefix, those of acquisitions,
-//! - sessions by the order in which they are met: those of a participant first in its own part,
-//! - requests by what sent them, other ids that a participant gives by their rank among those of their
+//! Each part of a state is shown completely as text, and split into [`Token`]s. Some tokens only
+//! have a meaning relative to others. They are replaced by their position among those:
+//! - indexes of Consul by their rank among the indexes that they are compared with, in the whole
+//!   state: those of the record, those of other keys, those of the prefix, those of acquisitions,
+//! - sessions by their first occurrence, with a participant's own part first,
+//! - requests by their sender, and other ids of a participant by their rank among those of their
 //!   kind,
-//! - moments at which a participant learned something by which of its reads under way it sent before,
-//! - times ahead by their distance, in ticks: time stops only there,
-//! - times past that something is measured from by their distance, up to the longest that matters.
+//! - times at which a participant learned something by which of its reads under way were sent
+//!   before,
+//! - future times by their distance, in ticks: time stops only there,
+//! - past times that something is measured from by their distance, up to the longest that matters.
 //!
-//! What nothing depends on any more is left out, as each kind of token says.
+//! What has no further effect is left out, as each kind of token says.
 //!
-//! Participants are interchangeable, so their parts are sorted, each with its own view of what is common.
-//! What is left is hashed to 128 bits.
+//! Participants are interchangeable, so their parts are sorted, each with its own view of what is
+//! shared. The result is hashed to 128 bits.
 
 mod text;
 

@@ -1,5 +1,5 @@
-//! Takes the text that shows a machine, a message or a table apart: into what says the same in
-//! every run, and the numbers, names and times that only mean something beside one another.
+//! Splits the text of a machine, a message or a table into parts that are the same in every run,
+//! and numbers, names and times that only have a meaning relative to others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

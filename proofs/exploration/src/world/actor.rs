@@ -1,5 +1,5 @@
-//! What a process runs: a participant in a semaphore, or a candidate in an election. A scene has one kind
-//! of them; the rest of the world minds only what both have in common.
+//! What a process runs: a participant in a semaphore, or a candidate in an election. A scene has
+//! one kind of them; the rest of the world only uses what both have in common.
 
 use core::fmt;
 

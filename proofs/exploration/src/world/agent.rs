@@ -1,4 +1,4 @@
-//! Consul, and what a run looks at in it.
+//! Consul, and what a run inspects in it.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What of a candidate's text decides what it does next.
+//! The parts of a candidate's text that decide what it does next.
 
 use super::shown::{Shown, without_requests, without_settings};
 

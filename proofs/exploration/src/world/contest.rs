@@ -1,4 +1,4 @@
-//! What is contended for, as Consul has it: one key, and whom it names.
+//! What is contended for, as stored in Consul: one key, and whom it names.
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Record, Request};

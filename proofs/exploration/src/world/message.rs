@@ -1,4 +1,4 @@
-//! What is under way between a participant and Consul.
+//! Messages between a participant and Consul.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

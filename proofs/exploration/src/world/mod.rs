@@ -1,4 +1,4 @@
-//! One state of a scene, and what follows from each thing that can happen.
+//! One state of a scene, and what follows from each action.
 //!
 //! ```text
 //!  step.rs      what an action does            options.rs   which actions there are
@@ -8,7 +8,7 @@
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //!  contest.rs   what they contend for          values.rs    what leaders say
 //! ```
-//! Parts are shared between states until one of them changes.
+//! States share their parts until one of them changes.
 
 mod actor;
 mod agent;

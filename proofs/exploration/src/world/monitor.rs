@@ -1,4 +1,4 @@
-//! Watches what is written and what is granted: S3, S4 and S5.
+//! Watches writes and grants: S3, S4 and S5.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

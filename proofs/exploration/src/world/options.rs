@@ -1,4 +1,4 @@
-//! Which actions there are in a state.
+//! The possible actions in a state.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What of a participant's text decides what it does next.
+//! The parts of a participant's text that decide what it does next.
 
 use super::shown::{Shown, cut, number_after, without_requests, without_settings};
 

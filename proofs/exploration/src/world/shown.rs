@@ -1,4 +1,4 @@
-//! What of a machine's text decides what it does next.
+//! The parts of a machine's text that decide what it does next.
 
 use semaphore_core::sans_io::RequestId;
 

@@ -1,4 +1,4 @@
-//! What an action does.
+//! The effect of an action.
 
 use std::sync::Arc;
 

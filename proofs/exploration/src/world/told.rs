@@ -1,4 +1,4 @@
-//! What callers learn, and whether they had to.
+//! What callers are told, and whether they had to be.
 
 use std::sync::Arc;
 

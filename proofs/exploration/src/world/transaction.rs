@@ -1,4 +1,4 @@
-//! What a transaction says, as far as it is judged.
+//! The parts of a transaction that are judged.
 
 use semaphore_core::sans_io::Request;
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! What leaders want the election's key to say, and what it says: S4 of values.
+//! The values that leaders want in the election's key, and those that it has: S4 of values.
 //!
-//! A value is a number: zero is what every candidate starts with, the others count the changes that are
-//! asked for in a run, so that each is another one.
+//! A value is a number. Every candidate starts with zero. The others count the requested changes of
+//! a run, so that each is different.
 
 use std::fmt::Write as _;
 

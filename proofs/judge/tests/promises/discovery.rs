@@ -1,4 +1,4 @@
-//! Who follows an election sees its leaders in their order, and in time.
+//! A follower of an election sees its leaders in order, and in time.
 
 use std::time::Duration;
 

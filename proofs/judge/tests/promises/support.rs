@@ -1,4 +1,4 @@
-//! Histories that are told to a judge.
+//! Histories for a judge.
 
 use std::time::Duration;
 

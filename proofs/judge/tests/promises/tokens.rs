@@ -1,4 +1,4 @@
-//! S5: fencing tokens rise.
+//! S5: fencing tokens grow.
 
 use judge::{Admission, Event, Place, Promise, Write};
 

@@ -1,4 +1,4 @@
-//! As the module of this name in `transport-ureq`, with shuttle's own.
+//! The same items as the module of this name in `transport-ureq`, with shuttle's types.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Each host leads ten elections and follows ten that others lead. A term takes ten minutes, and the same host leads again after it.
+//! Each host leads ten elections and follows ten others. A term takes ten minutes, and the same
+//! host leads again after it.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Many hosts with ten semaphores each. Each semaphore has three slots and ten hosts that want one, so that three hold and seven wait.
+//! Many hosts with ten semaphores each. Each semaphore has three slots and ten hosts, so three hold
+//! and seven wait.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! One process that holds a slot of each of thousands of semaphores, over 64 connections, as the adapters for a real agent have them.
+//! One process that holds a slot of each of thousands of semaphores, over 64 connections, as with
+//! the adapters for a real agent.
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
 //! L2: nothing of ours outlives us.
 //!
-//! A client that destroys its session is out of the record by then, and no write of it that is still
-//! under way can bring them back. In an election one that was late may: then the end of the session frees
-//! the key. After all have left there is no session, contender key or holder.
-//! Where an operator has had a hand in it, the end is all that counts. So it is where the record was deleted after a write that
-//! made one had been given up: a write from no record applies then, and PROMISES leaves what it brings to the next contender that prunes.
+//! A client that destroys its session has left the record by then, and no write of it that is still
+//! under way can bring it back. In an election a late write may do so; then the end of the session
+//! frees the key. After all have left there is no session, contender key or holder. If an operator
+//! was involved, only the end is checked. The same holds if the record was deleted after a write
+//! that created one had been given up. That write applies if there is no record, and PROMISES
+//! leaves the result to the next contender that prunes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

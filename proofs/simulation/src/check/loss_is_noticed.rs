@@ -1,7 +1,8 @@
-//! S1, of those who are excused from it, and of those whose place is guarded: they learn that what they had was taken away.
+//! S1, of those who are excused from it, and of those whose place is guarded: they learn that they
+//! have lost their place.
 //!
-//! The first answer of the watch that shows it must end the belief, and so must the first quarter of a minute of quiet, in
-//! which every poll is answered.
+//! The belief must end with the first answer of the watch that shows it. It must also end within
+//! the first quarter of a minute of quiet, in which every poll is answered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

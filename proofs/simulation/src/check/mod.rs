@@ -1,7 +1,7 @@
-//! The invariants, each judged after every step from what happened and from who believes what.
+//! The invariants, each judged after every step from what happened and who believes what.
 //!
-//! What can be judged without a look into Consul is judged by the crate `judge`, as chaos judges it; `told` tells it what
-//! happened. Each of the other files is a check that takes more than that.
+//! The crate `judge` judges what can be judged without looking into Consul, as for chaos; `told`
+//! translates for it. Each of the other files is a check that needs more.
 
 mod clean_end;
 mod everybody_gets_in;

@@ -1,9 +1,9 @@
-//! S3: no write of ours removes a holder whose session lives and has its contender key, unless the
-//! writer made that session; and nobody of ours ends a session of somebody else's.
+//! S3: our writes never remove a holder whose session lives and has its contender key, unless the
+//! writer made that session. And we never end a foreign session.
 //!
-//! Only a restored snapshot brings the dead back to life. Who saw them dead learns of it by the
-//! answer to what they ask afterwards, and can't call back a write that is under way. What was sent
-//! before that answer, and nothing else, may remove those who have come back.
+//! Only a restored snapshot revives the dead. A client that saw them dead learns of it by the
+//! answer to its next requests, and can't stop a write that is under way. Only what was sent before
+//! that answer may remove the revived ones.
 
 use std::collections::BTreeMap;
 

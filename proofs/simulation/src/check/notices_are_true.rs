@@ -1,4 +1,5 @@
-//! An observer is told the truth: of each grant, each loss with its reason, and of nothing that is held that it has ended.
+//! Notices are true: each grant and each loss, with its reason, is reported, and no end of
+//! something that is still held.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! L2: what is given back is given back, however long it takes to reach Consul: no session ends by its TTL that was given back,
-//! whose host runs on, and that had so much time without trouble before.
+//! L2: a release reaches Consul, however long it takes. After a release no session ends by its TTL,
+//! if its host keeps running and had enough time without trouble.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,14 +1,14 @@
-//! L3: a participant's requests stay under a ceiling in every window of time, however short.
+//! L3: a participant's requests stay below a limit in every window of time, however short.
 //!
-//! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many again as
-//! it writes. Of writes there may be 50 a second in the long run and 150 at once: every failed attempt
+//! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many
+//! again as its writes. Writes: 50 a second in the long run and 150 at once. Every failed attempt
 //! is followed by a growing wait, and what users and losses cause comes in bursts.
 //!
-//! In an election there is less to do. A candidate polls ten times a second in the long run and 20 times
-//! at once, and reads once more for what each answer leaves open; a follower beside it adds ten a second
-//! and ten at once. Each session attempts to acquire the key twice a second in the long run, and once more
-//! for each acquisition by somebody else, beside what follows from failures and from other values. A session that is kept from
-//! one term to the next begins again with each.
+//! An election has less to do. A candidate polls ten times a second in the long run and 20 times at
+//! once. It reads once more for an answer that leaves something open. A follower beside it adds ten
+//! a second and ten at once. Each session attempts to acquire the key twice a second in the long
+//! run, once more for each acquisition by others, and again after failures and for other values. A
+//! session that is kept for the next term begins again with each term.
 
 use std::collections::BTreeMap;
 

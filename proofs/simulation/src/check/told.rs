@@ -1,4 +1,4 @@
-//! What the judge that simulation and chaos share is told of a run.
+//! Translates a run for the judge that simulation and chaos share.
 
 mod admissions;
 mod believers;

@@ -1,4 +1,4 @@
-//! What changed of that which says who holds: a semaphore's record, or an election's key.
+//! Changes of the key that says who holds: a semaphore's record, or an election's key.
 
 use std::collections::BTreeSet;
 use std::fmt;

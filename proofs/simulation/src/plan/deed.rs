@@ -1,4 +1,4 @@
-//! What is done to a world.
+//! What happens to a world.
 
 use std::time::Duration;
 

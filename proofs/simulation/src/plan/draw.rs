@@ -1,4 +1,4 @@
-//! Draws a plan from a seed. Most are small; some have more of everything.
+//! Draws a plan from a seed. Most plans are small; some have more of everything.
 
 mod claims;
 mod clients;

@@ -1,9 +1,9 @@
-//! What a seed draws, as a value: everything that will be done to a world, and when.
+//! What a seed draws, as a value: everything that will happen to a world, and when.
 //!
 //! ```text
 //!  seed ──draw──▶ Plan ──run──▶ Report, or a violation ──shrink──▶ a shorter Plan
 //! ```
-//! A plan alone decides what happens, so it can be cut down, printed and run again.
+//! A plan alone decides what happens, so it can be reduced, printed and run again.
 
 mod deed;
 mod draw;

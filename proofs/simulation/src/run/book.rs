@@ -1,4 +1,4 @@
-//! What users, hosts and strangers write down, for the checks to read after the step.
+//! What users, hosts and strangers record, for the checks after the step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,7 +1,8 @@
-//! A process that goes by one client: its semaphores share their sessions.
+//! A process with one client: its semaphores share their sessions.
 //!
-//! What it sends goes by one transport, which hands each request to the wire of the prefix that it is about, so that it is known
-//! who asks for what. What is about sessions is for all of them, and goes by that of what the host contends for.
+//! All its requests use one transport. That passes each request to the wire of its prefix, so that
+//! it is known who sent it. Requests about sessions belong to all semaphores, and use the wire of
+//! the host's own prefix.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

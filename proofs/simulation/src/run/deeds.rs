@@ -1,4 +1,4 @@
-//! What is done to the world, and undone.
+//! Does things to the world, and undoes them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the requests of a host meet on their way, by its plan and by the state of its agent.
+//! What can happen to a host's requests, by its plan and the state of its agent.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a step has changed, told to the checks.
+//! Reports what a step has changed to the checks.
 
 use std::collections::BTreeSet;
 

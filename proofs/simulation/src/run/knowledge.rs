@@ -1,4 +1,4 @@
-//! Which state of Consul a process goes by: that of the newest answer it has taken for true.
+//! The state of Consul that a process relies on: that of the newest answer that it has accepted.
 
 use semaphore_core::sans_io::Instant;
 

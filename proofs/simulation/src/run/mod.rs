@@ -1,4 +1,4 @@
-//! Executes a plan, and lets every step be judged.
+//! Executes a plan, and has every step judged.
 //!
 //! ```text
 //!  agenda: deeds and their ends        users, strangers: tasks on hosts

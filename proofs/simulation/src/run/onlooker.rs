@@ -1,4 +1,4 @@
-//! Who looks on at what a host contends for, and writes down what is told of its holds.
+//! An observer of what a host contends for. It records what it is told about the holds.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

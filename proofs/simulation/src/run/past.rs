@@ -1,4 +1,4 @@
-//! What Consul's state was after its last changes, for a leader to begin from.
+//! Consul's states after its last changes, for a leader to begin from.
 
 use transport_mock::consul::{Consul, Snapshot};
 

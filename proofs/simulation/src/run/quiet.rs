@@ -1,4 +1,4 @@
-//! After the storm: everybody gets in once more, all leave, and what is left is looked for.
+//! After the storm: everybody gets in once more, all leave, and leftovers are searched for.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What Consul's state was after the last step, and what has changed since.
+//! Consul's state after the last step, and what has changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Hosts that keep their connections open and share them, and what is judged of the connections; the own semaphores of these
-//! hosts, and of those that go by a client.
+//! Hosts that keep connections open and share them, with the judgement of the connections; and the
+//! own semaphores of these hosts, and of those that use a client.
 
 use std::sync::Arc;
 use std::time::Duration;

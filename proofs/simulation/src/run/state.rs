@@ -1,4 +1,4 @@
-//! What stands at a prefix and says who holds: a semaphore's record, or an election's key.
+//! The key at a prefix that says who holds: a semaphore's record, or an election's key.
 
 use std::collections::BTreeSet;
 

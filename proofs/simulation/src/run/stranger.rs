@@ -1,9 +1,9 @@
-//! Clients of another make: they follow the algorithm of HashiCorp's Go client, and of the guide.
+//! Other clients: they follow the algorithm of HashiCorp's Go client, and of the guide.
 //!
-//! A stranger has a session and a contender key, reads the prefix, takes the dead out, adds itself where
-//! there is room by check-and-set, and otherwise waits for a change. There is no queue. It understands no
-//! dialect of the record but its own. In an election it takes the key as a lock, by a session that serves one term where a
-//! late release could end the next one.
+//! A stranger has a session and a contender key. It reads the prefix, removes dead holders, adds
+//! itself by check-and-set if there is room, and otherwise waits for a change. It has no queue, and
+//! only understands its own dialect of the record. In an election it takes the key as a lock. If a
+//! late release could end its next term, its session serves only one term.
 
 mod lock;
 

@@ -1,4 +1,4 @@
-//! What a transaction of ours says, as far as the checks go by it.
+//! The parts of our transactions that the checks use.
 
 use semaphore_core::sans_io::Request;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Who is admitted again although the record named it before: such a write begins a turn too, with a separate
-//! token.
+//! Who is admitted again although the record named it before: such a write also begins a turn, with
+//! a separate token.
 
 use std::collections::{BTreeMap, BTreeSet};
 

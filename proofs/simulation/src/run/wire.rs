@@ -1,4 +1,4 @@
-//! A host's way to Consul: counts its requests, and lets each meet the trouble that its plan has.
+//! A host's connection to Consul: counts its requests, and applies its plan's trouble to each.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

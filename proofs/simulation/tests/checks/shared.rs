@@ -1,4 +1,4 @@
-//! What holds where one session stands at several prefixes, as those of a client do.
+//! What holds if one session is used at several prefixes, as with a client.
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Record;

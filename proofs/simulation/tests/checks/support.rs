@@ -1,4 +1,4 @@
-//! A history that is told to a judge.
+//! A history for a judge.
 
 use std::time::Duration;
 

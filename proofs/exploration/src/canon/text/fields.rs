@@ -1,8 +1,9 @@
-//! Which fields of the machines hold times, moments and indexes, and what each is taken for.
+//! Which fields of the machines hold times, moments and indexes, and how each is treated.
 //!
-//! They are told by their names in the text that `Debug` shows. A field that is new, or has another name, would
-//! be taken for whatever its name happens to say, and a wrong guess merges states in silence. So all that occur in the small
-//! scenes stand here, each with its meaning; and nothing that the machines are made of may hide a field.
+//! Fields are recognised by their names in the `Debug` text. A new or renamed field would be
+//! treated by what its name suggests, and a wrong guess merges states without notice. So every
+//! field of the small scenes is listed here with its meaning, and no part of the machines may hide
+//! a field.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;

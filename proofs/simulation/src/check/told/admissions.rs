@@ -1,7 +1,7 @@
 //! Which writes may have admitted each grant.
 //!
-//! Indexes that an operator lets go backwards begin again. A leader that is elected by a key that was acquired before may read
-//! its token before or after that.
+//! If an operator lets indexes go backwards, they begin again. A leader that is elected with a key
+//! that was acquired before may read its token before or after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 

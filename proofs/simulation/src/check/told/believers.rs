@@ -1,10 +1,11 @@
-//! How many may believe, and who of those that believe counts.
+//! How many may believe, and which beliefs count.
 //!
-//! Whose session has ended, with its node or by an operator's hand, and who does not know yet, goes on
-//! believing, and counts: its lock delay keeps others away for so long. A stranger does not wait for it, and a
-//! lock delay that was chosen too short does not last: then two can overlap. What an operator takes away otherwise can
-//! overlap until its holder learns of it: from that deed on it does not count. A limit that is set below what is held
-//! binds those who come later.
+//! A holder may still believe after its session has ended, with its node or by an operator, while
+//! it does not know. Its belief counts: its lock delay keeps others away for that time. But a
+//! stranger does not wait for the lock delay, and a lock delay that was chosen too short is over
+//! too soon: then two can overlap. If an operator takes a place away in another way, two can
+//! overlap until the holder learns of it: from that act on it does not count. A limit below the
+//! number of holders applies only to those who come later.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! What who follows an election knows, and what there is to know.
+//! What a follower of an election knows, and what there is to know.
 //!
-//! A request that was left without an answer is given up after 26 s on a clock that may run slow, and the
-//! next comes 5 s later at most. From then on each change is seen as soon as an answer can travel.
+//! A request without an answer is given up after 26 s on a clock that may run slow, and the next
+//! one follows at most 5 s later. From then on each change is seen as soon as an answer can travel.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,8 +1,9 @@
-//! By what each loss is justified.
+//! What justifies each loss.
 //!
-//! By the end of the session, by a client that took the holder or its contender key away or the permission to see them, or, where
-//! the lease ran out, by trouble for so long that no renewal could have been answered: since shortly after the time from which
-//! on a renewal would have kept it. A leader loses its term, too, when the indexes by which it knows it are counted again.
+//! The end of the session does, or a client that removed the holder, its contender key or its
+//! permission to see them. If the lease ran out, there must have been trouble since shortly after
+//! the last time at which a renewal would have kept it. A leader also loses its term when the
+//! indexes that identify it are counted again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which sessions have ended by their TTL, and who goes on believing.
+//! Which sessions have ended by their TTL, and who still believes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Claims whose callers give up while they are under way.
+//! Claims that their callers give up while they are under way.
 
 use std::time::Duration;
 

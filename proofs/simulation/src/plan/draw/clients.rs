@@ -1,4 +1,4 @@
-//! Which hosts go by one client, whose semaphores share their sessions.
+//! Which hosts use one client, whose semaphores share their sessions.
 
 use fastrand::Rng;
 

@@ -1,4 +1,4 @@
-//! Draws who else contends, and what is done to the world.
+//! Draws the other contenders, and what happens to the world.
 
 use std::time::Duration;
 

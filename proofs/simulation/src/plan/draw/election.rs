@@ -1,4 +1,4 @@
-//! Which prefixes are elections, and what that makes of the rest of a plan.
+//! Which prefixes are elections, and how that affects the rest of a plan.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which hosts have a gateway before their agent that answers in its place for a while.
+//! Which hosts have a gateway that answers in their agent's place for a while.
 
 use fastrand::Rng;
 

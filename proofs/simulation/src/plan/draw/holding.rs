@@ -1,4 +1,5 @@
-//! In which worlds agents hold requests while there is no leader, and apply late what was given up.
+//! In which worlds agents hold requests while there is no leader, and later apply what was given
+//! up.
 
 use fastrand::Rng;
 

@@ -1,4 +1,4 @@
-//! Whose sessions stand on a node that no agent stands for.
+//! Whose sessions belong to a node without an agent.
 
 use fastrand::Rng;
 

@@ -1,4 +1,4 @@
-//! Of which release and edition Consul is.
+//! The release and edition of Consul.
 
 use fastrand::Rng;
 use std::time::Duration;

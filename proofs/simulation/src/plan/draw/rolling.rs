@@ -1,4 +1,4 @@
-//! Which hosts are of another version, with another limit that they write where nobody holds.
+//! Which hosts have another version with another limit, which they write while nobody holds.
 
 use fastrand::Rng;
 

@@ -1,4 +1,4 @@
-//! Which host talks to which server, and what becomes of those.
+//! Which host uses which server, and what happens to the servers.
 
 use std::time::Duration;
 
