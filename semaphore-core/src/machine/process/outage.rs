@@ -69,7 +69,7 @@ pub(in crate::machine) enum Kind {
 }
 
 impl Outage {
-    /// A request for this service has failed transiently. It was sent at `since`.
+    /// A request for this service has failed transiently. It had no answer since `since`.
     pub(in crate::machine) fn failed(
         &mut self,
         now: Instant,
