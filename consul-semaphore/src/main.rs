@@ -1,5 +1,5 @@
-//! Runs a command while it holds a slot of a semaphore in Consul, or while it leads. Also shows,
-//! checks and manages semaphores.
+//! The command `consul-semaphore` runs another command while it holds a slot in Consul, or while it leads. It also shows, checks and
+//! manages semaphores.
 //!
 //! ```text
 //!  cli ── what was asked for ──▶ run, elect ──▶ turn ──▶ supervise ──▶ child ──▶ stage ──▶ the command
@@ -8,27 +8,27 @@
 //!   └──▶ status, list, resize, evict, destroy, collect, check, replay, dev, completions
 //! ```
 //!
-//! | file | says |
+//! | file | has |
 //! |---|---|
-//! | `cli`, `cli/dashes` | the command line, and flags that are spelled as Go spells them |
-//! | `agent` | which Consul, with which token |
+//! | `cli`, `cli/dashes` | the command line, and flags with one dash as in Go |
+//! | `agent` | the choice of Consul and of the token |
 //! | `exit` | the exit codes: an interface |
-//! | `failure` | what can go wrong, and which code that is |
+//! | `failure` | every failure, with its exit code |
 //! | `run`, `elect` | the two ways to hold something |
-//! | `holding` | what the two have in common |
-//! | `subject` | what is waited for: slots of a semaphore, or the lead |
+//! | `holding` | the options of both |
+//! | `subject` | slots of a semaphore, or the lead |
 //! | `turn` | waits, runs, gives back |
-//! | `queue` | what is shown while it waits |
-//! | `hold` | a permit or a leadership: until when, and why not any longer |
-//! | `supervise`, `supervise/plan` | the child ends before the lease does |
-//! | `child`, `child/stage`, `child/terminal`, `child/guard` | a separate process group: how it starts, who has the terminal, and who kills it when this process was killed |
-//! | `signals` | what this process is told |
-//! | `notices` | what it tells: lines for people, or events for programs |
-//! | `logs` | what the libraries tell |
+//! | `queue` | the display while it waits |
+//! | `hold` | a permit or a leadership: how long it lasts, and why it ended |
+//! | `supervise`, `supervise/plan` | ends the child before the lease ends |
+//! | `child`, `child/stage`, `child/terminal`, `child/guard` | the child's process group: its start, the terminal, and the guard that kills it if this process was killed |
+//! | `signals` | the signals to this process |
+//! | `notices` | its messages: lines for people, or events for programs |
+//! | `logs` | the libraries' messages |
 //! | `status`, `overview`, `timeline`, `list` | who holds, who waits, who held when |
-//! | `manage` | what operators change; `confirm` asks them before |
-//! | `check` | is all there that a semaphore needs? |
-//! | `like_consul_lock` | as `consul lock`, by its name or a flag |
+//! | `manage` | changes by operators; `confirm` asks them before |
+//! | `check` | checks everything that a semaphore needs |
+//! | `like_consul_lock` | behaves like `consul lock`, by its name or a flag |
 //! | `replay` | the story of a recording |
 //! | `dev` | a Consul in memory |
 

@@ -1,11 +1,11 @@
 //! A distributed counting semaphore and leader election over Consul, as a protocol core without
 //! I/O.
 //!
-//! Services on many machines share a limited resource: at most N at once. Consul holds the truth.
-//! This crate only knows the protocol: it describes HTTP requests and understands their answers. An
-//! adapter sends them: `transport-reqwest` on tokio, `transport-ureq` on plain threads and smol, or
-//! `transport-mock` to a Consul in memory. Each re-exports what users need of this crate, so one
-//! dependency is enough.
+//! Services on many machines share a limited resource: at most N at once. Consul stores who holds a
+//! slot. This crate has only the protocol: it describes HTTP requests and understands their answers.
+//! An adapter sends them: `transport-reqwest` on tokio, `transport-ureq` on plain threads and on smol,
+//! `transport-mock` to a Consul in memory. Each adapter re-exports the parts of this crate that users
+//! need, so one dependency is enough.
 //!
 //! # Holding a slot
 //! ```
@@ -28,15 +28,12 @@
 //! the same handles for threads.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended
-//! early. Then stop the work. [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves,
-//! [`Permit::is_held`] is false, and [`Permit::lost_signal`] tells spawned tasks. Between a check
-//! and the next step the program may pause; only a resource that refuses old fencing tokens is safe
-//! from that.
+//! A permit is lost if Consul is silent for longer than the lease, or if its session ends early. Then stop the work.
+//! [`Semaphore::with_permit`] drops it, and [`Permit::lost`] resolves. Ask [`Permit::is_held`] before each step, and give
+//! [`Permit::lost_signal`] to spawned work. Only a resource that refuses old fencing tokens is safe from a pause between check and step.
 //!
 //! # Leading
-//! Of all who campaign for a key, one leads at a time. An [`Election`] gives the winner a
-//! [`Leadership`].
+//! Of all candidates for a key one leads at a time: its [`Election`] gives it a [`Leadership`].
 //! ```
 //! use semaphore_core::{Election, Error};
 //! # use transport_mock::MockConsul;
@@ -54,12 +51,12 @@
 //! # })?;
 //! # Ok::<(), Error>(())
 //! ```
-//! It is as advisory as a permit. It shares the key with `consul lock -n 1` and Go's `api.Lock`. An
-//! election refuses a semaphore's key, and a semaphore an election's.
+//! A leadership is advisory, too. `consul lock -n 1` and Go's `api.Lock` can share the key. A semaphore's
+//! key is refused for an election, and the other way round.
 //!
 //! # Finding a leader
-//! An election's key says who leads. [`Discovery`] reads it once or follows it. For a resource that
-//! serves only the leader, it checks a [`Sequencer`].
+//! [`Discovery`] reads an election's key once, or follows it. It also checks a [`Sequencer`] for a resource that serves only
+//! the leader.
 //! ```
 //! use semaphore_core::{Discovery, LeaderEvent};
 //! # use transport_mock::MockConsul;
@@ -83,8 +80,8 @@
 //! ```
 //!
 //! # Driving it by hand
-//! [`Participant`](sans_io::Participant) is the machine behind the handles. With your own socket
-//! and clock, this is the whole loop:
+//! [`Participant`](sans_io::Participant) is the machine behind the handles. With your own socket and clock, this is the whole
+//! loop:
 //! ```
 //! use semaphore_core::Prefix;
 //! use semaphore_core::sans_io::{Event, Machine as _, Participant, Request, Response, Settings};
@@ -119,29 +116,29 @@
 //! ```
 //! A [`Candidate`](sans_io::Candidate) is the machine of an election. The same loop drives it.
 //!
-//! That loop sends one request after the other. A real loop has several under way, since the agent
-//! holds a poll open for up to 16 s ([`Request::is_long_poll`](sans_io::Request::is_long_poll)). It
-//! also gives up the requests that [`poll_abort`](sans_io::Machine::poll_abort) names. The guide
-//! `docs/guides/BY-HAND.md` in the repository has such a loop, and the example `by_hand` is a whole
-//! program.
+//! This loop sends one request after the other. A real one has several requests under way, since the agent holds a poll
+//! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)) open for up to 16 s. It also gives up the requests that
+//! [`poll_abort`](sans_io::Machine::poll_abort) names. In the repository, `docs/guides/BY-HAND.md` has such a loop, and the example
+//! `by_hand` is a whole program.
 //!
 //! # Where things are
 //! | module | has |
 //! |---|---|
-//! | this one | the handles, what they are told, and what they tell |
+//! | this one | the handles, their options, and their results |
 //! | [`blocking`] | the same handles for threads |
-//! | [`error`] | every error, and what its parts are |
-//! | [`lost`] | what spawned work watches |
-//! | [`manage`] | looking at a semaphore and managing it |
-//! | [`observe`] | being told what happens, for logs and figures of your own |
-//! | [`recording`] | writing down what happened, and replaying it |
-//! | [`adapter`] | what an adapter needs: `Transport`, `Runtime`, connections, addresses |
-//! | [`sans_io`] | the machines behind the handles, and their words: for an event loop of your own |
+//! | [`error`] | every error, and its parts |
+//! | [`lost`] | the signal that spawned work watches |
+//! | [`terms`] | the options of [`Election::run`] |
+//! | [`manage`] | inspecting and managing a semaphore |
+//! | [`observe`] | observers, for your own logs and metrics |
+//! | [`recording`] | recording a handle's inputs, and replaying them |
+//! | [`adapter`] | for adapters: `Transport`, `Runtime`, connections, addresses |
+//! | [`sans_io`] | for your own event loop: the machines behind the handles, and their types |
 //!
 //! # What is promised
-//! [`promises`] lists the promises with the names that the code's comments use: S1 to S5, L1 to L4.
-//! In the repository, `docs/EVIDENCE.md` says how each is checked, `docs/ARCHITECTURE.md` how this
-//! crate is built, and `docs/guides` has code for TTL, loss, fencing, ACLs and writing an adapter.
+//! [`promises`] lists the promises S1 to S5 and L1 to L4, with bounds and assumptions. In the repository, `docs/EVIDENCE.md` says
+//! how each promise is checked, and `docs/ARCHITECTURE.md` how this crate is built. `docs/guides` has guides with code: TTL, loss,
+//! fencing, ACLs, writing an adapter.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -173,7 +170,7 @@ mod id;
 mod input;
 mod leader;
 pub mod lost {
-    //! What spawned work watches: whether its permit or leadership is still held.
+    //! The signal of a loss, for work that runs in other tasks or threads.
 
     pub use crate::handle::LostSignal;
 }
@@ -197,7 +194,7 @@ mod sync;
 #[doc(hidden)]
 pub mod sync;
 pub mod terms {
-    //! The options of [`Election::run`](crate::Election::run): how one term follows the other.
+    //! The options of [`Election::run`](crate::Election::run): how one term of an election follows another.
 
     pub use crate::handle::{TermLimit, Terms};
 }

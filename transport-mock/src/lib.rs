@@ -1,5 +1,5 @@
-//! A Consul in memory, for deterministic tests of code that uses the semaphore. It needs no server,
-//! does not wait in real time, and makes every failure on demand.
+//! A Consul in memory, for deterministic tests of code that uses the semaphore: no server, no
+//! waiting, and faults on demand.
 //!
 //! ```
 //! use transport_mock::{Error, Lost, MockConsul, Semaphore};
@@ -17,11 +17,11 @@
 //! # Ok(())
 //! # }
 //! ```
-//! The crate re-exports what a test needs of `semaphore-core`, so that one dependency is enough.
+//! The crate re-exports the parts of `semaphore-core` that a test needs, so one dependency is enough.
 //!
-//! [`MockConsul`] is a simulated world. [`MockConsul::client`] makes its hosts. They implement the
-//! core's traits ([`Transport`], [`Runtime`], [`BlockOn`]), so code that is generic over those runs
-//! here on virtual time. When everything waits, the clock jumps to the next event.
+//! [`MockConsul`] is a simulated world. Its hosts, [`MockConsul::client`], implement the traits
+//! of the core ([`Transport`], [`Runtime`], [`BlockOn`]), so all code on these traits runs
+//! here, on virtual time: when everything waits, the clock jumps to the next event.
 //!
 //! ```
 //! use std::time::Duration;
@@ -47,61 +47,57 @@
 //! ```
 //!
 //! # In a test on tokio
-//! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world that uses tokio's
-//! time. In a `#[tokio::test(start_paused = true)]` a test needs nothing else: the code under test
-//! awaits, sleeps and spawns as in production, its handles are those of production, and an hour
-//! takes milliseconds. `examples/src/bin/service` in the repository is a service with such tests.
+//! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world with tokio's time. A
+//! `#[tokio::test(start_paused = true)]` needs nothing else: the code under test awaits, sleeps and spawns as in production, with the
+//! same handles, and an hour takes milliseconds. `examples/src/bin/service` in the repository is a service with such tests.
 //!
 //! | in a test on | make the world with | time moves |
 //! |---|---|---|
 //! | tokio | `MockConsul::on_tokio(seed)` | with `tokio::time`, paused or not |
 //! | plain threads, with the blocking handles | [`MockConsul::new`], and [`MockConsul::spawn_thread`] | when all of them wait |
-//! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | when everything waits |
+//! | nothing: futures that sleep with [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | when everything waits |
 //! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
 //!
 //! Any other choice fails, and the error says what to do instead:
 //!
-//! | what is written | what happens |
+//! | a test with | what happens |
 //! |---|---|
-//! | a world of [`MockConsul::new`] in a test on tokio, or [`MockConsul::run`] where a runtime is entered | it panics at once |
+//! | a world of [`MockConsul::new`] on tokio, or [`MockConsul::run`] inside a runtime | it panics at once |
 //! | [`MockConsul::run`] with code that needs tokio's timers or sockets | it panics at once, as tokio does |
-//! | `MockConsul::on_tokio` outside of a runtime, or its world moved by [`MockConsul::run`] or [`MockConsul::advance`] | it panics at once |
+//! | `MockConsul::on_tokio` outside of a runtime, or [`MockConsul::run`] or [`MockConsul::advance`] of its world | it panics at once |
 //! | a blocking handle of a world on tokio whose time is paused | it panics at once: tokio's time does not wait for threads |
-//! | a world of [`MockConsul::new`] on smol or another executor, which does not move it | after 5 s of real time it is ended: its handles and requests panic with the advice, which is on the standard error, too |
-//! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: no answer comes in a time that leaps |
-//! | a world that two clocks move, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
+//! | a world of [`MockConsul::new`] on smol or another executor, which does not move its time | after 5 s of real time its handles and requests panic with the advice, which is also on standard error |
+//! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: tokio's time jumps before an answer arrives |
+//! | two clocks, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
 //!
-//! One mistake can't be detected. A world on tokio hangs while its runtime's only thread waits by
-//! other means, for example in another executor's `block_on`. A thread of
-//! [`MockConsul::spawn_thread`] that does so holds time for 30 s; then the others panic.
+//! One mistake is not detected: a world on tokio hangs while the only thread of its runtime waits in another way, such as the
+//! `block_on` of another executor. If a thread of [`MockConsul::spawn_thread`] does so, time stops, and after 30 s the others panic.
 //!
 //! # What moves time
-//! - [`MockConsul::run`] and a client's `block_on` run a future to its end. Time moves when
-//!   everything waits.
-//! - [`MockConsul::advance`] runs what is due in a given time. With
+//! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves when everything waits.
+//! - [`MockConsul::advance`] moves time by a duration, and runs everything that is due in it. With
 //!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
-//! - [`MockConsul::spawn_thread`] starts threads that block. Time moves only when all of them
-//!   sleep.
+//! - Start blocking threads with [`MockConsul::spawn_thread`]: time moves only when all of them
+//!   are asleep.
 //!
-//! With one thread, the seed decides everything: two runs have the same [`MockConsul::trace`], byte
-//! for byte. With several threads, the operating system decides who acts first at one instant.
+//! With one thread, the seed decides everything: two runs have the same [`MockConsul::trace`],
+//! byte for byte. With several threads, the operating system decides which acts first at one instant.
 //!
-//! # What goes wrong
-//! - One exchange: a [`Fault`], aimed by a [`Rule`], or drawn from the seed at the rates of
+//! # Faults
+//! - One exchange: a [`Fault`], aimed by a [`Rule`] or drawn from the seed at the rates of
 //!   [`Faults`].
-//! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock with another rate,
+//! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock that runs fast or slow,
 //!   [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
 //! - The cluster: [`MockConsul::lose_leader`].
-//! - The server of a host: [`MockConsul::set_agent`] gives it a separate node, and
+//! - A host's server: [`MockConsul::set_agent`] gives it a separate node, and
 //!   [`MockConsul::deregister_node`] removes that node with all its sessions.
 //! - The agents' limits: [`MockConsul::set_max_connections`], and [`MockConsul::set_request_limits`] from 1.15 on.
-//! - An operator: [`MockConsul::consul`] gives access to the [`consul::Consul`], which can destroy
-//!   sessions, fail checks, restore snapshots and change ACLs.
+//! - An operator's actions: [`MockConsul::consul`] gives access to the [`consul::Consul`] itself, which can
+//!   destroy sessions, fail checks, restore snapshots and change ACLs.
 //!
 //! # Which Consul
-//! [`MockConsul::with_profile`] makes a world with another release or edition; [`consul::Profile`]
-//! lists them. The default is 1.8, Community.
+//! The default is 1.8, Community. [`MockConsul::with_profile`] makes another release or edition; [`consul::Profile`] lists them.
 //!
 //! # Other clients
 //! `LoopbackConsul` (feature `loopback`, on by default) serves a world with all its faults over
@@ -111,9 +107,8 @@
 //! `cargo run -p transport-mock --bin consul-in-memory -- --help`.
 //!
 //! # Not for use
-//! The feature `unstable-proofs` is for the proofs of this repository. It can drive the Consul
-//! without a world, take single steps, and show each write. It is not part of the stable interface
-//! and may change at any time.
+//! The feature `unstable-proofs` is for the proofs of this repository: they drive the Consul without a world, in single steps, and
+//! see each write. It is no part of the interface, and may change at any time.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime

@@ -14,38 +14,32 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`ReqwestTransport`] sends the requests and runs the tasks: it implements the core's
-//! [`Transport`] and [`Runtime`]. The crate re-exports what you need of `semaphore-core`.
+//! [`ReqwestTransport`] sends the requests and runs the tasks: it is the core's [`Transport`] and [`Runtime`].
+//! The crate re-exports the parts of `semaphore-core` that you need.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended
-//! early. Then stop the work. [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves,
-//! [`Permit::is_held`] is false, and [`Permit::lost_signal`] tells spawned tasks. Between a check
-//! and the next step the program may pause; only a resource that refuses old fencing tokens is safe
-//! from that.
+//! A permit is lost if Consul is silent for longer than the lease, or if its session ends early. Then stop the work.
+//! [`Semaphore::with_permit`] drops it, and [`Permit::lost`] resolves. Ask [`Permit::is_held`] before each step, and give
+//! [`Permit::lost_signal`] to spawned work. Only a resource that refuses old fencing tokens is safe from a pause between check and step.
 //!
 //! # In tests
-//! Don't use tokio's paused time with a real agent. Tokio then advances to the next timeout
-//! whenever it waits for a socket, so no answer ever arrives. The transport's clock advances too,
-//! so leases still end in time, and an error is logged. For tests with paused time use
+//! Don't pause tokio's time in a test with a real agent. No answer would arrive, since tokio jumps to the end of each timeout while
+//! it waits for a socket. Leases end with tokio's time then, and an error in the log says so. For paused time use
 //! `transport_mock::MockConsul::on_tokio`.
 //!
 //! # The clock
-//! Leases end by a clock that runs while the machine is suspended. The crate `boot-time` reads
-//! `CLOCK_BOOTTIME` on Linux, `mach_continuous_time` on macOS and the performance counter on
-//! Windows. On FreeBSD, and in a paused virtual machine, the clock may stand still: see
-//! `docs/CLOCKS.md` in the repository.
+//! Leases end by a clock that keeps running while the machine is suspended. The crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
+//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a paused virtual machine, the clock may
+//! stop: `docs/CLOCKS.md` in the repository says what to do then.
 //!
 //! # Features
-//! `tls` (default): `https://` agents, through rustls with ring, with HTTP/2 if the agent offers
-//! it. Without this feature an `https://` address is [`BuildError::TlsNotBuilt`].
-//!
-//! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
+//! - `tls` (default): `https://` agents, with rustls and ring, by HTTP/2 if they offer it. Without this feature such an address is
+//!   [`BuildError::TlsNotBuilt`].
+//! - `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes tokio-util's `CancellationToken`.
 //!
 //! # Where to go next
-//! The repository's README shows other ways to acquire, many semaphores, elections, shutdown and
-//! tests. Its `docs/guides` have code for TTL, loss, fencing and ACLs. Here, start with
-//! [`Semaphore`], [`Permit`], [`Election`] and [`Builder`].
+//! Read [`Semaphore`], [`Permit`], [`Election`] and [`Builder`] here. The repository's README has other ways to acquire, many
+//! semaphores, elections, shutdown and tests. Its `docs/guides` has guides with code: TTL, loss, fencing, ACLs.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime

@@ -13,35 +13,31 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`UreqTransport`] sends the requests and runs the tasks: it implements the core's [`Transport`]
-//! and [`Runtime`]. On smol, use `SmolTransport`, and `Semaphore` in place of
-//! `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
+//! [`UreqTransport`] sends the requests and runs the tasks: it is the core's [`Transport`] and [`Runtime`]. On smol use
+//! `SmolTransport`, and `Semaphore` in place of `blocking::Semaphore`. The crate re-exports the parts of `semaphore-core` that you need.
 //!
 //! # What to do on loss
-//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended
-//! early. Then stop the work: ask [`is_held`](blocking::Permit::is_held) before each step, or give
-//! [`lost_signal`](blocking::Permit::lost_signal) to other threads. Between a check and the next
-//! step the program may pause; only a resource that refuses old fencing tokens is safe from that.
+//! A permit is lost if Consul is silent for longer than the lease, or if its session ends early. Then stop the work. Ask
+//! [`is_held`](blocking::Permit::is_held) before each step, and give [`lost_signal`](blocking::Permit::lost_signal) to other threads. Only a
+//! resource that refuses old fencing tokens is safe from a pause between check and step.
 //!
 //! # Logs
-//! ureq logs through the crate `log`. At TRACE it writes the bytes of a request, but never the
-//! token: ureq doesn't get it.
+//! ureq logs through the crate `log`. At TRACE it logs the bytes of a request. The token is never among
+//! them, since ureq does not get it.
 //!
 //! # Features
-//! - `tls` (default): `https://` agents, through rustls with ring. Without this feature an
-//!   `https://` address is [`BuildError::TlsNotBuilt`].
-//! - `smol`: `SmolTransport`, for programs that run on smol.
+//! - `tls` (default): `https://` agents, with rustls and ring. Without this feature such an address is
+//!   [`BuildError::TlsNotBuilt`].
+//! - `smol`: `SmolTransport`, for programs on smol.
 //!
 //! # The clock
-//! Leases end by a clock that runs while the machine is suspended. The crate `boot-time` reads
-//! `CLOCK_BOOTTIME` on Linux, `mach_continuous_time` on macOS and the performance counter on
-//! Windows. On FreeBSD, and in a paused virtual machine, the clock may stand still: see
-//! `docs/CLOCKS.md` in the repository.
+//! Leases end by a clock that keeps running while the machine is suspended. The crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
+//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a paused virtual machine, the clock may
+//! stop: `docs/CLOCKS.md` in the repository says what to do then.
 //!
 //! # Where to go next
-//! The repository's README shows other ways to acquire, many semaphores, elections, shutdown and
-//! tests. Its `docs/guides` have code for TTL, loss, fencing and ACLs. Here, start with
-//! [`blocking`] and [`Builder`].
+//! Read [`blocking`] and [`Builder`] here. The repository's README has other ways to acquire, many semaphores, elections, shutdown
+//! and tests. Its `docs/guides` has guides with code: TTL, loss, fencing, ACLs.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
