@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Usage(String),
     /// The agent's address, TLS or token can't be used.
-    #[error("there is no way to Consul")]
+    #[error("the connection to Consul can't be set up")]
     Connection(#[source] BuildError),
     /// The semaphore or election said so.
     #[error(transparent)]
@@ -48,7 +48,7 @@ pub(crate) enum Failure {
     },
     /// The list leaves keys out.
     #[error(
-        "not all below {prefix:?} is shown: give the token key_prefix read on it; `check` prints the policy"
+        "the token may not read all keys below {prefix:?}: give it key_prefix read there; `check` prints the policy"
     )]
     Hidden {
         /// The prefix.
@@ -63,7 +63,7 @@ pub(crate) enum Failure {
         text: String,
     },
     /// What runs in the background has ended, and nothing can be asked any more.
-    #[error("what speaks to Consul has ended")]
+    #[error("the task that speaks to Consul has ended")]
     Ended,
     /// Nobody answered for so long.
     #[error("Consul has not answered for {seconds} s")]

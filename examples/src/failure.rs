@@ -37,7 +37,7 @@ pub enum Failure {
         source: TransportError,
     },
     /// Somebody answers at the agent's address, but not as Consul does.
-    #[error("what answers at {url} is no Consul agent that is ready: status {status}")]
+    #[error("the server at {url} is not a Consul agent that is ready: status {status}")]
     NotReady {
         /// The address.
         url: AgentUrl,

@@ -149,7 +149,7 @@ pub enum InvalidUrl {
     /// The path after `unix://` is missing, has a control character, or has more than 107 bytes,
     /// which no system opens.
     #[error(
-        "the agent's URL has no path of a socket, or one of over 107 bytes or with a control character"
+        "the agent's URL has no socket path, or one that has over 107 bytes or a control character"
     )]
     Socket,
     /// TLS was requested for a Unix socket.

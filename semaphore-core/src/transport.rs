@@ -191,7 +191,7 @@ impl TransportError {
 
 /// The cause of a [`TransportError`]: the server at an `https://` address does not speak TLS.
 #[derive(Debug, thiserror::Error)]
-#[error("what listens there does not speak TLS: use http:// in the address, or the port of https")]
+#[error("the server there does not speak TLS: use http:// in the address, or the port for https")]
 pub struct NotTls(#[source] Box<dyn StdError + Send + Sync>);
 
 impl NotTls {

@@ -23,7 +23,7 @@ pub(crate) enum Failure {
         #[source]
         source: TransportError,
     },
-    #[error("what answers at {address} is no Consul agent that is ready: status {status}")]
+    #[error("the server at {address} is not a Consul agent that is ready: status {status}")]
     NotReady { address: String, status: u16 },
     #[error("the semaphore failed: {_0}")]
     Semaphore(#[from] Error),

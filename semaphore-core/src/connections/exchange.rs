@@ -182,8 +182,8 @@ fn closes(response: &Response) -> bool {
 /// A new connection was closed before an answer.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the new connection was closed at once, as an agent older than 1.9 does that allows this address no more \
-     (`limits.http_max_conns_per_client`)"
+    "the new connection was closed at once; an agent older than 1.9 does so if this address has too many \
+     connections (`limits.http_max_conns_per_client`)"
 )]
 struct ClosedAtOnce(#[source] TransportError);
 

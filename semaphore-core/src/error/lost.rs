@@ -142,7 +142,7 @@ pub enum Lost {
     },
     /// This process was forked off from the one that holds it, and has no driver.
     #[error(
-        "{}lost: this process was forked off, and what it had before is its parent's: connect again after the fork",
+        "{}lost: this process was forked off, and its parent keeps what was held: connect again after the fork",
         .on.intro()
     )]
     Forked {

@@ -91,7 +91,7 @@ pub enum Error {
     /// The list of the prefix is incomplete, so dead holders can't be recognised (S3). The token
     /// needs `key_prefix` read on the whole prefix.
     #[error(
-        "{}the list of {prefix:?} is incomplete: the token may not read all of it, and lacks the permission: key_prefix \
+        "{}the list of {prefix:?} is incomplete: the token may not read all of it; it lacks the permission: key_prefix \
          \"{prefix}/\" write, which includes read",
         .on.intro()
     )]
@@ -159,7 +159,7 @@ pub enum Error {
     /// There is no semaphore under this prefix, or the token may not see it. Agents before 1.11
     /// don't distinguish these.
     #[error(
-        "{}there is no semaphore under this prefix: nobody has used it yet, or the token may not read it, which takes \
+        "{}there is no semaphore under this prefix: nobody has used it yet, or the token may not read it: it needs \
          key_prefix read on the prefix",
         .on.intro()
     )]
@@ -196,15 +196,15 @@ pub enum Error {
 pub enum ClosedBy {
     /// `close` or `shutdown` was called, on this handle, on a clone, or on its client.
     #[error(
-        "the handle was closed, by close or shutdown of it, of a clone or of its client: connect again"
+        "the handle was closed: close or shutdown was called on it, on a clone or on its client; connect again"
     )]
     Owner,
     /// The runtime that connected it has ended, and with it the task that talks to Consul. Tests
     /// with one runtime each need one handle each: a handle in a static belongs to the first test's
     /// runtime.
     #[error(
-        "the handle is closed, since the runtime that it was connected on has ended: connect one on this runtime (a static is \
-         of the first runtime that uses it, as of one test)"
+        "the handle is closed, since the runtime that it was connected on has ended: connect one on this runtime (a \
+         handle in a static belongs to the first runtime that uses it, for example to that of one test)"
     )]
     RuntimeEnded,
     /// This process was forked off from the one that connected it, and has no driver.

@@ -77,7 +77,7 @@ pub enum RequestError {
     /// The agent does not accept such a key. Releases differ in their rules. With several releases
     /// use letters, digits, `/`, `-`, `_` and `.`.
     #[error(
-        "the agent takes no such key, asked by {asked}{}; a name of letters, digits, `/`, `-`, `_` and `.` is taken by all releases",
+        "the agent does not accept the key of {asked}{}; all releases accept letters, digits, `/`, `-`, `_` and `.`",
         said(text)
     )]
     InvalidKey {
@@ -89,7 +89,7 @@ pub enum RequestError {
     /// Requests that worked before are refused, for example while a token is rotated, or by a
     /// gateway in front of Consul. They are retried for the time of a lease. After that the error
     /// is the refusal itself.
-    #[error("what was served before is refused: {_0}")]
+    #[error("this was served before, and is refused now: {_0}")]
     RefusedForNow(#[source] Box<RequestError>),
     /// A redirect. It is not followed, since that would send the token to another address.
     #[error(
@@ -273,7 +273,7 @@ fn what_to_do(status: u16, text: &str) -> &'static str {
     }
     match status {
         404 | 405 => "; is the address, with its path, that of a Consul agent?",
-        413 => "; the request is larger than the agent takes",
+        413 => "; the request is larger than the agent accepts",
         _ => "",
     }
 }

@@ -18,7 +18,7 @@ pub enum InvalidInput {
     #[error("the prefix {0:?} has a segment of dots, which Consul would resolve to another key")]
     PrefixDotSegment(String),
     /// The prefix has a control character.
-    #[error("the prefix {0:?} has a control character, which Consul does not take")]
+    #[error("the prefix {0:?} has a control character, which Consul does not accept")]
     PrefixControlCharacter(String),
     /// The prefix has a character that Consul's HTTP server considers unprintable, such as a
     /// non-breaking space.
@@ -42,7 +42,7 @@ pub enum InvalidInput {
     )]
     PrefixEncoded(String),
     /// The prefix is longer than a URL may be.
-    #[error("the prefix has {len} bytes in a URL; it may have {max}; give it a shorter one")]
+    #[error("the prefix has {len} bytes in a URL, and at most {max} are allowed; choose a shorter one")]
     PrefixTooLong {
         /// Its length in a URL, in bytes.
         len: usize,
@@ -82,7 +82,7 @@ pub enum InvalidInput {
     },
     /// Each permit needs a session, and the caller gave only one.
     #[error(
-        "a session that the caller gives carries one permit, not {wanted}; let the semaphore make the sessions, or ask for 1"
+        "the caller's session can hold one permit, not {wanted}; let the semaphore make the sessions, or ask for 1"
     )]
     PermitsOverSession {
         /// The requested number.
@@ -140,7 +140,7 @@ pub enum InvalidInput {
         name: String,
     },
     /// A name is too long for the URL of each request.
-    #[error("the {what} has {len} bytes in a URL; it may have {max}")]
+    #[error("the {what} has {len} bytes in a URL, and at most {max} are allowed")]
     NameTooLong {
         /// What the name is for.
         what: &'static str,

@@ -433,7 +433,7 @@ fn what_is_closed_says_by_whom() {
     assert_begins_here(&error);
     assert_says(
         &error,
-        &["was closed, by close or shutdown", "connect again"],
+        &["was closed: close or shutdown was called", "connect again"],
     );
     let by = |error: &Error| match error {
         Error::Closed { by, .. } => *by,
