@@ -5,9 +5,9 @@ use std::io;
 
 use tracing_subscriber::filter::LevelFilter;
 
-/// From now on. What has begun before goes on.
+/// Starts the log. It does not include earlier spans.
 pub(crate) fn begin() {
-    // Told twice is as good as once.
+    // An error means that it has already started.
     let _ = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_max_level(LevelFilter::INFO)

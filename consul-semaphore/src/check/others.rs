@@ -12,14 +12,14 @@ use crate::overview::details;
 
 const ABOUT: &str = "others";
 
-/// What Go's client and `consul lock` name their sessions unless they are told.
+/// The default session names of Go's client and `consul lock`.
 const OF_GO: &[&str] = &[
     "Consul API Semaphore",
     "Consul API Lock",
     "Consul lock for ",
 ];
 
-/// Of no more contenders the sessions are asked for.
+/// The most contenders whose sessions are requested.
 const MOST: usize = 64;
 
 pub(super) async fn check(agent: &Agent, prefix: &Prefix) -> Finding {

@@ -7,7 +7,7 @@ use super::{ADDRESS, Finding, NO_LEADER, TLS, UNREACHABLE, get, said};
 use crate::agent::Agent;
 use crate::failure::{Failure, whole};
 
-/// There is no transport.
+/// No transport could be built.
 pub(super) fn unusable(failure: &Failure) -> Finding {
     let text = failure.whole();
     match failure {
