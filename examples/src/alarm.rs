@@ -46,7 +46,7 @@ impl Alarm {
     pub async fn sleep(&self, duration: Duration) {
         let (ring, ringing) = oneshot::channel();
         let at = Instant::now() + duration;
-        // The thread hears as long as there is an alarm, and drops no bell before it rang.
+        // The thread runs while an alarm exists, and rings every bell.
         if self.0.send(Bell { at, ring }).is_ok() {
             let _ = ringing.await;
         }
@@ -54,7 +54,7 @@ impl Alarm {
 }
 
 fn ring(bells: &Receiver<Bell>) {
-    // Of one moment, those that were set first ring first.
+    // At the same moment, the bell that was set first rings first.
     let mut next: BTreeMap<(Instant, u64), oneshot::Sender<()>> = BTreeMap::new();
     let mut number = 0_u64;
     loop {

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .value("on_threads")
         .connect(transport)?;
 
-    // A clone for each thread. They share one watch and a few connections.
+    // Each thread has a clone. All share one watch and a few connections.
     thread::scope(|scope| {
         let workers: Vec<_> = (1..=4)
             .map(|number| {
@@ -43,7 +43,7 @@ fn use_the_resource(
     println!("thread {number} holds a slot");
 
     for _step in 0..4 {
-        // Asks the clock and nobody else, so it is right after any pause of the process, too.
+        // It only asks the clock, so it is also right after any pause of the process.
         if !permit.is_held() {
             return Err(permit.lost().into());
         }

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use transport_reqwest::recording::{ReplayError, Story, replay};
 
-/// Replays a recording, and tells its story.
+/// Replays a recording, and prints its story.
 #[derive(Debug, Parser)]
 struct Flags {
     /// The recording
     file: PathBuf,
-    /// Shows lines alone that have this text, such as `event` or `notice`
+    /// Shows only lines with this text, such as `event` or `notice`
     #[arg(long)]
     only: Option<String>,
 }

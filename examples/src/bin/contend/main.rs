@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all semaphores were granted and kept.
+/// Returns whether all semaphores were granted and kept.
 fn run_fleet(plan: &Plan) -> Result<bool, Failure> {
     let hosts = Hosts::new(plan.flags.backend, Agent::find()?)?;
     let builder = |number| {
@@ -97,19 +97,19 @@ fn run_fleet(plan: &Plan) -> Result<bool, Failure> {
     Ok(complaints.is_empty())
 }
 
-/// Whether the limit was kept and nothing failed.
+/// Returns whether the limit was kept and nothing failed.
 fn run(plan: &Plan) -> Result<bool, Failure> {
     let flags = &plan.flags;
     let bench = Bench::new(plan)?;
     let agent = bench.hosts.agent();
-    // Wrong settings are told before anything is sent.
+    // Wrong settings are reported before anything is sent.
     let (members, client) = bench.members()?;
     let Some(first) = members.first() else {
         return Ok(false);
     };
     let watcher = Watcher::start(agent)?;
     first.host.probe(agent)?;
-    // Before and after, since the machine may have other things to do at either time.
+    // Measured before and after, since the machine may be busy at one of these times.
     let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
     let beside = bench.held_beside(&first.host)?;
     let mut failed = Failed::default();
@@ -139,7 +139,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         _ => bench.hosts.traffic().since(before),
     };
     let peaks = watcher.peaks();
-    // Where the agent is away by now, what was measured is told all the same.
+    // If the agent is gone by now, the other results are still reported.
     if let Ok(after) = bare::measure(&first.host, agent, &flags.prefix) {
         bare.extend([after]);
     }
@@ -201,7 +201,7 @@ impl AddAssign for Failed {
     }
 }
 
-/// Says what stopped contenders, and how many it stopped.
+/// Reports what stopped contenders, and how many.
 fn tell(outcomes: &[Outcome]) -> Failed {
     let mut failed = Failed::default();
     for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
@@ -212,25 +212,25 @@ fn tell(outcomes: &[Outcome]) -> Failed {
     failed
 }
 
-/// A run while it runs.
+/// A run in progress.
 struct Bench<'a> {
     plan: &'a Plan,
     hosts: Hosts,
     alarm: Alarm,
     gauge: Arc<Gauge>,
     steady: Arc<Steady>,
-    /// In mode hold.
+    /// Only in mode hold.
     wall: Option<Arc<Wall>>,
 }
 
-/// Reads the meter when a hold begins and when it ends.
+/// Reads the meter at the beginning and the end of a hold.
 struct Steady {
     meter: Arc<Meter>,
     began: Mutex<Option<Reading>>,
     ended: Mutex<Option<Reading>>,
 }
 
-/// A host and the semaphore as it sees it.
+/// A host and its handle of the semaphore.
 struct Member {
     host: Host,
     handle: Handle,
@@ -250,7 +250,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// All of them, and the client that they are of.
+    /// All hosts, and their client if they share one.
     fn members(&self) -> Result<(Vec<Member>, Option<Client>), Failure> {
         let Plan {
             participants,
@@ -271,7 +271,7 @@ impl<'a> Bench<'a> {
         Ok((members.collect::<Result<_, Failure>>()?, client))
     }
 
-    /// Another semaphore of the same process, while each that is measured is new.
+    /// Another semaphore of the same process, held while each measured one is new.
     fn held_beside(&self, host: &Host) -> Result<Option<(Semaphore, Permit)>, Failure> {
         let Plan {
             flags, transports, ..
@@ -304,7 +304,7 @@ impl<'a> Bench<'a> {
             }
             contender.start(&member.handle, &member.host, &mut crew)?;
         }
-        // Each gives up on its own; what it then leaves is cleaned up within two TTLs.
+        // Each gives up alone. What it leaves is cleaned up within two TTLs.
         crew.finish(self.plan.timeout + Duration::from_secs(60))
     }
 
@@ -320,7 +320,7 @@ impl<'a> Bench<'a> {
         self.spread(members).map(turn).collect()
     }
 
-    /// Each round with a separate semaphore, whose end belongs to the cycle.
+    /// Each round has a separate semaphore, and ending it is part of the cycle.
     fn cold(&self, number: usize, host: &Host, rounds: usize) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::default();
         for _ in 0..rounds {
@@ -382,7 +382,7 @@ impl Steady {
         *reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.meter.read());
     }
 
-    /// What went over the wire during the last hold.
+    /// The traffic during the last hold.
     fn traffic(&self) -> Option<Reading> {
         let read = |at: &Mutex<Option<Reading>>| *at.lock().unwrap_or_else(PoisonError::into_inner);
         Some(read(&self.ended)?.since(read(&self.began)?))
