@@ -4,7 +4,7 @@ use real_agent::Agent;
 
 use crate::failure::Failure;
 
-/// Puts so many there.
+/// Writes `count` keys of others there.
 ///
 /// # Errors
 /// [`Failure::System`].
