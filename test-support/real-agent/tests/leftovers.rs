@@ -113,7 +113,7 @@ fn an_agent_that_is_gone_is_not_a_clean_one() {
     complaint(&client, "any");
 }
 
-/// What the assertion says, which has to fail.
+/// The message of the assertion, which must fail.
 fn complaint(client: &Client, prefix: &str) -> String {
     let asserted = catch_unwind(AssertUnwindSafe(|| client.assert_nothing_left(prefix)));
     message(asserted.expect_err("something is left").as_ref())
