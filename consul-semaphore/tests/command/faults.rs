@@ -1,4 +1,4 @@
-//! An agent that fails now and then costs only time.
+//! An agent that sometimes fails costs only time.
 
 use crate::support::{Dev, run};
 

@@ -95,7 +95,7 @@ fn a_token_is_taken_from_the_command_line_here() {
     like(&agent.url(), &["p", "true"]).assert(1, "denies");
 }
 
-/// One that holds until it is told to end.
+/// A `consul lock` that holds until it is told to end.
 struct Holder(Child);
 
 impl Holder {
