@@ -1,8 +1,8 @@
 //! L2: nothing of ours is left.
 //!
-//! If the creation of a session was not answered in time, nobody owns the session, and its TTL ends
-//! it. That happens when the cluster or the machine is slow. So leftover sessions only count
-//! against the clients if all requests of the witnesses were answered in time during the calm.
+//! If a session's creation got no answer in time, nobody owns the session, and its TTL ends it.
+//! That happens when the cluster or the machine is slow. So leftover sessions only count against
+//! the clients if the witnesses got all answers in time during the calm.
 
 use super::reach::BLINK;
 use super::{Invariant, Logs, Report};
