@@ -1,4 +1,4 @@
-//! Two states are the same if nothing that can follow distinguishes them.
+//! Two states are the same if no possible continuation can tell them apart.
 //!
 //! Each part of a state is shown completely as text, and split into [`Token`]s. Some tokens only
 //! have a meaning relative to others. They are replaced by their position among those:
@@ -31,11 +31,11 @@ use crate::clock::Clock;
 /// The tokens of one state, participant by participant.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
-    /// Whether the record is read on its own: then its index stands beside those of lists.
+    /// Whether the record is read separately. Then its index is compared with those of lists.
     pub(crate) is_crowd: bool,
-    /// What belongs to no participant.
+    /// Tokens that belong to no participant.
     pub(crate) common: Vec<&'a [Token]>,
-    /// What else is common, in no order.
+    /// More common tokens, whose order does not matter.
     pub(crate) loose: Vec<[&'a [Token]; 1]>,
     pub(crate) nodes: Vec<NodeParts<'a>>,
 }
@@ -44,12 +44,12 @@ pub(crate) struct Parts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts<'a> {
     pub(crate) own: Vec<&'a [Token]>,
-    /// Its messages, each with the request that it belongs to and with its deadline, where that can
-    /// come nearer, in no order.
+    /// Its messages, in no order. Each has the request that it belongs to, and its deadline if that
+    /// can come nearer.
     pub(crate) messages: Vec<[&'a [Token]; 3]>,
 }
 
-/// A state's name.
+/// The fingerprint of a state.
 pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u128 {
     let ranks = Ranks::new(parts);
     let scale = Scale {
@@ -76,7 +76,8 @@ impl NodeParts<'_> {
         own.chain(self.messages.iter().flatten().copied().flatten())
     }
 
-    /// Its name, if sessions are named after the order in which it mentions them, and that order.
+    /// The participant's fingerprint, with its sessions numbered in the order in which it mentions
+    /// them. Also returns that order.
     fn name(&self, parts: &Parts<'_>, scale: &Scale<'_>) -> (u128, Vec<u64>) {
         let local = Local::new(self);
         let mut names = Names::default();
@@ -85,13 +86,14 @@ impl NodeParts<'_> {
             written.part(part, scale, &local, |session| names.name(session));
         }
         written.unordered(&self.messages, scale, &local, &mut names);
-        // What is common looks the same to two only if they have the same place in it.
+        // To two participants the common part only looks the same if both have the same place in
+        // it.
         for part in &parts.common {
             written.part(part, scale, &Local::default(), |session| {
                 names.name(session)
             });
         }
-        // Whom only these mention has no place in any order.
+        // Sessions that only these tokens mention have no place in any order.
         let mut passing = Names(names.0.clone());
         written.unordered(&parts.loose, scale, &Local::default(), &mut passing);
         (xxh3_128(&written.0), names.0)
@@ -116,7 +118,7 @@ impl Names {
     }
 }
 
-/// What is ranked in the whole state.
+/// Tokens that are ranked in the whole state.
 struct Ranks {
     is_crowd: bool,
     locks: Vec<u64>,
@@ -127,7 +129,7 @@ struct Ranks {
 
 impl Ranks {
     fn new(parts: &Parts<'_>) -> Self {
-        // Zero stands for no index and stays itself.
+        // Zero stands for no index, and stays zero.
         let mut ranks = Self {
             is_crowd: parts.is_crowd,
             locks: vec![0],
@@ -176,11 +178,11 @@ struct Scale<'a> {
     ranks: &'a Ranks,
 }
 
-/// What is ranked in one participant.
+/// Tokens that are ranked within one participant.
 #[derive(Default)]
 struct Local {
     ids: Vec<(IdOf, u64)>,
-    /// When its reads under way were sent, by what sent them.
+    /// When its reads under way were sent, and by which part.
     reads: Vec<(u64, u64)>,
 }
 
@@ -200,11 +202,11 @@ impl Local {
     }
 }
 
-/// Leases of the scenes' sessions last for so long.
+/// The leases of the scenes' sessions have this length.
 const LONGEST_LEASE: Duration = Duration::from_secs(15);
-/// A session is kept for so long, and what a transaction shows is enough for less.
+/// A session is kept for this long. What a transaction shows is enough for a shorter time.
 const LONGEST_RECENT: Duration = Duration::from_secs(1);
-/// A poll that may be dead is given up from then on.
+/// From then on, a poll that may be dead is given up.
 const LEAST_POLL: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -256,7 +258,7 @@ impl Written {
         }
     }
 
-    /// Parts in no order, each of several.
+    /// Parts in no order. Each consists of several token lists.
     fn unordered<const N: usize>(
         &mut self,
         all: &[[&[Token]; N]],
@@ -283,7 +285,7 @@ impl Written {
         }
     }
 
-    /// Something in which sessions have separate names, and what they are called here.
+    /// Adds something that numbers its sessions itself, and the numbers that they have here.
     fn named(&mut self, hash: u128, sessions: &[u64], names: &mut Names) {
         self.0.extend(hash.to_le_bytes());
         for session in sessions {
