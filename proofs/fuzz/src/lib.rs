@@ -70,10 +70,10 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("election_pace", election_pace::run),
 ];
 
-/// The prefix of the semaphore that is fuzzed.
+/// The prefix of the fuzzed semaphore.
 pub(crate) const PREFIX: &str = "service/db";
 
-/// The entry point of a target's binary: the fuzzer's, or one that runs files.
+/// The entry point of a target's binary: that of the fuzzer, or one that runs files.
 #[macro_export]
 macro_rules! entry {
     ($target:ident) => {
@@ -87,7 +87,7 @@ macro_rules! entry {
     };
 }
 
-/// Runs a target with each of these files.
+/// Runs a target on each of these files.
 pub fn replay(run: Run, files: impl Iterator<Item = impl Into<PathBuf>>) -> ExitCode {
     for file in files.map(Into::into) {
         match std::fs::read(&file) {

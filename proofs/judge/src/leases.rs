@@ -1,4 +1,4 @@
-//! S2: a belief ends in time, and nobody is told too long a time.
+//! S2: a belief ends in time, and no reported lease is too long.
 
 use std::time::Duration;
 

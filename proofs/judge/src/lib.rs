@@ -55,7 +55,7 @@ use crate::discovery::Discovery;
 use crate::limit::Limits;
 use crate::tokens::{Grant, Tokens};
 
-/// A promise that is judged here.
+/// A promise that this crate judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
     /// S1: never more than the limit believe that they hold.
@@ -66,22 +66,22 @@ pub enum Promise {
     Lease,
     /// S5: fencing tokens rise.
     Fencing,
-    /// Who follows an election sees its leaders in their order, and in time.
+    /// A follower sees an election's leaders in order, and in time.
     Discovery,
-    /// L4: a transient failure costs nobody what they hold.
+    /// L4: a transient failure causes no loss.
     TransientFailures,
 }
 
-/// A promise that was not kept.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// Which promise was broken.
     pub promise: Promise,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// When, by the event that shows it.
+    /// The moment of the event that shows it.
     pub at: Moment,
-    /// In which way.
+    /// A description.
     pub what: String,
 }
 
@@ -91,10 +91,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Where a promise is broken, and in which way.
+/// The place where a promise is broken, and a description.
 type Wrong = (Place, String);
 
-/// One history, as far as it was told.
+/// The state of one history so far.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     limits: Limits,
@@ -104,16 +104,16 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// One who was told nothing yet.
+    /// A judge that has heard nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This happened next. Events are told in the order of their moments; of one moment the ends of beliefs come
-    /// first, since a belief does not include its last moment.
+    /// Judges the next event. Events come in the order of their moments. At the same moment the
+    /// ends of beliefs come first, since a belief does not include its last moment.
     ///
     /// # Errors
-    /// [`Violation`] when a promise is broken by it.
+    /// [`Violation`] if this event breaks a promise.
     pub fn hear(&mut self, at: Moment, event: &Event) -> Result<(), Violation> {
         let verdict = self.judge(at, event);
         verdict.map_err(|(place, what)| Violation {
@@ -184,14 +184,14 @@ impl Judge {
         Ok(())
     }
 
-    /// The most permits that were believed in at once.
+    /// The most permits that were believed in at the same time.
     pub fn most_at_once(&self, place: Place) -> u32 {
         self.limits.most_at_once(place)
     }
 }
 
 impl Event {
-    /// What it may break.
+    /// The promise that the event may break.
     fn promise(&self) -> Promise {
         match self {
             Self::Allowed { .. } | Self::Begins { .. } | Self::Ends { .. } => Promise::Limit,
