@@ -16,15 +16,16 @@ use crate::history::{Change, Ending, Happening, Subject, Who};
 
 pub(super) struct CleanEnd {
     bounds: Bounds,
-    /// Those whose session was destroyed by the host that had made it.
+    /// Sessions that were destroyed by the host that had created them.
     left: BTreeSet<String>,
     holders: BTreeMap<usize, BTreeSet<String>>,
     taken: BTreeSet<(usize, String)>,
-    /// Those for whom an election's key was acquired, or a deleted record made again, by a message that was late.
+    /// Sessions for which a late message acquired an election's key, or created a deleted record
+    /// again.
     late: BTreeSet<String>,
-    /// Where the record was deleted.
+    /// The prefixes at which the record was deleted.
     deleted: BTreeSet<usize>,
-    /// When an election's key was tied to each.
+    /// When each session acquired an election's key.
     tied_at: BTreeMap<String, Instant>,
     /// Whether indexes went backwards, or somebody could not see the record.
     is_excused: bool,
@@ -44,7 +45,8 @@ impl CleanEnd {
         }
     }
 
-    /// Whether who destroys it now could not know that an election's key was tied to it: then its end frees the key.
+    /// Whether its destroyer could not know yet that the session held an election's key. Then the
+    /// session's end frees the key.
     fn was_just_tied(&self, at: Instant, session: &str) -> bool {
         let tied_at = self.tied_at.get(session);
         tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency)

@@ -17,11 +17,11 @@ use crate::history::{BeliefNo, Change, Happening, KeyState, Subject, Who};
 #[derive(Default)]
 pub(super) struct KeyThroughAcquire {
     owners: BTreeMap<String, Who>,
-    /// Since when what stands there is something else.
+    /// The prefixes with foreign data, and since when.
     garbled: BTreeMap<usize, Instant>,
-    /// What each host has learned: when, and from when the state is that it goes by.
+    /// What each host has learned: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, (Instant, Instant)>,
-    /// By which sessions each value was written.
+    /// The sessions that wrote each value.
     written: BTreeSet<(String, Vec<u8>)>,
     leaders: BTreeMap<BeliefNo, String>,
 }
@@ -79,7 +79,7 @@ impl KeyThroughAcquire {
         Ok(())
     }
 
-    /// Whether its host could not know what it would write over.
+    /// Whether the writer's host could not know what it would overwrite.
     fn is_excused(&self, change: &Change) -> bool {
         let (Who::Ours(host), Some(sent_at)) = (change.by, change.sent_at) else {
             return false;

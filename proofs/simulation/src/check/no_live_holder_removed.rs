@@ -15,14 +15,14 @@ use crate::history::{Ending, Happening, Removed, Who};
 #[derive(Default)]
 pub(super) struct NoLiveHolderRemoved {
     owners: BTreeMap<String, Who>,
-    /// Who has come back to life, and when.
+    /// The revived sessions, and when each was revived.
     revived: BTreeMap<String, Instant>,
-    /// What each host has learned since then: when, and from when the state is that it goes by.
+    /// What each host has learned since then: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
 }
 
 impl NoLiveHolderRemoved {
-    /// Whether a host could not know, when it sent its write, that this holder lives again.
+    /// Whether the host could not know, when it sent its write, that this holder lives again.
     fn is_excused(&self, host: usize, sent_at: Option<Instant>, holder: &Removed) -> bool {
         let (Some(revived), Some(sent_at)) = (self.revived.get(&holder.session), sent_at) else {
             return false;

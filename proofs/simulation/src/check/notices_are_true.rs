@@ -9,14 +9,14 @@ use semaphore_core::sans_io::Instant;
 use super::{Check, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Happening, Noticed, Who};
 
-/// What a process calls a hold: the host, the prefix, and the fencing token.
+/// A process's name for a hold: the host, the prefix, and the fencing token.
 type Name = (usize, usize, FencingToken);
 
 #[derive(Default)]
 pub(super) struct NoticesAreTrue {
-    /// The hosts of which somebody was told something.
+    /// The hosts that have observers.
     observed: BTreeSet<usize>,
-    /// What was told of each hold last.
+    /// The last notice about each hold.
     told: BTreeMap<Name, Noticed>,
     beliefs: BTreeMap<BeliefNo, Name>,
 }

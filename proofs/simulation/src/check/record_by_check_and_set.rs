@@ -7,7 +7,7 @@ use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Who};
 
 pub(super) struct RecordByCheckAndSet {
-    /// Whether somebody has another limit to write.
+    /// Whether somebody writes another limit.
     changes_limits: bool,
 }
 
@@ -18,7 +18,7 @@ impl RecordByCheckAndSet {
     }
 }
 
-/// Whether one of those who held goes on holding.
+/// Whether one of the earlier holders still holds.
 fn stays_any(before: &Record, after: &Record) -> bool {
     before.holders().any(|holder| after.holds(holder))
 }

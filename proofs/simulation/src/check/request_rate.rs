@@ -48,7 +48,7 @@ struct Rates {
     prefix: usize,
     reads: Level,
     writes: Level,
-    /// Those of each session.
+    /// The attempts of each session.
     attempts: BTreeMap<String, Level>,
 }
 
@@ -57,8 +57,8 @@ struct Ceiling {
     at_once: f64,
 }
 
-/// A bucket that each request fills by one and time empties: it flows over when any window of time
-/// has seen more than the ceiling allows.
+/// A bucket. Each request fills it by one, and time empties it. It overflows if any window of time
+/// has more requests than the ceiling allows.
 #[derive(Default)]
 struct Level {
     level: f64,
@@ -66,7 +66,7 @@ struct Level {
 }
 
 impl Level {
-    /// Says whether it has flown over.
+    /// Returns whether it has overflowed.
     fn add(&mut self, now: Instant, ceiling: &Ceiling) -> bool {
         let passed = now.saturating_since(self.at).as_secs_f64();
         self.at = now;
@@ -108,8 +108,8 @@ impl Check for RequestRate {
 }
 
 impl RequestRate {
-    /// Another client that acquires an election's key explains a refusal, and so does one that deletes it: the next attempt of
-    /// those who wait need not keep its distance.
+    /// If another client acquires or deletes an election's key, that explains a refusal. So the
+    /// waiting candidates may try again at once.
     fn allow_for(&mut self, change: &Change) {
         let Subject::Key { before, after } = &change.of else {
             return;
@@ -123,7 +123,7 @@ impl RequestRate {
         for rates in hosts.filter(|it| it.prefix == change.prefix) {
             for (session, level) in &mut rates.attempts {
                 level.level = if Some(session) == now.as_ref() {
-                    // It begins a term, in which values may follow, as in the terms before.
+                    // A term begins, in which values may follow, as in earlier terms.
                     level.level.min(1.0)
                 } else {
                     (level.level - 1.0).max(0.0)
@@ -134,7 +134,7 @@ impl RequestRate {
 }
 
 impl Rates {
-    /// Says of what there was too much.
+    /// Returns what there was too much of.
     fn add(&mut self, at: Instant, what: &Asked) -> Result<(), &'static str> {
         if *what == Asked::Read {
             let ceiling = if self.is_election {

@@ -13,7 +13,7 @@ use semaphore_core::sans_io::Instant;
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject};
 
-/// How long a key may lie there.
+/// The longest time for which a key may stay free.
 const ACQUIRED_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct VacancyFilled {
@@ -26,9 +26,9 @@ pub(super) struct VacancyFilled {
 #[derive(Default)]
 struct Election {
     is_led: bool,
-    /// Since when the key can be had, for any client that asks.
+    /// Since when the key has been available to any client that asks.
     free_since: Instant,
-    /// How many campaign in this round, and since when somebody does.
+    /// The number of campaigns in this round, and since when there has been one.
     waiting: usize,
     waited_since: Instant,
 }

@@ -1,8 +1,8 @@
 //! A process with one client: its semaphores share their sessions.
 //!
-//! All its requests use one transport. That passes each request to the wire of its prefix, so that
-//! it is known who sent it. Requests about sessions belong to all semaphores, and use the wire of
-//! the host's own prefix.
+//! All its requests use one transport. It passes each request to the wire of its prefix, so the
+//! sender is known. Requests about sessions belong to all semaphores, and use the wire of the
+//! host's own prefix.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::plan::{HostPlan, Plan};
 /// The wires of one process.
 struct Wires {
     usual: Wire,
-    /// Those of its own semaphores, by what their keys begin with.
+    /// The wires of its own semaphores, by the beginning of their keys.
     own: BTreeMap<String, Wire>,
 }
 
@@ -51,7 +51,7 @@ impl Transport for Wires {
 }
 
 impl Run<'_> {
-    /// The client of a process, if it goes by one.
+    /// The client of a process, if it uses one.
     pub(super) fn client(
         &self,
         host: &HostPlan,

@@ -1,4 +1,4 @@
-//! An observer of what a host contends for. It records what it is told about the holds.
+//! An observer of a host's contest. It records the notices about holds.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -28,7 +28,7 @@ impl Delays {
         }
     }
 
-    /// What is to be told of this.
+    /// The judge's events.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Vec<Event> {
         match what {
             Happening::SessionBegan { session, owner } => {
@@ -64,7 +64,7 @@ impl Delays {
         }
     }
 
-    /// Those of strangers have another one.
+    /// The lock delay of a session. Strangers have another one.
     fn delay_of(&self, session: &str) -> Duration {
         match self.owners.get(session) {
             Some(Who::Ours(_)) => self.bounds.lock_delay,

@@ -21,20 +21,20 @@ use super::{RETRY, Visitor};
 
 const VALUE: &[u8] = b"stranger";
 
-/// How long the guide and Go's client wait when a lock delay is on.
+/// How long the guide and Go's client wait during a lock delay.
 const LOCK_RETRY: Duration = Duration::from_secs(5);
 
-/// The key as one read shows it.
+/// The key in one read.
 struct Seen {
     index: Index,
     session: Option<String>,
     flags: u64,
-    /// None where there is no key.
+    /// `None` if there is no key.
     modify_index: Option<Index>,
 }
 
 impl Visitor {
-    /// Waits until it leads. Nothing when it can't go on.
+    /// Waits until it leads. `None` if it can't go on.
     pub(super) async fn lock(&self, session: &SessionId) -> Option<()> {
         let mut index = None;
         loop {
@@ -62,7 +62,7 @@ impl Visitor {
     pub(super) async fn unlock(&self, session: &SessionId) -> bool {
         let key = &self.prefix.record_key();
         let flags = self.lock_flags();
-        // The guide's release has no body, and the key says nothing after it.
+        // The guide's release has no body, so the key is empty afterwards.
         let value = if self.minds_flags() { VALUE } else { b"" };
         let release = ReleaseKey {
             key,
@@ -81,7 +81,7 @@ impl Visitor {
         is_answered && !self.minds_flags()
     }
 
-    /// Takes the key away, unless somebody has it.
+    /// Deletes the key, unless somebody holds it.
     pub(super) async fn delete_lock(&self) -> Option<()> {
         let seen = self.read_key(None).await?;
         if seen.session.is_some() || seen.flags != LOCK_FLAGS {
