@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Waits until all drivers have ended, by themselves or with the runtime.
+    /// Waits until all drivers have ended, before the runtime or with it.
     pub async fn drivers_end(&self) {
         let ends: Vec<_> = self.drivers().ends.drain(..).collect();
         for end in ends {

@@ -42,7 +42,9 @@ pub enum InvalidInput {
     )]
     PrefixEncoded(String),
     /// The prefix is longer than a URL may be.
-    #[error("the prefix has {len} bytes in a URL, and at most {max} are allowed; choose a shorter one")]
+    #[error(
+        "the prefix has {len} bytes in a URL, and at most {max} are allowed; choose a shorter one"
+    )]
     PrefixTooLong {
         /// Its length in a URL, in bytes.
         len: usize,

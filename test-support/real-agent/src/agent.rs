@@ -163,7 +163,7 @@ impl Agent {
     }
 
     /// Asserts that no session at all is left, and nothing of the semaphore at `prefix`. It is for
-    /// a test with an agent of its own, and finds more than [`Client::assert_nothing_left`]: that
+    /// a test with a separate agent, and finds more than [`Client::assert_nothing_left`]: that
     /// one can't know whose a session is if nothing refers to it.
     ///
     /// # Panics

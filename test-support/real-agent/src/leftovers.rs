@@ -94,7 +94,7 @@ impl Client {
         Ok(left)
     }
 
-    /// All sessions that exist, whoever created them. This is for a test with an agent of its own.
+    /// All sessions that exist, no matter who created them. This is for a test with a separate agent.
     ///
     /// # Errors
     /// As [`Client::leftovers`].

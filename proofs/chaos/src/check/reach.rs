@@ -67,7 +67,7 @@ pub(super) fn latest(logs: &Logs, client: usize, span: (Moment, Moment)) -> Dura
 }
 
 /// The times in which the nemesis kept a server, a client or its connections from the others. A
-/// client that is only slowed, or that ends by itself, still reaches them.
+/// client that is only slowed, or that ends in a hurry, still reaches them.
 pub(super) fn hurts(logs: &Logs, target: Target) -> Vec<(Moment, Moment)> {
     let is_hurt = |kind| !matches!(kind, Kind::Elect | Kind::Slow | Kind::Leave);
     let spells = spells(logs, target, is_hurt);

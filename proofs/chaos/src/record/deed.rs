@@ -41,7 +41,7 @@ pub enum Kind {
     Slow,
     /// A gateway answers in the agent's place.
     Gateway,
-    /// The program ends by itself while it holds, and does not wait for its releases. Then it is
+    /// The program ends in a hurry while it holds, and does not wait for its releases. Then it is
     /// started again.
     Leave,
     /// The servers elected another leader without a deed of the nemesis.

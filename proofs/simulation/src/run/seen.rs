@@ -90,7 +90,7 @@ impl Seen {
         changes
     }
 
-    /// The sites that may have changed. Hosts have many semaphores of their own, and these only
+    /// The sites that may have changed. Hosts have many separate semaphores, and these only
     /// change by writes of their keys.
     fn touched(&self, writes: Option<&[Delivered]>) -> Vec<usize> {
         let Some(writes) = writes.filter(|_| !self.own.is_empty()) else {

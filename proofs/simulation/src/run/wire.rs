@@ -28,7 +28,7 @@ pub(super) struct Wire {
     pub(super) host: usize,
     /// The sender, for counting requests.
     pub(super) participant: usize,
-    /// The faults of requests with a connection of their own.
+    /// The faults of requests that have a separate connection.
     pub(super) hazards: Hazards,
     pub(super) prefix: Prefix,
     /// The answers that show who holds.

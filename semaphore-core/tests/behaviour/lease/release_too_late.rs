@@ -1,5 +1,5 @@
-//! Belief ends by the clock, whoever looks at it first. A release after that reports the loss, even
-//! if the timer has not fired yet.
+//! Belief ends by the clock, no matter who looks at it first. A release after that reports the
+//! loss, even if the timer has not fired yet.
 
 use semaphore_core::sans_io::{CommandId, Event, Machine, TransportErrorKind};
 use semaphore_core::{Error, Lost};

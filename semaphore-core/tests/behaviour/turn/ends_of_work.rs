@@ -1,4 +1,4 @@
-//! How work with a slot ends: by itself, by a loss, by a panic, at a deadline, in a forked process.
+//! How work with a slot ends: normally, by a loss, by a panic, at a deadline, in a forked process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// Gives some hosts with a client elections of their own, so several terms use one session.
+/// Gives some hosts with a client separate elections, so several terms use one session.
 pub(super) fn draw_own_elections(plan: &mut Plan, rng: &mut Rng) {
     for host in plan.hosts.iter_mut().filter(|it| it.client) {
         let many = pick(rng, &[0, 1, 2, 3]);

@@ -1,6 +1,6 @@
 //! The way out of a candidacy, and what delays it.
 //!
-//! - *Leaving*: with a session of its own, it repeats the release until it is answered, which does
+//! - *Leaving*: with a separate session, it repeats the release until it is answered, which does
 //!   nothing to a key that is not ours. If our key has become something other than an election's,
 //!   it is left alone, and the end of the session unties it. With a shared session the key is
 //!   untied exactly as it was seen, byte for byte, or read again if that is unknown.

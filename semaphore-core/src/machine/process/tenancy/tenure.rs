@@ -34,7 +34,7 @@ impl Tenure {
         }
     }
 
-    /// A session of its own, whatever others of the process do.
+    /// A separate session, which others of the process do not share.
     pub(in crate::machine) fn separate(settings: &SessionSettings) -> Self {
         Self::Own(Session::new(settings))
     }

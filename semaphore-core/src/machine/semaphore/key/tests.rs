@@ -18,7 +18,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With a session of our own.
+    /// With a session that we created.
     fn ours() -> Self {
         Self::new(settings())
     }
