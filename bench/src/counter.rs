@@ -1,4 +1,4 @@
-//! Counts the requests of clients that do not count them, on their way to the agent.
+//! A proxy that counts the requests of clients that don't count them.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -36,7 +36,7 @@ impl Counter {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let counts = Arc::clone(&shared);
-                // A connection that fails is the client's to notice.
+                // The client itself notices when a connection fails.
                 thread::spawn(move || counts.forward(client, agent));
             }
         });
@@ -53,7 +53,7 @@ impl Counter {
         self.counts.requests.load(Ordering::SeqCst)
     }
 
-    /// How many connections were open at once.
+    /// The most connections that were open at one time.
     pub(crate) fn peak(&self) -> u64 {
         self.counts.peak.load(Ordering::SeqCst)
     }
@@ -95,8 +95,8 @@ impl Counts {
     }
 }
 
-/// Finds the ends of request lines in a stream. Bodies of the protocol are JSON and short texts,
-/// which have none.
+/// Finds the ends of request lines in a stream. The protocol's bodies are JSON and short texts, and
+/// contain none.
 #[derive(Debug, Default)]
 struct Heads {
     matched: usize,
@@ -105,7 +105,7 @@ struct Heads {
 impl Heads {
     fn ends_line(&mut self, byte: u8) -> bool {
         const END: &[u8] = b" HTTP/1.1\r\n";
-        // No part of it but its beginning begins with a space.
+        // Only the first byte of `END` is a space, so a match can only start over at its beginning.
         self.matched = match END.get(self.matched) {
             Some(expected) if *expected == byte => self.matched + 1,
             _ => usize::from(byte == b' '),

@@ -1,4 +1,4 @@
-//! The page of the documentation that holds the table.
+//! The documentation page with the table.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,8 @@ fn page(table: &str, machine: &str, command: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The table is the last run's; what is around it is written in one place.
+    /// The figures in the table are the last run's. The text around them is written once, in the
+    /// template.
     #[test]
     fn the_documentation_says_what_its_template_says() {
         let shown = include_str!("../../docs/COST.md");

@@ -1,4 +1,5 @@
-//! Leaders that follow one another: each candidate on separate connections, as if on a separate machine.
+//! Leaders that follow one another. Each candidate has separate connections, as if on a separate
+//! machine.
 
 use std::time::{Duration, Instant};
 
@@ -20,13 +21,13 @@ pub(crate) const IDEAL_PER_S: f64 = 100.0;
 /// What a crowd of candidates costs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
-    /// Handoffs per second, once all of them waited.
+    /// Handoffs per second, measured once all candidates waited.
     pub(crate) per_s: f64,
     /// Requests for each leadership.
     pub(crate) requests: f64,
 }
 
-/// What one alone costs: the requests from its campaign to its end.
+/// What one candidate alone costs: the requests from its campaign to its end.
 ///
 /// # Errors
 /// [`Failure`].
@@ -46,7 +47,7 @@ pub(crate) fn alone(agent: &Agent) -> Result<f64, Failure> {
     Ok(counted(counter.requests()))
 }
 
-/// Measures a crowd at full speed, the middle of so many runs, and once through a counter of requests.
+/// Measures a crowd at full speed (the median of `runs` runs), and once through a request counter.
 ///
 /// # Errors
 /// [`Failure`].
@@ -69,8 +70,8 @@ pub(crate) fn crowd(agent: &Agent, waiters: usize, runs: usize) -> Result<Cost, 
     })
 }
 
-/// Lets `waiters` campaign behind a leader, then lets the leader resign: what is timed begins there, as for
-/// `consul lock`. Each of them leads for a moment.
+/// Lets `waiters` campaign behind a leader, then lets the leader resign. The timing starts there,
+/// as for `consul lock`. Each of them leads for a moment.
 fn herd(agent: &Agent, url: &str, key: &str, waiters: usize) -> Result<f64, Failure> {
     let runtime = runtime()?;
     let _entered = runtime.enter();
@@ -103,7 +104,7 @@ fn herd(agent: &Agent, url: &str, key: &str, waiters: usize) -> Result<f64, Fail
     Ok(number(waiters) / last.saturating_duration_since(began).as_secs_f64())
 }
 
-/// Says until when it led.
+/// Leads for a moment, and returns when the leadership ended.
 async fn lead(election: Election) -> Result<Instant, Error> {
     let leadership = election.campaign().await?;
     tokio::time::sleep(TERM).await;

@@ -1,4 +1,4 @@
-//! What keeps a scene from being measured.
+//! Why a scene can't be measured.
 
 use std::io;
 use std::time::Duration;
@@ -17,16 +17,16 @@ pub(crate) enum Failure {
     System {
         /// What was tried.
         what: &'static str,
-        /// Why not.
+        /// Why it failed.
         #[source]
         source: io::Error,
     },
     /// A program ended without a report.
     #[error("`{args}` gave no report: {said}")]
     NoReport {
-        /// How it was called.
+        /// The program's arguments.
         args: String,
-        /// The end of what it said instead.
+        /// The end of what it printed instead.
         said: String,
     },
     /// A report lacks a figure, or has one of another kind.

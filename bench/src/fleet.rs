@@ -10,7 +10,7 @@ use crate::row::Row;
 use crate::scenes::{Care, Findings, whole};
 use crate::world::World;
 
-/// What `contend --mode fleet --json` says, as far as it is used here.
+/// The part of the output of `contend --mode fleet --json` that is used here.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Figures {
     semaphores: u64,
@@ -23,19 +23,19 @@ struct Figures {
     acquire_p99_ms: f64,
 }
 
-/// Who holds how many.
+/// Many semaphores that are held at the same time.
 struct Fleet {
     name: &'static str,
     args: &'static str,
-    /// How many processes do so at once.
+    /// How many processes hold that many each.
     processes: usize,
-    /// For how many seconds, if there is time.
+    /// For how many seconds they hold, except with `--quick`.
     seconds: u32,
     is_long: bool,
     wants: &'static [(Figure, f64)],
 }
 
-/// What must not be more, beside what nobody may lose.
+/// A figure that must not exceed a limit. Besides, nobody may lose anything.
 #[derive(Clone, Copy)]
 enum Figure {
     Sessions,
@@ -105,7 +105,7 @@ const FLEETS: &[Fleet] = &[
 ];
 
 impl Fleet {
-    /// Runs it once: such a run says as much as three.
+    /// Runs it once: one such run says as much as three.
     fn measure(&self, number: usize, contend: &Contend, care: Care) -> Result<Vec<Row>, Failure> {
         let seconds = if care.quick { 5 } else { self.seconds };
         let args = format!("--mode fleet {} --hold-ms {seconds}000", self.args);
@@ -154,7 +154,7 @@ fn late<T>() -> Result<T, Failure> {
     })
 }
 
-/// Runs all of them, one after the other, on an agent at its default limits.
+/// Runs all fleets, one after the other, on an agent at its default limits.
 ///
 /// # Errors
 /// [`Failure`] when one can't be run to its end.

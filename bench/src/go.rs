@@ -1,4 +1,4 @@
-//! HashiCorp's Go client as callers of a semaphore, where Go is installed.
+//! HashiCorp's Go client as callers of a semaphore, if Go is installed.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::leading::{go_client, number, report};
 use crate::sizes::Crowd;
 
-/// What its callers came to.
+/// The result of a crowd of callers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
     /// Turns in a second.
@@ -20,7 +20,8 @@ pub(crate) struct Turns {
     pub(crate) requests: f64,
 }
 
-/// So many callers that want a slot again and again; none where Go is not installed. Each has a client, as if it were a process.
+/// Runs a crowd of callers that want a slot again and again, each with its own client, as if it
+/// were a process. The result is `None` where Go is not installed.
 ///
 /// # Errors
 /// [`Failure`].

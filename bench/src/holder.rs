@@ -1,4 +1,4 @@
-//! The child of a `consul lock`: holds for a while, and writes down when.
+//! The child of a `consul lock`: it holds for a while, and records when.
 
 use std::path::PathBuf;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 const POLL: Duration = Duration::from_millis(1);
 
-/// How it holds.
+/// How to hold.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Hold {
     /// For how long, in milliseconds
@@ -21,16 +21,16 @@ pub(crate) struct Hold {
     /// Where it writes down when it held
     #[arg(long)]
     pub(crate) holds: PathBuf,
-    /// Goes on holding until this file is there, a minute at most
+    /// Go on holding until this file exists, a minute at most
     #[arg(long)]
     pub(crate) until: Option<PathBuf>,
 }
 
 impl Hold {
-    /// Holds.
+    /// Holds, and writes down when.
     ///
     /// # Errors
-    /// When it can't be written down.
+    /// If it can't be written down.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         const LONGEST: Duration = Duration::from_secs(60);
         let clock = Clock::read();

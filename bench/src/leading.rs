@@ -1,4 +1,5 @@
-//! Leading as services do it, beside HashiCorp's Go client: what `leader --candidates` and `bench/go-client` report.
+//! Leading as services do it, compared with HashiCorp's Go client: the reports of
+//! `leader --candidates` and `bench/go-client`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -19,20 +20,20 @@ use crate::ours::without_consul;
 /// Where `scripts/bench` has built `bench/go-client`, if Go is installed.
 const GO_CLIENT: &str = "BENCH_GO_CLIENT";
 
-/// What a contest of candidates came to, by either program.
+/// The result of a contest of candidates, by either program.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Contest {
     /// Terms in a second.
     pub(crate) terms_per_s: f64,
-    /// From one leader's end to the next one's beginning.
+    /// From one leader's end to the next one's beginning, in the median.
     pub(crate) gap_p50_ms: f64,
-    /// The same, which one of a hundred exceeds.
+    /// The same, at the 99th percentile.
     pub(crate) gap_p99_ms: f64,
-    /// How many led at once.
+    /// The most candidates that led at the same time.
     pub(crate) max_leaders: u64,
 }
 
-/// The same with what it took.
+/// A contest's result with what it cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) contest: Contest,
@@ -42,7 +43,7 @@ pub(crate) struct Counted {
     pub(crate) connections: f64,
 }
 
-/// How often something was done, and what it took.
+/// How often something was done per second, and what it cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) per_s: f64,
@@ -50,7 +51,7 @@ pub(crate) struct Rate {
     pub(crate) requests: f64,
 }
 
-/// `leader` with so many candidates that share this.
+/// Runs `leader` with `size.candidates` candidates, which share what `share` says.
 ///
 /// # Errors
 /// [`Failure`].
@@ -64,7 +65,7 @@ pub(crate) fn contest(url: &str, share: &str, key: &str, size: Size) -> Result<C
     report(&mut command, url)
 }
 
-/// The same, counted on its way to the agent.
+/// The same, with a request counter in front of the agent.
 ///
 /// # Errors
 /// [`Failure`].
@@ -72,7 +73,7 @@ pub(crate) fn counted_contest(agent: &Agent, key: &str, size: Size) -> Result<Co
     counted(agent, size, |url| contest(url, "client", key, size))
 }
 
-/// The same by Go's client, counted; none where Go is not installed.
+/// The same with Go's client, counted. The result is `None` where Go is not installed.
 ///
 /// # Errors
 /// [`Failure`].
@@ -111,7 +112,7 @@ pub(crate) struct Size {
     pub(crate) term: Duration,
 }
 
-/// The same by Go's client; none where Go is not installed.
+/// The same with Go's client. The result is `None` where Go is not installed.
 ///
 /// # Errors
 /// [`Failure`].
@@ -127,7 +128,7 @@ pub(crate) fn go_contest(url: &str, key: &str, size: Size) -> Result<Option<Cont
     report(&mut command, url).map(Some)
 }
 
-/// One that tries again and again to lead for five milliseconds, beside a leader.
+/// One caller that tries again and again to lead for five milliseconds, beside a leader.
 ///
 /// # Errors
 /// [`Failure`].
@@ -154,7 +155,7 @@ pub(crate) fn tries(agent: &Agent, key: &str, time: Duration) -> Result<Rate, Fa
     Ok(rate(count, counter.requests(), time))
 }
 
-/// The same by Go's client, with tries of the same length.
+/// The same with Go's client, with tries of the same length.
 ///
 /// # Errors
 /// [`Failure`].
@@ -179,7 +180,8 @@ pub(crate) fn go_tries(agent: &Agent, key: &str, time: Duration) -> Result<Optio
     Ok(Some(rate(tries, counter.requests(), time)))
 }
 
-/// Requests in a second of so many who follow a key that is missing, while others write twenty other keys a second.
+/// Requests per second of that many followers of a missing key, while twenty other keys are written
+/// per second.
 ///
 /// # Errors
 /// [`Failure`].
@@ -208,7 +210,7 @@ pub(crate) fn followers(
     Ok(number(counter.requests()) / time.as_secs_f64())
 }
 
-/// The same by Go's client: a blocking query each, as it has no followers.
+/// The same with Go's client. It has no followers, so each one is a blocking query.
 ///
 /// # Errors
 /// [`Failure`].
@@ -230,7 +232,7 @@ pub(crate) fn go_followers(
     Ok(Some(number(counter.requests()) / time.as_secs_f64()))
 }
 
-/// Does this while others write twenty other keys a second.
+/// Runs `work` while twenty other keys are written per second.
 fn beside_writes<T>(
     agent: &Agent,
     work: impl FnOnce() -> Result<T, Failure>,
@@ -241,7 +243,7 @@ fn beside_writes<T>(
         scope.spawn(move || {
             let ended = || stopped.recv_timeout(Duration::from_millis(50));
             while ended() == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                // What is not written is missing in nothing that is counted.
+                // A write that fails makes no difference to what is counted.
                 let _ = client.put("/v1/kv/bench/of-others", b"something else");
             }
         });
@@ -251,7 +253,7 @@ fn beside_writes<T>(
     })
 }
 
-/// Where `scripts/bench` has built it.
+/// Where `scripts/bench` has built the Go client.
 pub(crate) fn go_client() -> Option<PathBuf> {
     std::env::var_os(GO_CLIENT).map(PathBuf::from)
 }

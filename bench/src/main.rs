@@ -1,12 +1,13 @@
-//! Measures what the semaphore costs on real agents, beside `consul lock -n` where it compares.
+//! Measures the costs of the semaphore on real agents, and compares them with `consul lock -n`
+//! where possible.
 //!
 //! ```text
 //! scripts/bench ─► bench ─┬─► real_agent: one agent, one with more connections, a cluster
 //!                         ├─► contend (the program of a user), whose report it reads
 //!                         └─► consul lock -n 3 … bench hold …, counted from outside
 //! ```
-//! Each scene has figures, some of which must reach something. They end as one table, a page of the
-//! documentation and a plot.
+//! Each scene has figures, and some must reach a target. The result is one table, a documentation
+//! page and a plot.
 
 mod counter;
 mod document;
@@ -46,17 +47,17 @@ use crate::world::World;
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Flags {
-    /// Only these scenes
+    /// Run only these scenes
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scene>,
-    /// Leaves out what takes long, and runs each scene once
+    /// Leave out what takes long, and run each scene once
     #[arg(long)]
     quick: bool,
-    /// Each scene is run so often: the middle counts, and the worst where nothing may go wrong
+    /// Run each scene this often. The median counts, and the worst run where nothing may go wrong
     /// [default: 3]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: Option<u16>,
-    /// Writes COST.md and cost.svg into this folder
+    /// Write COST.md and cost.svg into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(subcommand)]
@@ -86,7 +87,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything was reached.
+/// Runs the scenes. Returns whether every goal was reached.
 fn run(flags: &Flags) -> Result<bool, Failure> {
     let world = World::default();
     let machine = machine(&world.agent()?.binary())?;
@@ -102,7 +103,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
         }
         eprintln!("… {}", name(*scene));
         if let Err(failure) = scene.measure(&world, care, &mut found) {
-            // The others can still be measured, and this one has missed.
+            // The other scenes can still be measured. This one has missed its goal.
             eprintln!("error: {}", told(&failure));
             found
                 .rows
@@ -145,12 +146,12 @@ fn machine(consul: &Path) -> Result<String, Failure> {
     ))
 }
 
-/// As it can be repeated.
+/// The command line, so that the run can be repeated.
 fn command() -> String {
     let mut command = "scripts/bench".to_owned();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
-        // Where it was written to is nobody's business.
+        // The reader does not need to know where it was written to.
         if arg == "--out" {
             args.next();
         } else if !arg.starts_with("--out=") {

@@ -1,10 +1,10 @@
-//! Keys that others keep below the prefix of a semaphore: half of them directly below it, half deeper.
+//! Foreign keys below a semaphore's prefix: half of them directly below it, half deeper.
 
 use real_agent::Agent;
 
 use crate::failure::Failure;
 
-/// Puts so many there.
+/// Writes `count` keys of others there.
 ///
 /// # Errors
 /// [`Failure::System`].

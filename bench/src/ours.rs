@@ -9,24 +9,24 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 
-/// What `contend --json` says, as far as it is used here.
+/// The part of the output of `contend --json` that is used here.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Figures {
-    /// How many acquisitions came to their end.
+    /// How many acquisitions were completed.
     pub(crate) acquisitions: u64,
     /// How many there were per second.
     pub(crate) acquisitions_per_s: f64,
     /// How many there would be if handovers took no time.
     pub(crate) ideal_per_s: Option<f64>,
-    /// How many held at once.
+    /// The most that were held at the same time.
     pub(crate) max_held: u64,
     /// How long they held.
     pub(crate) hold_mean_ms: f64,
     /// The share of pairs that were served out of order.
     pub(crate) served_out_of_order: Option<f64>,
-    /// From the wish for a slot to the permit, at worst.
+    /// The longest time from asking for a slot to the permit.
     pub(crate) wait_max_ms: f64,
-    /// From giving a slot back to knowing that nothing of it is left.
+    /// From giving a slot back to the confirmation that nothing of it is left.
     pub(crate) release_p50_ms: f64,
     /// Bytes of the answers.
     pub(crate) bytes_down_per_acquisition: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Figures {
     pub cycle_p50_us: f64,
     /// A plain write.
     pub put_p50_us: f64,
-    /// The transactions of an acquisition with its release, alone.
+    /// Only the transactions of an acquisition with its release.
     pub bare_turn_p50_us: Option<f64>,
     /// Requests of all kinds.
     pub(crate) http_requests_per_acquisition: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Figures {
     pub(crate) errors: u64,
 }
 
-/// The program, and the agent that it is to talk to.
+/// The program, and the agent that it talks to.
 #[derive(Clone, Debug)]
 pub(crate) struct Contend {
     program: PathBuf,
@@ -58,10 +58,10 @@ pub(crate) struct Contend {
 }
 
 impl Contend {
-    /// The one that was built beside this program.
+    /// The `contend` that was built beside this program.
     ///
     /// # Errors
-    /// [`Failure::System`] when this program does not know where it is.
+    /// [`Failure::System`] if this program does not know where it is.
     pub(crate) fn at(address: &str) -> Result<Self, Failure> {
         let here = env::current_exe().map_err(Failure::system("this program is nowhere"))?;
         Ok(Self {
@@ -70,7 +70,7 @@ impl Contend {
         })
     }
 
-    /// Runs it once. Contenders that failed are a figure, not a failure.
+    /// Runs it once. Failed contenders are a figure, not a failure.
     ///
     /// # Errors
     /// [`Failure::NoReport`], [`Failure::Report`], [`Failure::System`].
@@ -113,7 +113,7 @@ impl Contend {
     }
 }
 
-/// Clears Consul's variables out of what the child inherits.
+/// Removes Consul's variables from what the child inherits.
 pub(crate) fn without_consul(command: &mut Command) -> &mut Command {
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("CONSUL_") {
@@ -128,7 +128,7 @@ pub(crate) fn without_consul(command: &mut Command) -> &mut Command {
 pub(crate) struct Runs(Vec<Figures>);
 
 impl Runs {
-    /// The figure of the run in the middle.
+    /// The figure of the median run.
     pub(crate) fn median(&self, figure: impl Fn(&Figures) -> f64) -> f64 {
         let mut all: Vec<_> = self.0.iter().map(figure).collect();
         all.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The same in two ways, one after the other, of which one has to be as good as the other.
+//! Two ways to do the same, measured one after the other. One must be as good as the other.
 
 use std::thread;
 
@@ -8,13 +8,13 @@ use crate::row::Row;
 use crate::scenes::{Care, Findings};
 use crate::world::World;
 
-/// How much less one may have than the other.
+/// One rate must be at least this share of the other.
 const AS_GOOD: f64 = 0.9;
 
-/// Semaphores one below the other, beside as many that lie apart.
+/// Semaphores whose prefixes lie one below the other, beside as many that lie apart.
 ///
 /// # Errors
-/// [`Failure`] when one can't be run to its end.
+/// [`Failure`] if one can't be run to its end.
 pub(crate) fn nested(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
     let contend = world.contend()?;
     let rounds = if care.quick { 50 } else { 200 };
@@ -45,7 +45,7 @@ pub(crate) fn nested(world: &World, care: Care, found: &mut Findings) -> Result<
     Ok(())
 }
 
-/// The rate of the slowest of several that run at once.
+/// The rate of the slowest of several programs that run at the same time.
 fn at_once(contend: &Contend, args: &str, prefixes: &[String]) -> Result<f64, Failure> {
     let rates = thread::scope(|scope| {
         let run = |prefix: &String| {
@@ -53,7 +53,7 @@ fn at_once(contend: &Contend, args: &str, prefixes: &[String]) -> Result<f64, Fa
             scope.spawn(move || contend.run::<Figures>(args, &prefix, None))
         };
         let runs: Vec<_> = prefixes.iter().map(run).collect();
-        // One that has no report has no rate either.
+        // A program without a report has no rate either.
         let rates = runs.into_iter().map(|run| run.join().ok());
         rates.collect::<Vec<_>>()
     });
@@ -67,10 +67,10 @@ fn at_once(contend: &Contend, args: &str, prefixes: &[String]) -> Result<f64, Fa
         .fold(f64::INFINITY, f64::min))
 }
 
-/// A semaphore that is built, used and dropped for each turn, beside clones of one handle.
+/// A semaphore that is built, used and dropped for each turn, compared with clones of one handle.
 ///
 /// # Errors
-/// [`Failure`] when one can't be run to its end.
+/// [`Failure`] if one can't be run to its end.
 pub(crate) fn built(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
     let contend = world.contend()?;
     let rounds = if care.quick { 10 } else { 40 };

@@ -1,4 +1,4 @@
-//! `consul lock`: the peer that every Consul binary brings along. With one slot it elects a leader.
+//! `consul lock`: the peer that comes with every Consul binary. With one slot it elects a leader.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,13 +18,13 @@ use crate::ours::{read_or_empty, without_consul};
 
 /// How many may hold at once, in all scenes of semaphores.
 pub(crate) const LIMIT: usize = 3;
-/// How many lead.
+/// The slots of an election.
 pub(crate) const ONE: usize = 1;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Where lockers lock, and where their children write.
+/// Where `consul lock` locks, and where its children write.
 pub(crate) struct Lockers {
     binary: PathBuf,
     address: SocketAddr,
@@ -34,12 +34,12 @@ pub(crate) struct Lockers {
     folder: TempDir,
 }
 
-/// What a crowd of lockers costs.
+/// What a crowd of `consul lock` costs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     /// How many waited.
     pub(crate) waiters: usize,
-    /// Handoffs per second, once all of them waited.
+    /// Handoffs per second, measured once all of them waited.
     pub(crate) per_s: f64,
     /// Requests for each acquisition.
     pub(crate) requests: f64,
@@ -48,7 +48,7 @@ pub(crate) struct Cost {
 }
 
 impl Lockers {
-    /// On an agent.
+    /// Lockers on this agent.
     ///
     /// # Errors
     /// [`Failure::System`].
@@ -68,7 +68,7 @@ impl Lockers {
         self.folder.path().join("holds")
     }
 
-    /// What has been written down.
+    /// The holds that have been written down.
     ///
     /// # Errors
     /// [`Failure::System`].
@@ -77,7 +77,7 @@ impl Lockers {
         holds::parse(&text, &Clock::read()).map_err(Failure::system("holds can't be read"))
     }
 
-    /// One that locks, holds for so many milliseconds and is waited for.
+    /// Runs one that locks and holds for `millis` milliseconds, and waits for it.
     ///
     /// # Errors
     /// [`Failure::Lock`], [`Failure::Late`].
@@ -110,8 +110,9 @@ impl Lockers {
         command.spawn().map_err(Failure::system("`consul lock`"))
     }
 
-    /// Lets `waiters` queue behind holders, then lets the holders go: what is timed begins there, so
-    /// that starting processes is no part of it. Requests are all of all.
+    /// Lets `waiters` queue behind holders, then lets the holders go. The timing starts there, so
+    /// it does not include starting the processes. The requests are those of all, from the
+    /// beginning.
     fn herd(&self, waiters: usize, address: SocketAddr) -> Result<f64, Failure> {
         let gate = self.folder.path().join("gate");
         let first = self.folder.path().join("first");
@@ -156,7 +157,8 @@ impl Lockers {
         })
     }
 
-    /// Who holds or waits: with one slot they have a session each, with more a key beside the record.
+    /// How many hold or wait. With one slot each has a session; with more slots each has a key
+    /// beside the record.
     fn contenders(&self) -> usize {
         if self.slots == ONE {
             let left = self.client.leftovers(&self.prefix);
@@ -202,7 +204,7 @@ pub(crate) fn alone(agent: &Agent, slots: usize) -> Result<f64, Failure> {
     Ok(counter.requests() as f64)
 }
 
-/// A `consul lock` that ends with this, whatever happens.
+/// A `consul lock`. It ends when this is dropped.
 struct Lock(Child);
 
 impl Lock {
@@ -222,7 +224,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // It fails when it has ended, as it should have.
+        // This fails if it has ended already, as it should have.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,15 +1,15 @@
-//! The plot: what a crowd costs, over its size.
+//! The plot of what a crowd costs by its size.
 
 use plotters::prelude::*;
 
 use crate::failure::Failure;
 
-/// Who waits.
+/// What the contenders of a crowd are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Series {
     /// Each contender is a separate participant.
     Participants,
-    /// All contenders are one participant's.
+    /// All contenders belong to one participant.
     OneParticipant,
     /// Each is a `consul lock -n`.
     Peer,
@@ -28,7 +28,7 @@ pub(crate) struct Point {
     pub(crate) per_s: f64,
 }
 
-/// What would be if handovers took no time: three slots, 10 ms each.
+/// The rate if handovers took no time: three slots, 10 ms each.
 const IDEAL: f64 = 300.0;
 const SIZE: (u32, u32) = (1000, 420);
 const TEXT: (&str, u32) = ("sans-serif", 16);

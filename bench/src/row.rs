@@ -1,21 +1,21 @@
-//! One line of the table: a figure, what it must reach, and what it compares with.
+//! A row of the table: a figure, its target, and what it is compared with.
 
 use std::fmt;
 
 /// A figure of a scene.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Where it was measured.
+    /// The scene that it was measured in.
     pub(crate) scene: String,
-    /// What was measured.
+    /// The figure's name.
     pub(crate) figure: &'static str,
     /// What it must reach, if anything.
     pub(crate) goal: Option<Goal>,
-    /// What it is.
+    /// The measured value.
     pub(crate) reached: f64,
-    /// What nothing can be better than.
+    /// The best value that is possible at all.
     pub(crate) floor: Option<f64>,
-    /// The same of the peer, in the same run: `consul lock`, or HashiCorp's Go client.
+    /// The peer's value in the same run. The peer is `consul lock` or HashiCorp's Go client.
     pub(crate) peer: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Goal {
 }
 
 impl Row {
-    /// A figure that must reach nothing and is compared with nothing.
+    /// A figure without a goal, a floor or a peer.
     pub(crate) fn new(scene: impl Into<String>, figure: &'static str, reached: f64) -> Self {
         Self {
             scene: scene.into(),
@@ -41,35 +41,35 @@ impl Row {
         }
     }
 
-    /// It must not be greater.
+    /// The figure must not be greater than this.
     #[must_use]
     pub(crate) fn at_most(mut self, most: f64) -> Self {
         self.goal = Some(Goal::AtMost(most));
         self
     }
 
-    /// It must not be smaller.
+    /// The figure must not be smaller than this.
     #[must_use]
     pub(crate) fn at_least(mut self, least: f64) -> Self {
         self.goal = Some(Goal::AtLeast(least));
         self
     }
 
-    /// Nothing can be better than this.
+    /// No value can be better than this.
     #[must_use]
     pub(crate) fn floor(mut self, floor: f64) -> Self {
         self.floor = Some(floor);
         self
     }
 
-    /// The peer has this.
+    /// The peer has this value.
     #[must_use]
     pub(crate) fn peer(mut self, peer: Option<f64>) -> Self {
         self.peer = peer;
         self
     }
 
-    /// Whether it falls short. What could not be measured does.
+    /// Whether it misses its goal. A figure that could not be measured does.
     pub(crate) fn is_missed(&self) -> bool {
         match self.goal {
             Some(Goal::AtMost(most)) => self.reached.is_nan() || self.reached > most,
@@ -88,7 +88,7 @@ impl fmt::Display for Goal {
     }
 }
 
-/// A number with as many digits as say something: two after the point, none from a hundred on.
+/// A number with its significant digits: two after the point, and none from a hundred on.
 pub(crate) struct Short(pub(crate) f64);
 
 impl fmt::Display for Short {

@@ -1,4 +1,4 @@
-//! The scenes, and what each must reach.
+//! The scenes and their targets.
 
 use std::thread;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::{election, fleet, pairs};
 /// A scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scene {
-    /// `consul lock -n`, alone and in crowds: what the others are compared with
+    /// `consul lock -n`, alone and in crowds: the other scenes are compared with it
     Peer,
-    /// One who acquires and releases, with sessions that are kept
+    /// One caller that acquires and releases, with sessions that are kept
     Cycle,
     /// The same with a new semaphore each time
     Cold,
@@ -36,7 +36,7 @@ pub(crate) enum Scene {
     Participants,
     /// Three participants beside three `consul lock`
     Beside,
-    /// One who only holds
+    /// One caller that only holds
     Hold,
     /// Leaders that follow one another, beside `consul lock -n 1`
     Election,
@@ -50,11 +50,11 @@ pub(crate) enum Scene {
     Second,
     /// A hundred slots, and hundreds of callers
     Callers,
-    /// Three slots, and processes of many callers each
+    /// Three slots, and processes with many callers each
     Few,
     /// A limit that is never reached
     Unreached,
-    /// Two slots, and processes of one caller each
+    /// Two slots, and processes with one caller each
     Handles,
     /// Large values
     Values,
@@ -64,11 +64,11 @@ pub(crate) enum Scene {
     Nested,
     /// Thousands of permits of one handle
     Permits,
-    /// A semaphore for each turn
+    /// A new semaphore for each turn
     Built,
     /// Many slots given back at once
     Release,
-    /// A turn on each backend, beside its two transactions alone
+    /// A turn on each backend, compared with only its two transactions
     Turn,
 }
 
@@ -87,22 +87,22 @@ pub(crate) struct Findings {
     go_crowds: Vec<(Crowd, Option<Turns>)>,
 }
 
-/// How thoroughly is measured.
+/// How thoroughly to measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Care {
     /// How often each scene is run.
     pub(crate) runs: usize,
-    /// Whether what takes long is left out.
+    /// Whether to leave out what takes long.
     pub(crate) quick: bool,
 }
 
 const LIMIT: &str = "--limit 3 --hold-ms 10 --timeout-s 60";
 
 impl Scene {
-    /// Runs it and adds what it found.
+    /// Runs the scene and adds its figures.
     ///
     /// # Errors
-    /// [`Failure`] when it can't be run to its end.
+    /// [`Failure`] if it can't be run to its end.
     pub(crate) fn measure(
         self,
         world: &World,
@@ -192,7 +192,7 @@ fn cold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> 
         Row::new(scene, "Raft writes per acquisition", writes)
             .floor(2.0)
             .at_most(4.0),
-        // The making and ending of the session, too.
+        // This includes creating and destroying the session.
         in_puts(scene, &runs, 2.0).at_most(5.5),
     ]);
     found.rows.extend(times(scene, &runs));
@@ -259,7 +259,7 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
         let scene = format!("{waiters} participants");
         let peer = found.peer_of(*waiters);
         let mut requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
-        // Fewer are there to be compared with as many `consul lock`.
+        // Smaller crowds are only there for the comparison with as many `consul lock`.
         let counts = *waiters >= 50;
         if counts {
             requests = requests.at_most(12.0);
@@ -340,7 +340,8 @@ fn hold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> 
         runs.worst(|figures| figures.kv_watches as f64),
     ];
     found.rows.extend([
-        // One each sixteenth of 15 s at most: so often that 12 s of silence are outlasted, whatever moment they begin at.
+        // At most one per sixteenth of 15 s: often enough to survive 12 s of silence, whenever it
+        // begins.
         Row::new(&scene, "renewals", renewals).at_most((64.0 * share).ceil()),
         Row::new(&scene, "watch requests", watches).at_most((5.0 * share).ceil()),
         errors(&scene, &runs),
@@ -420,7 +421,7 @@ fn leading(world: &World, care: Care, found: &mut Findings) -> Result<(), Failur
     };
     let scene = "200 candidates of one client, terms of 100 ms";
     let ours = leading::counted_contest(agent, "bench/many", many)?;
-    // Each of Go's has separate connections, more than this agent allows.
+    // Go's candidates have separate connections, more than this agent allows.
     let go = leading::counted_go(world.raised()?, "bench/go-many", many)?;
     found.rows.extend([
         Row::new(scene, "requests per term", ours.requests)
@@ -437,7 +438,7 @@ fn leading(world: &World, care: Care, found: &mut Findings) -> Result<(), Failur
     let go = leading::go_tries(agent, "bench/go-tries", time)?;
     found.rows.extend([
         Row::new(scene, "tries per second", ours.per_s).peer(go.map(|it| it.per_s)),
-        // One look at the key each; the session costs some more now and then.
+        // Each try reads the key once. The session costs a few more requests now and then.
         Row::new(scene, "requests per try", ours.requests)
             .at_most(1.05)
             .peer(go.map(|it| it.requests)),
@@ -453,7 +454,7 @@ fn leading(world: &World, care: Care, found: &mut Findings) -> Result<(), Failur
     Ok(())
 }
 
-/// For comparison: the goals are a single agent's.
+/// For comparison only: the goals are for a single agent.
 fn cluster(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
     let contend = world.contend_on_cluster()?;
     for (scene, args, more) in [
@@ -497,7 +498,8 @@ impl Findings {
         crowds.find(|cost| cost.waiters == waiters).copied()
     }
 
-    /// As many callers of Go's client, measured once: where they are makes no difference to it, since none knows of another.
+    /// As many callers of Go's client, measured once. It makes no difference how they are spread
+    /// over processes, since their clients share nothing.
     ///
     /// # Errors
     /// [`Failure`].
@@ -546,7 +548,8 @@ fn rate(scene: &str, runs: &Runs, least: Option<f64>, peer: Option<Cost>) -> Row
     }
 }
 
-/// The floor is what the agent takes for the two transactions alone, and `more` plain writes.
+/// The floor is the time that the agent takes for only the two transactions and `more` plain
+/// writes.
 fn in_puts(scene: &str, runs: &Runs, more: f64) -> Row {
     let puts = runs.median(|figures| figures.cycle_p50_us / figures.put_p50_us);
     let bare = runs.median(|figures| bare_turn(figures) / figures.put_p50_us);
@@ -596,7 +599,7 @@ fn errors(scene: &str, runs: &Runs) -> Row {
     Row::new(scene, "errors", errors).at_most(0.0)
 }
 
-/// What is not known is no number.
+/// An unknown count becomes NaN.
 pub(crate) fn whole(count: Option<u64>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     count.map_or(f64::NAN, |count| count as f64)

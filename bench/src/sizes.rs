@@ -1,5 +1,5 @@
-//! The sizes of real fleets: many slots, many callers in few processes, large values, keys of others. Each scene is a row of the table
-//! below: what `contend` is told, and what must come of it.
+//! The sizes of real fleets: many slots, many callers in few processes, large values, foreign keys.
+//! Each scene is a row of the table below, with the arguments of `contend` and the targets.
 
 use crate::failure::Failure;
 use crate::go::Turns;
@@ -14,13 +14,13 @@ use crate::world::World;
 struct Size {
     scene: Scene,
     who: Who,
-    /// What `contend` is told beside that, and how the scene is called for it.
+    /// Further arguments for `contend`, and what they add to the scene's name.
     more: [&'static str; 2],
-    /// How often each acquires, and how often with `--quick`.
+    /// How often each caller acquires: usually, and with `--quick`.
     rounds: [u32; 2],
     /// How many keys of others lie below the prefix.
     others: u32,
-    /// Whether it takes too long for `--quick`.
+    /// Whether it is left out with `--quick`.
     is_long: bool,
     wants: &'static [Want],
 }
@@ -33,7 +33,7 @@ enum Who {
     One(u32),
 }
 
-/// Who contends for how many slots, and holds them for how many milliseconds.
+/// How many callers contend for how many slots, and how long each holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Crowd {
     pub(crate) limit: u32,
@@ -45,27 +45,28 @@ pub(crate) struct Crowd {
 /// What a figure must reach.
 #[derive(Clone, Copy, Debug)]
 enum Want {
-    /// Of the ideal rate, at least so many percent.
+    /// At least this percentage of the ideal rate.
     Share(f64),
-    /// So many requests for each acquisition.
+    /// At most this many requests per acquisition.
     Requests(f64),
-    /// So many writes through Raft for each.
+    /// At most this many Raft writes per acquisition.
     RaftWrites(f64),
-    /// So many thousand bytes of answers for each.
+    /// At most this many thousand bytes of answers per acquisition.
     Kilobytes(f64),
     /// Each slot is used.
     AllSlots,
-    /// All have had a slot after so many seconds.
+    /// Everybody has had a slot after at most this many seconds.
     LongestWait(f64),
-    /// A release takes so many milliseconds in the middle.
+    /// At most this many milliseconds for the median release.
     Release(f64),
-    /// An acquisition and its release take so many times as long as their two transactions alone.
+    /// An acquisition with its release takes at most this many times as long as only its two
+    /// transactions.
     ToBareTurn(f64),
 }
 use Want::{AllSlots, Kilobytes, LongestWait, RaftWrites, Release, Requests, Share, ToBareTurn};
 
 const SIZES: &[Size] = &[
-    // A hundred slots. Those of 80 callers are never all taken.
+    // A hundred slots. 80 callers never take them all.
     crowd(Scene::Callers, [100, 400, 1, 50]).wants(&[
         Share(90.0),
         AllSlots,
@@ -93,7 +94,7 @@ const SIZES: &[Size] = &[
     crowd(Scene::Callers, [100, 80, 20, 50])
         .rounds([20, 5])
         .wants(&[Share(60.0)]),
-    // Few slots, and processes of which each has many callers.
+    // Few slots, and processes with many callers each.
     crowd(Scene::Few, [3, 100, 1, 10])
         .rounds([20, 4])
         .wants(&[Share(93.0)]),
@@ -113,7 +114,7 @@ const SIZES: &[Size] = &[
     crowd(Scene::Unreached, [100, 48, 48, 20])
         .rounds([50, 10])
         .wants(&[Share(90.0)]),
-    // Few processes of one caller each.
+    // A few processes with one caller each.
     crowd(Scene::Handles, [2, 4, 4, 10])
         .rounds([200, 50])
         .wants(&[Share(85.0)]),
@@ -139,7 +140,7 @@ const SIZES: &[Size] = &[
         .beside(5_000)
         .rounds([200, 50])
         .wants(&[Share(85.0)]),
-    // Permits of one handle at once.
+    // Many permits of one handle at the same time.
     crowd(Scene::Permits, [10_000, 500, 1, 15_000])
         .rounds([1, 1])
         .wants(&[LongestWait(10.0)]),
@@ -151,7 +152,7 @@ const SIZES: &[Size] = &[
         .rounds([1, 1])
         .long()
         .wants(&[LongestWait(10.0)]),
-    // Nobody else is there.
+    // There are no other callers.
     one(Scene::Second, 3, "second semaphore of a process, cold")
         .told("--cold --transports client --warm-up 5")
         .rounds([200, 50])
@@ -275,7 +276,7 @@ impl Size {
         found: &mut Findings,
     ) -> Result<(), Failure> {
         let prefix = format!("bench/size-{number}");
-        // Many processes are one client to the agent here, since all are at one address.
+        // To this agent, many processes are one client, since all have the same address.
         let agent = match self.who {
             Who::Crowd(crowd) if crowd.processes > 10 => world.raised()?,
             _ => world.agent()?,
@@ -302,7 +303,7 @@ impl Size {
         Ok(())
     }
 
-    /// What Go's client can do, too.
+    /// Whether Go's client can do it, too.
     fn is_beside_go(&self) -> bool {
         matches!(
             self.scene,
@@ -339,7 +340,7 @@ impl Crowd {
         )
     }
 
-    /// The same, wherever the callers are.
+    /// Whether the two differ at most in the number of processes.
     pub(crate) fn is_like(self, other: Self) -> bool {
         let processes = self.processes;
         self == Self { processes, ..other }
@@ -362,7 +363,8 @@ impl Want {
                 let requests = median(&|it| it.http_requests_per_acquisition);
                 Row::new(name, "requests per acquisition", requests)
                     .floor(2.0)
-                    // The renewals of what is held beside are a few in hundreds.
+                    // The slots that are held meanwhile add a few renewals per hundred
+                    // acquisitions.
                     .at_most(most + 0.05)
                     .peer(go.map(|go| go.requests))
             }
@@ -406,7 +408,7 @@ impl Want {
 /// Runs the rows of one scene.
 ///
 /// # Errors
-/// [`Failure`] when one can't be run to its end.
+/// [`Failure`] if one can't be run to its end.
 pub(crate) fn measure(
     scene: Scene,
     world: &World,

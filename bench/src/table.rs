@@ -17,7 +17,7 @@ impl fmt::Display for Table<'_> {
         writeln!(f, "|---|---|---:|---:|---:|---:|")?;
         let mut above = None;
         for row in self.0 {
-            // A scene is named once.
+            // The first row of a scene names it, the others don't.
             let scene = if above == Some(&row.scene) {
                 ""
             } else {
@@ -39,7 +39,7 @@ impl fmt::Display for Table<'_> {
     }
 }
 
-/// Ours to another. Nothing to nothing is no ratio.
+/// The ratio of our figure to another. If both are zero there is none.
 struct Ratio(f64, Option<f64>);
 
 impl fmt::Display for Ratio {

@@ -1,4 +1,4 @@
-//! The agents that scenes run on, each started when the first scene wants it.
+//! The agents of the scenes. Each is started when a scene first needs it.
 
 use std::cell::OnceCell;
 
@@ -7,11 +7,11 @@ use real_agent::{Agent, Cluster};
 use crate::failure::Failure;
 use crate::ours::Contend;
 
-/// Hosts of one scene are one client to an agent, since all are at one address: what would be four
-/// hundred machines is refused by the default of 200 connections per client.
+/// An agent counts connections per address, and all hosts of a scene have the same one. With the
+/// default of 200 connections per client it would refuse what would be four hundred machines.
 const MANY_CONNECTIONS: &str = "limits { http_max_conns_per_client = 10000 }";
 
-/// Agents, none of which runs yet.
+/// The agents, none of which is running yet.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     plain: OnceCell<Agent>,
@@ -53,7 +53,7 @@ impl World {
         once(&self.raised, start)
     }
 
-    /// `contend` on one of three servers, whichever it is.
+    /// `contend` on any one of three servers.
     ///
     /// # Errors
     /// [`Failure::Start`], [`Failure::System`].

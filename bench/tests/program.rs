@@ -1,4 +1,4 @@
-//! The program as `scripts/bench` runs it, on the peer alone: that needs nothing but Consul.
+//! Runs the program as `scripts/bench` does, with the peer alone, which needs only Consul.
 
 // Helpers are part of the tests.
 #![allow(clippy::expect_used)]

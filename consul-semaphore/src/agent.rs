@@ -1,4 +1,4 @@
-//! Which Consul, and with which token: Consul's own flags, and its environment.
+//! Consul's address and token, from Consul's flags and environment.
 
 use std::env;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use transport_ureq::{
 
 use crate::failure::Failure;
 
-/// Consul's own flags. Each goes before its variable.
+/// Consul's own flags. Each takes precedence over its variable.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Consul")]
 pub(crate) struct AgentOptions {
@@ -53,15 +53,15 @@ pub(crate) struct AgentOptions {
     #[arg(help = "The admin partition, Consul Enterprise [env: CONSUL_PARTITION]")]
     #[arg(long, global = true, value_name = "NAME")]
     partition: Option<String>,
-    /// Taken, and without effect: what is decided is read from the leader
+    /// Accepted without effect: decisions are read from the leader
     #[arg(long, global = true, hide = true)]
     stale: bool,
-    /// Taken from the command line only where `consul lock` is stood in for.
+    /// Accepted on the command line only in the mode that replaces `consul lock`.
     #[arg(skip)]
     pub(crate) takes_token: bool,
 }
 
-/// A way to Consul.
+/// A connection to Consul.
 #[derive(Clone)]
 pub(crate) struct Agent {
     pub(crate) transport: UreqTransport,
@@ -70,7 +70,7 @@ pub(crate) struct Agent {
 }
 
 impl AgentOptions {
-    /// What stands in place of a variable, else the variable.
+    /// The flag that replaces a variable, or else the variable.
     fn lookup(&self, variable: &str) -> Option<String> {
         let given = match variable {
             "CONSUL_HTTP_ADDR" => &self.http_addr,
@@ -124,7 +124,7 @@ impl AgentOptions {
 }
 
 impl Agent {
-    /// What every request of this program's own carries.
+    /// What this program's own requests carry.
     pub(crate) fn scope(&self) -> Scope {
         let scope = self.scope.clone();
         match self.token() {
@@ -145,7 +145,7 @@ impl Agent {
         }
     }
 
-    /// This, and the agent's address: how failures begin.
+    /// This text with the agent's address: the beginning of error texts.
     pub(crate) fn place(&self, what: impl Display) -> String {
         match self.transport.address() {
             Some(address) => format!("{what} at {address}"),
@@ -153,7 +153,7 @@ impl Agent {
         }
     }
 
-    /// Like [`Self::wait`]. A failure says what it is about.
+    /// Like [`Self::wait`], but an error names its subject.
     pub(crate) fn wait_for<T: Send, E: Into<Failure> + Send>(
         &self,
         what: impl Display,
@@ -163,7 +163,7 @@ impl Agent {
         waited.map_err(|failure| failure.about(|| self.place(what)))
     }
 
-    /// Waits for it on this thread.
+    /// Blocks this thread until the future ends.
     pub(crate) fn wait<T: Send, E: Into<Failure> + Send>(
         &self,
         future: impl Future<Output = Result<T, E>> + Send,

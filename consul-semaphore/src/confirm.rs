@@ -1,4 +1,4 @@
-//! Before something is taken from somebody.
+//! Asks before something is taken from somebody.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -15,7 +15,7 @@ pub(crate) struct Confirmation {
 }
 
 impl Confirmation {
-    /// Asks, unless that was answered on the command line. Without a terminal there is nobody to ask.
+    /// Asks, unless the command line has the answer. Without a terminal nobody can be asked.
     pub(crate) fn ask(self, what: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());

@@ -13,13 +13,13 @@ use crate::output::print;
 /// Serve a Consul in memory until interrupted
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DevOptions {
-    /// Where; port 0 is one that the system chooses
+    /// Where to listen; with port 0 the system chooses a port
     #[arg(long, default_value = "127.0.0.1:8500", value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// What goes wrong, such as `latency?ms=20`; `curl ADDRESS/mock` lists what can
+    /// A fault, such as `latency?ms=20`; `curl ADDRESS/mock` lists all faults
     #[arg(long, value_name = "ORDER")]
     fault: Vec<String>,
-    /// What happens at random, and the ids of sessions
+    /// The seed of random events and of session ids
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -44,7 +44,7 @@ async fn serve(options: &DevOptions) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(options.listen).await.map_err(cannot())?;
     let address = listener.local_addr().map_err(cannot())?;
     print(&format!("CONSUL_HTTP_ADDR=http://{address}\n"))?;
-    // The host that faults are about unless they name another.
+    // The host of faults that name no other.
     world.serve(&listener, "1").await;
     Ok(Exit::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! The exit codes, which scripts rely on.
 //!
-//! Like those of `timeout`, `env` and `nohup`, they differ from the codes that commands use: 124 to 127 mean the same there, and
-//! 128 and more are signals.
+//! As with `timeout`, `env` and `nohup`, they differ from the codes that commands use. 124 to 127
+//! mean the same there, and 128 and more are signals.
 
 use std::process::{ExitCode, ExitStatus};
 
@@ -11,7 +11,7 @@ pub(crate) struct Exit(u8);
 
 impl Exit {
     pub(crate) const SUCCESS: Self = Self(0);
-    /// The answer is no: no semaphore there, nobody leads, or the question was answered with no.
+    /// The answer is no: there is no semaphore, nobody leads, or the user said no.
     pub(crate) const NO: Self = Self(1);
     /// A file is not a recording, or is cut off.
     pub(crate) const NO_RECORDING: Self = Self(30);
@@ -21,9 +21,9 @@ impl Exit {
     pub(crate) const LOST: Self = Self(120);
     /// Consul did not answer, or could not serve.
     pub(crate) const UNREACHABLE: Self = Self(121);
-    /// Consul refused: the token lacks a permission, or the request is not one that it takes.
+    /// Consul refused: the token lacks a permission, or Consul does not accept the request.
     pub(crate) const REFUSED: Self = Self(122);
-    /// What is in Consul does not fit: another limit, or a key that is something else's.
+    /// The content of Consul does not fit: another limit, or a key of something else.
     pub(crate) const CONFLICT: Self = Self(123);
     /// Nothing was granted in time; with `--try`, at once. `--conflict-exit-code` chooses another.
     pub(crate) const NOT_GRANTED: Self = Self(124);
@@ -42,12 +42,12 @@ impl Exit {
         Self(code)
     }
 
-    /// As shells tell of a process that a signal has ended.
+    /// The code that shells use for a process that a signal has ended.
     pub(crate) fn of_signal(signal: i32) -> Self {
         u8::try_from(signal).map_or(Self::USAGE, |signal| Self(128 | signal))
     }
 
-    /// The command's own.
+    /// The command's own code.
     pub(crate) fn of_child(status: ExitStatus) -> Self {
         use std::os::unix::process::ExitStatusExt as _;
 
@@ -65,7 +65,7 @@ impl Exit {
 pub(crate) enum Outcome {
     /// The command ran to its end.
     Command(ExitStatus),
-    /// It was ended, since what it ran under was lost.
+    /// It was ended, because its slot or lead was lost.
     Lost,
     /// A signal came before it ran.
     Interrupted(i32),
@@ -87,7 +87,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What `--help` says of them.
+/// The help text about them.
 pub(crate) const HELP: &str = "\
 Exit codes of `run` and `elect run`:
   0-119    the command's own

@@ -1,4 +1,4 @@
-//! What can go wrong, in words, and which exit code it is.
+//! The failures, with their texts and exit codes.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,36 +9,36 @@ use transport_ureq::{BuildError, Conflict, Error, InvalidInput, RequestError, Se
 
 use crate::exit::Exit;
 
-/// Why this program did not do what it was asked for.
+/// Why this program could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The command line asks for what can't be.
+    /// The command line asks for something impossible.
     #[error("{0}")]
     Usage(String),
     /// The agent's address, TLS or token can't be used.
-    #[error("there is no way to Consul")]
+    #[error("the connection to Consul can't be set up")]
     Connection(#[source] BuildError),
-    /// The semaphore or election said so.
+    /// An error of the semaphore or election.
     #[error(transparent)]
     Consul(#[from] Error),
-    /// A request of this program's own failed.
+    /// A request of this program itself failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// One of those below, with what it is about and at which agent: as the errors of the libraries begin.
+    /// Another failure with its subject and agent, as in the libraries' errors.
     #[error("{on}: {source}")]
     About {
-        /// What was to be seen or changed, and where.
+        /// The subject and the agent.
         on: String,
         /// What went wrong.
         source: Box<Failure>,
     },
-    /// There is none.
+    /// There is no semaphore.
     #[error(
         "there is no semaphore under this prefix: nobody has used it yet, or the token may not read it (key_prefix read); \
          `list` shows what there is"
     )]
     NoSemaphore,
-    /// The record is something else's.
+    /// The record belongs to something else.
     #[error("the key {key:?} is not a semaphore's: {source}; give another prefix")]
     NotASemaphore {
         /// The key.
@@ -46,9 +46,9 @@ pub(crate) enum Failure {
         /// What was found there.
         source: Conflict,
     },
-    /// The list leaves keys out.
+    /// The list is incomplete.
     #[error(
-        "not all below {prefix:?} is shown: give the token key_prefix read on it; `check` prints the policy"
+        "the token may not read all keys below {prefix:?}: give it key_prefix read there; `check` prints the policy"
     )]
     Hidden {
         /// The prefix.
@@ -62,10 +62,10 @@ pub(crate) enum Failure {
         /// Its text.
         text: String,
     },
-    /// What runs in the background has ended, and nothing can be asked any more.
-    #[error("what speaks to Consul has ended")]
+    /// The background task has ended, so nothing can be requested any more.
+    #[error("the task that speaks to Consul has ended")]
     Ended,
-    /// Nobody answered for so long.
+    /// There was no answer for this time.
     #[error("Consul has not answered for {seconds} s")]
     Silent {
         /// For how long.
@@ -73,7 +73,7 @@ pub(crate) enum Failure {
         /// The last failure.
         source: Box<Failure>,
     },
-    /// Nothing was free, and nobody was to wait.
+    /// Nothing was free, and waiting was not allowed.
     #[error("nothing was granted: {0}")]
     NotGranted(transport_ureq::Refusal),
     /// The command can't be started.
@@ -95,7 +95,7 @@ pub(crate) enum Failure {
     /// A file can't be read or written.
     #[error("{file:?} can't be {what}")]
     File {
-        /// What was to be done with it.
+        /// What should be done with it.
         what: &'static str,
         /// Which one.
         file: PathBuf,
@@ -110,7 +110,7 @@ pub(crate) enum Failure {
         /// Why not.
         source: ReplayError,
     },
-    /// There is no such session, or the token may not know of it.
+    /// There is no such session, or the token may not see it.
     #[error(
         "there is no such session, or the token may not read sessions; `status` shows those of a semaphore"
     )]
@@ -123,7 +123,7 @@ pub(crate) enum Failure {
         /// Which one.
         session: SessionId,
     },
-    /// The user was asked, and said no.
+    /// The user said no.
     #[error("nothing was changed")]
     Declined,
 }
@@ -167,7 +167,8 @@ impl Failure {
         }
     }
 
-    /// With what it is about, unless its own text says that: the libraries' errors do, and a bad command line is about itself.
+    /// Adds its subject, unless its text has one. The libraries' errors do, and a bad command line
+    /// needs none.
     #[must_use]
     pub(crate) fn about(self, on: impl FnOnce() -> String) -> Self {
         match self {
@@ -187,7 +188,7 @@ impl Failure {
         }
     }
 
-    /// It and its causes, in one line.
+    /// The error and its causes, in one line.
     pub(crate) fn whole(&self) -> String {
         whole(self)
     }
@@ -205,7 +206,7 @@ pub(crate) fn whole(error: &dyn StdError) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let said = error.to_string();
-        // Some name their causes themselves.
+        // Some errors include the text of their causes.
         if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
@@ -227,7 +228,7 @@ fn of_error(error: &Error) -> Exit {
         | Error::SessionInUse { .. }
         | Error::InUse { .. } => Exit::CONFLICT,
         Error::IncompleteView { .. } => Exit::REFUSED,
-        // Who gave a time wants to know whether others were in the way, or Consul.
+        // After a timeout the user wants to know whether others or Consul were the reason.
         Error::Request(error)
         | Error::Timeout {
             last_failure: Some(error),

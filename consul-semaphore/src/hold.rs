@@ -11,7 +11,7 @@ pub(crate) enum Hold {
 }
 
 impl Hold {
-    /// For how long it lasts without another answer of Consul's; zero when it does not any more.
+    /// How long it lasts without another answer of Consul. Zero if it has ended.
     pub(crate) fn remaining(&self) -> Duration {
         match self {
             Self::Slots(permit) => permit.remaining(),

@@ -1,4 +1,5 @@
-//! What `run` and `elect run` have in common: how long to wait, what others see, and how the command is looked after.
+//! The common options of `run` and `elect run`: how long to wait, the shown value, and how the
+//! command is supervised.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -29,16 +30,16 @@ pub(crate) struct Holding {
     /// The session's name; with --value the time is added [default: consul-semaphore on HOST since TIME]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// What others are shown [default: host, process and time, as JSON]
+    /// The value that others see [default: host, process and time, as JSON]
     #[arg(long)]
     pub(crate) value: Option<String>,
-    /// How long a holder that falls silent stays one at least: 10s to 24h
+    /// The least time for which a silent holder keeps its place: 10s to 24h
     #[arg(long, value_parser = duration::parse, default_value = "30s", value_name = "DURATION")]
     pub(crate) ttl: Duration,
     /// How long the command may take to end when it is told to
     #[arg(long, value_parser = duration::parse, default_value = "5s", value_name = "DURATION")]
     pub(crate) grace: Duration,
-    /// What becomes of the command when the slot or the lead is lost
+    /// What to do with the command when the slot or the lead is lost
     #[arg(long, value_enum, default_value_t = OnLost::Term)]
     pub(crate) on_lost: OnLost,
     /// The exit code when nothing was granted, in time or at once
@@ -47,21 +48,21 @@ pub(crate) struct Holding {
     /// Let $SHELL run the command, as one line
     #[arg(long)]
     pub(crate) shell: bool,
-    /// Write down what is asked and answered, for `replay`; an older file of this name is replaced
+    /// Record requests and answers for `replay`; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Tell each step
+    /// Report each step
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Tell each step as one line of JSON on standard error
+    /// Report each step as one line of JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl Holding {
-    /// What is wrong with it as a whole.
+    /// Checks the options together.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        // What lasts after the last answer, at the worst moment: see PROMISES, L4.
+        // The least time that a hold lasts after the last answer: see PROMISES, L4.
         let lease = self.ttl.min(Duration::from_secs(60)) * 4 / 5;
         if self.on_lost != OnLost::Ignore && self.grace + MARGIN >= lease {
             return Err(Failure::usage(format!(
@@ -80,7 +81,7 @@ impl Holding {
         }
     }
 
-    /// Never the command's arguments: they may be secret, and Consul shows names to many.
+    /// It never has the command's arguments: they may be secret, and many can read session names.
     pub(crate) fn session_name(&self) -> String {
         match &self.name {
             Some(name) if self.value.is_some() => identity::with_since(name),
@@ -89,7 +90,7 @@ impl Holding {
         }
     }
 
-    /// Where what is asked and answered is written down, if that is wanted. It has values and sessions: others may not read it.
+    /// The recorder, if one is wanted. The file has values and sessions, so others may not read it.
     pub(crate) fn recorder(&self) -> Result<Option<Recorder>, Failure> {
         let Some(file) = &self.record else {
             return Ok(None);
@@ -100,7 +101,7 @@ impl Holding {
         Ok(Some(Recorder::new(opened)))
     }
 
-    /// What is told, by this program and by the libraries.
+    /// The output of this program and of the libraries.
     pub(crate) fn notices(&self) -> Notices {
         if self.verbose && !self.json {
             logs::begin();
@@ -115,7 +116,7 @@ impl Holding {
         }
     }
 
-    /// The code of a failure, where another one was chosen.
+    /// The exit code of a failure, which the user may have chosen.
     fn exit(&self, failure: &Failure) -> Exit {
         match (failure.exit(), self.conflict_exit_code) {
             (Exit::NOT_GRANTED, Some(code)) => Exit::of_code(code),
@@ -124,7 +125,7 @@ impl Holding {
     }
 }
 
-/// The end of it: tells what went wrong, if something did.
+/// The end of the program: reports what went wrong, if something did.
 pub(crate) fn conclude(
     holding: &Holding,
     notices: &Notices,

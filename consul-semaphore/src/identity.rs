@@ -1,9 +1,10 @@
-//! What a process shows of itself: the value of its contender keys.
+//! What a process shows about itself: the value of its contender keys.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Who waits or holds, for those who look. Nothing of the command's arguments is in it: they may hold secrets.
+/// Who waits or holds, for people and tools. It never has the command's arguments: they may hold
+/// secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// The machine.
@@ -27,30 +28,32 @@ impl Identity {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// As this program writes it; none where the value is of another kind.
+    /// Reads a value of this program. `None` for other values.
     pub(crate) fn read(value: &[u8]) -> Option<Self> {
         serde_json::from_slice(value).ok()
     }
 }
 
-/// What stands in the name of a session before the host, and before the time.
+/// The beginning of a session's name, before the host and the time.
 const NAME: &str = "consul-semaphore on ";
 const SINCE: &str = " since ";
 
-/// The name of a session of this process. It says since when: Consul does not, and a value may be the user's.
+/// The name of a session of this process. It has the time, because Consul does not store it, and
+/// the value may be the user's.
 pub(crate) fn session_name() -> String {
     format!("{NAME}{}{SINCE}{}", host(), now())
 }
 
-/// What stands in a name that the user has chosen, before the time.
+/// What follows a session name chosen by the user, before the time.
 const CHOSEN: &str = " (consul-semaphore since ";
 
-/// The user's name for a session, with since when: where the value is the user's, too, nothing else says it.
+/// The user's name for a session, with the time: if the value is the user's, too, nothing else
+/// shows it.
 pub(crate) fn with_since(name: &str) -> String {
     format!("{name}{CHOSEN}{})", now())
 }
 
-/// Since when a session has been there, as its name says; none where it is not one of ours.
+/// The time in a session's name. `None` if the session is not this program's.
 pub(crate) fn since_of_name(name: &str) -> Option<Timestamp> {
     let ours = name.strip_prefix(NAME).and_then(|it| it.rsplit_once(SINCE));
     let chosen = || name.strip_suffix(')')?.rsplit_once(CHOSEN);
@@ -58,7 +61,7 @@ pub(crate) fn since_of_name(name: &str) -> Option<Timestamp> {
     since.parse().ok()
 }
 
-/// The present second: nobody needs more of it.
+/// The present time in whole seconds.
 pub(crate) fn now() -> Timestamp {
     let now = Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now)
@@ -83,17 +86,17 @@ pub(crate) fn shown(value: &[u8]) -> String {
     }
 }
 
-/// A semaphore, as failures name it.
+/// A semaphore, for error texts.
 pub(crate) fn semaphore(prefix: &str) -> String {
     format!("semaphore {:?}", printable(prefix))
 }
 
-/// An election, as failures name it.
+/// An election, for error texts.
 pub(crate) fn election(key: &str) -> String {
     format!("election {:?}", printable(key))
 }
 
-/// What a terminal can be given: others chose it.
+/// Makes text from others safe for a terminal.
 pub(crate) fn printable(text: &str) -> String {
     const MOST: usize = 60;
     let safe = |c: char| if c.is_control() { '?' } else { c };

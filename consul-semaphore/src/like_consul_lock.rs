@@ -1,6 +1,7 @@
-//! As `consul lock`: its flags, its environment and its exit codes, for scripts that switch by changing a name.
+//! Behaves as `consul lock`, with its flags, environment and exit codes, for scripts that only
+//! change the name.
 //!
-//! `docs/FROM-CONSUL-LOCK.md` goes through it flag by flag, and says where this differs, and why.
+//! `docs/FROM-CONSUL-LOCK.md` describes it flag by flag, with all differences and their reasons.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -30,7 +31,7 @@ struct Options {
     /// Exit 2 if the command ended with an error
     #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
     child_exit_code: bool,
-    /// Taken, and without effect: what is held outlasts silence of Consul's for as long as its lease
+    /// Accepted without effect: a hold survives a silence of Consul for the time of its lease
     #[arg(long, default_value_t = 3)]
     monitor_retry: u32,
     /// How many may hold at once; with 1 it is a lock, which Go's `api.Lock` shares
@@ -48,7 +49,7 @@ struct Options {
     /// Give up after this long; 0 waits
     #[arg(long, alias = "try", value_parser = duration::parse, default_value = "0")]
     timeout: Duration,
-    /// Tell each step
+    /// Report each step
     #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
     verbose: bool,
     /// Below which key
@@ -60,7 +61,7 @@ struct Options {
     agent: AgentOptions,
 }
 
-/// Flags that stand alone.
+/// Flags without a value.
 const ALONE: &[&str] = &[
     "child-exit-code",
     "pass-stdin",
@@ -72,7 +73,8 @@ const ALONE: &[&str] = &[
     "version",
 ];
 
-/// The arguments, if this is to be `consul lock`: by the name it was called by, or the first argument.
+/// The arguments, if this program should act as `consul lock`: because of its name, or of its first
+/// argument.
 pub(crate) fn asked(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let (program, rest) = arguments.split_first()?;
     if Path::new(program).file_name() == Some(OsStr::new("consul-lock")) {
@@ -86,7 +88,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> Exit {
     let options = match Options::try_parse_from(as_clap_reads(arguments)) {
         Ok(options) => options,
         Err(error) => {
-            // Where nobody listens any more there is nobody to tell of that either.
+            // If the output is closed, nobody can be told that either.
             let _ = error.print();
             return match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::SUCCESS,
@@ -105,13 +107,13 @@ pub(crate) fn main(arguments: Vec<OsString>) -> Exit {
     }
 }
 
-/// All that `consul lock` does not do ends so.
+/// The exit code of every failure of `consul lock`.
 const FAILED: Exit = Exit::of_code(1);
 
-/// With `-child-exit-code`, whatever the command's own code was.
+/// With `-child-exit-code`, the exit code for every failure of the command.
 const CHILD_FAILED: Exit = Exit::of_code(2);
 
-/// Go's flags, up to the prefix: one dash or two, `-flag value` or `-flag=value`.
+/// Go's flags, up to the prefix: one or two dashes, `-flag value` or `-flag=value`.
 fn as_clap_reads(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut read = vec![OsString::from("consul-lock")];
     let mut arguments = arguments.into_iter();
@@ -120,7 +122,7 @@ fn as_clap_reads(arguments: Vec<OsString>) -> Vec<OsString> {
         let flag = text.and_then(|text| dashes::flag(text).or_else(|| text.strip_prefix("--")));
         let Some(flag) = flag.filter(|flag| !flag.is_empty()) else {
             read.push(OsString::from("--"));
-            // A `--` alone says the same.
+            // A `--` alone has no other effect.
             read.extend((argument != "--").then_some(argument));
             break;
         };
@@ -151,7 +153,7 @@ impl Options {
             is_try: false,
             name: Some(self.session_name()),
             value: None,
-            // What `consul lock` has.
+            // The default of `consul lock`.
             ttl: Duration::from_secs(15),
             grace: Duration::from_secs(5),
             on_lost: OnLost::Term,
@@ -163,7 +165,7 @@ impl Options {
         }
     }
 
-    /// Without the command, which `consul lock` shows to all who may read sessions.
+    /// Without the command. `consul lock` shows it to all who may read sessions.
     fn session_name(&self) -> String {
         match &self.name {
             Some(name) => name.clone(),

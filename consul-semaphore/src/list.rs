@@ -20,14 +20,14 @@ use crate::status::ago;
 /// List the semaphores and elections below a prefix
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ListOptions {
-    /// Below which key, such as service
+    /// The prefix, such as service
     prefix: String,
     /// One line of JSON for each
     #[arg(long)]
     json: bool,
 }
 
-/// One of them.
+/// A semaphore or an election.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Found {
@@ -36,12 +36,12 @@ enum Found {
         limit: u32,
         held: usize,
         waiting: usize,
-        /// Since when the first of the queue has waited, as it says itself.
+        /// Since when the first in the queue has waited, by its own value.
         oldest_wait: Option<Timestamp>,
     },
     Election {
         key: String,
-        /// The leader's value in few words, none where nobody leads.
+        /// The leader's value in few words. `None` if nobody leads.
         leader: Option<String>,
         session: Option<String>,
     },
@@ -84,7 +84,7 @@ impl ListOptions {
     }
 }
 
-/// What the key is of, if it is the key of one.
+/// The semaphore or election that this key belongs to, if it is the main key of one.
 fn of(entry: &Entry<'_>, list: &KeyList<'_>) -> Option<Result<Found, Failure>> {
     if entry.flags() == LOCK_FLAGS {
         let value = match entry.value() {

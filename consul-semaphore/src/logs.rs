@@ -1,12 +1,13 @@
-//! The log of the libraries, on standard error with `--verbose`. The program itself tells what is important.
+//! The log of the libraries, on standard error with `--verbose`. The program reports what is
+//! important without it.
 
 use std::io;
 
 use tracing_subscriber::filter::LevelFilter;
 
-/// From now on. What has begun before goes on.
+/// Starts the log. It does not include earlier spans.
 pub(crate) fn begin() {
-    // Told twice is as good as once.
+    // An error means that it has already started.
     let _ = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_max_level(LevelFilter::INFO)

@@ -1,4 +1,5 @@
-//! What this program tells on its standard error: lines for people, or with `--json` one event a line for programs.
+//! The program's output on standard error: lines for people, or with `--json` one event a line for
+//! programs.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +10,22 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::queue;
 
-/// Where notices go, and how many of them.
+/// Where notices go, and how many.
 pub(crate) struct Notices {
     json: bool,
     verbose: bool,
     is_terminal: bool,
-    /// A line that is drawn again is on the terminal.
+    /// Whether a line that changes is on the terminal.
     has_line: AtomicBool,
 }
 
-/// What happens, as programs read it.
+/// An event as JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event<'a> {
     /// It asks for its turn.
     Waiting { subject: &'a str },
-    /// Its place in the queue, when that is known first and when it has changed.
+    /// Its place in the queue, when it is first known and when it has changed.
     Queued { subject: &'a str, ahead: u32 },
     /// It holds, or leads.
     Granted {
@@ -35,11 +36,11 @@ pub(crate) enum Event<'a> {
     },
     /// The command runs.
     Started { pid: u32 },
-    /// A signal came, and was passed on.
+    /// A signal was passed on.
     Passed { signal: i32 },
     /// The command was told to end.
     Told { signal: i32, why: &'a str },
-    /// What is held does not last, as it seems.
+    /// The slot or lead is lost or will soon be.
     Lost { why: &'a str },
     /// The command and all that it started were killed.
     Killed { why: &'a str },
@@ -49,7 +50,7 @@ pub(crate) enum Event<'a> {
     Released,
     /// It could not be given back: its TTL ends it.
     NotReleased { why: &'a str },
-    /// The end of this program, where that is not the command's own.
+    /// This program's exit code, if it is not the command's.
     Failed { code: u8, why: &'a str },
 }
 
@@ -61,7 +62,7 @@ struct Stamped<'a> {
 }
 
 impl Event<'_> {
-    /// The words for people; those that only `--verbose` wants are marked so.
+    /// The text for people, and whether only `--verbose` shows it.
     fn words(&self) -> (bool, String) {
         match self {
             Self::Waiting { subject } => (true, format!("waits for {subject}")),
@@ -128,12 +129,12 @@ impl Notices {
         self.tell(&Event::Failed { code, why: &why });
     }
 
-    /// Whether somebody watches who can be shown a line that changes.
+    /// Whether there is a terminal for a line that changes.
     pub(crate) fn has_watcher(&self) -> bool {
         self.is_terminal && !self.json
     }
 
-    /// Draws the one line again.
+    /// Draws the changing line again.
     pub(crate) fn draw_line(&self, text: &str) {
         if self.has_watcher() {
             self.has_line.store(true, Ordering::Relaxed);
@@ -148,7 +149,7 @@ impl Notices {
     }
 }
 
-/// Where nobody listens any more there is nobody to tell of that either.
+/// If the output is closed, nobody can be told that either.
 fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What goes to standard output.
+//! The program's standard output.
 
 use std::io::{self, Write as _};
 

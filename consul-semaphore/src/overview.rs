@@ -1,4 +1,4 @@
-//! A semaphore at one moment, as one list of its keys shows it.
+//! A semaphore at one moment, from one list of its keys.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::agent::Agent;
 use crate::failure::Failure;
 use crate::identity::{Identity, shown, since_of_name};
 
-/// Who holds, and who waits.
+/// The holders and the waiters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Overview {
     pub(crate) prefix: String,
     pub(crate) limit: u32,
     /// In the order of the record.
     pub(crate) holders: Vec<Member>,
-    /// First come first.
+    /// In the order in which they came.
     pub(crate) waiters: Vec<Member>,
     /// Keys that dead contenders have left behind: `collect` removes them.
     pub(crate) orphans: usize,
@@ -33,24 +33,24 @@ pub(crate) struct Member {
     pub(crate) session: String,
     /// Its value, in few words.
     pub(crate) value: String,
-    /// Since when it has contended, as it says itself.
+    /// Since when it has contended, by its own value.
     pub(crate) since: Option<Timestamp>,
-    /// Where its session stands, if the token may know.
+    /// The node of its session, if the token may see it.
     pub(crate) node: Option<String>,
     /// The session's name.
     pub(crate) name: Option<String>,
-    /// Whether its session lives. Who holds without is taken away when its lock delay is over.
+    /// Whether its session lives. A dead holder is removed when its lock delay is over.
     pub(crate) alive: bool,
 }
 
-/// Reads overviews, and remembers what Consul says of sessions, which does not change.
+/// Reads overviews. It caches session data, which does not change.
 pub(crate) struct Reader<'a> {
     agent: &'a Agent,
     prefix: Prefix,
     sessions: BTreeMap<SessionId, Option<SessionDetails>>,
 }
 
-/// Of no more sessions Consul is asked: each is a request.
+/// The most sessions that are requested: each is a request.
 const MOST_SESSIONS: usize = 64;
 
 impl<'a> Reader<'a> {
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What is there now; after an index, as soon as something has changed, or this long has passed.
+    /// The present state. With an index: when something has changed, or after this time.
     pub(crate) async fn read(
         &mut self,
         wait: Option<(Index, Duration)>,
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What Consul says of a session; none when there is none, or when the token may not know.
+/// Consul's data about a session. `None` if there is no session, or the token may not see it.
 pub(crate) async fn details(
     agent: &Agent,
     session: &SessionId,
@@ -116,7 +116,7 @@ pub(crate) async fn details(
     }
 }
 
-/// What a list of keys shows of the semaphore at this prefix.
+/// The semaphore at this prefix in a list of keys.
 pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, Failure> {
     let view = View::new(prefix, list);
     if view.is_filtered() {

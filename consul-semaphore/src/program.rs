@@ -14,12 +14,13 @@ use crate::failure::Failure;
 pub(crate) struct Program {
     pub(crate) name: OsString,
     pub(crate) arguments: Vec<OsString>,
-    /// Whether it has our standard input, or none.
+    /// Whether it gets our standard input.
     pub(crate) reads_stdin: bool,
 }
 
 impl Program {
-    /// As it is to be started. It is looked for at once: nobody waits an hour for a command that is not there.
+    /// Looks the program up. This is done at once, so that nobody waits an hour for a missing
+    /// command.
     pub(crate) fn find(words: &[OsString], shell: bool) -> Result<Self, Failure> {
         let program = if shell {
             Self::of_shell(words)?
@@ -37,7 +38,7 @@ impl Program {
         Ok(program)
     }
 
-    /// The words as one line for the shell of `$SHELL`, or `/bin/sh`.
+    /// The words as one line for the shell in `$SHELL`, or `/bin/sh`.
     fn of_shell(words: &[OsString]) -> Result<Self, Failure> {
         if words.is_empty() {
             return Err(Failure::usage("there is no command to run"));

@@ -1,4 +1,4 @@
-//! While it waits: one line on the terminal says for whom.
+//! While it waits, one line on the terminal says for whom.
 
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use transport_ureq::{Election, Semaphore};
 
 use crate::identity::{Identity, shown};
 
-/// How often the queue is asked for.
+/// How often the queue is read.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-/// How many wait ahead of the one acquisition of this process; none while that is not known, or nobody waits any more.
+/// How many wait ahead of this process's only acquisition. `None` if it is unknown, or nobody waits
+/// any more.
 pub(crate) fn ahead(semaphore: &Semaphore) -> Option<u32> {
     semaphore.status().first_waiter?.ahead
 }
 
-/// The line says where we stand.
+/// The line with our place.
 pub(crate) async fn of_semaphore(semaphore: &Semaphore, waited: Duration) -> String {
     let prefix = semaphore.prefix();
     let waited = waited.as_secs();
@@ -44,7 +45,7 @@ pub(crate) async fn of_election(election: &Election, waited: Duration) -> String
     }
 }
 
-/// Place, and who holds.
+/// Our place, and the holders.
 fn queue(snapshot: &Snapshot, ahead: Option<u32>) -> String {
     let place = match ahead {
         Some(ahead) => place(ahead),
@@ -84,7 +85,7 @@ fn described(value: &[u8]) -> String {
     }
 }
 
-/// The time of day where this program runs, with the day where it is another one.
+/// The local time of day, with the date if it is not today.
 pub(crate) fn clock(time: Timestamp) -> String {
     let zone = TimeZone::system();
     let then = time.to_zoned(zone.clone());

@@ -1,4 +1,4 @@
-//! `replay`: the story of what `run --record` or a program wrote down.
+//! `replay`: the story of a recording by `run --record` or by a program.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ Exit codes:
 pub(crate) fn replay(options: &ReplayOptions) -> Result<Exit, Failure> {
     let ReplayOptions { file, only } = options;
     let bytes = fs::read(file).map_err(Failure::file("read", file))?;
-    // What is no text is no recording either, and is told so.
+    // A file that is not text is no recording, and is reported as such.
     let text = String::from_utf8_lossy(&bytes);
     let story = recording::replay(&text).map_err(|source| Failure::Replay {
         file: file.clone(),

@@ -15,16 +15,16 @@ use crate::turn::run_command;
 /// Run a command while holding a slot
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
-    /// How many may hold a slot at once; all who share the semaphore must agree
+    /// How many may hold a slot at once; it must be the same for all who share the semaphore
     #[arg(short = 'n', long, default_value_t = 1, value_name = "LIMIT")]
     limit: u32,
     /// How many slots to take, all or nothing
     #[arg(long, default_value_t = 1, value_name = "K")]
     permits: u32,
-    /// Take over another limit that is found there
+    /// Adopt another limit from the record
     #[arg(long)]
     adopt_limit: bool,
-    /// Write this limit in place of another one that is found there, if nobody holds a slot
+    /// Replace another limit in the record by this one, if nobody holds a slot
     #[arg(long)]
     resize_if_idle: bool,
     #[command(flatten)]
@@ -54,7 +54,7 @@ impl RunOptions {
             .value(holding.value())
             .ttl(holding.ttl)
             .session_name(holding.session_name())
-            // The command may take its grace to end.
+            // The command may need its grace time to end.
             .keep_lost();
         if let Some(tokens) = &agent.tokens {
             builder = builder.token_source(tokens.clone());

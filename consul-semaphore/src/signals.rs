@@ -1,4 +1,4 @@
-//! What this process is told by signals.
+//! The signals of this process.
 
 use std::fs;
 use std::thread;
@@ -10,15 +10,15 @@ use signal_hook::iterator::Signals as Delivered;
 
 use crate::failure::Failure;
 
-/// Those that ask it to end, one after the other, as they come.
+/// The signals that ask this process to end, in order.
 pub(crate) struct Signals(UnboundedReceiver<i32>);
 
 impl Signals {
-    /// From now on they don't end the process.
+    /// From now on these signals don't end the process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let ignored = ignored();
         let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-        // What `nohup`, or a shell in the background, has turned off stays off, also for the command.
+        // What `nohup` or a background shell has turned off stays off, also for the command.
         let wanted = wanted
             .into_iter()
             .filter(|signal| ignored & (1 << (signal - 1)) == 0);
@@ -42,18 +42,19 @@ impl Signals {
     pub(crate) async fn next(&mut self) -> i32 {
         match self.0.next().await {
             Some(signal) => signal,
-            // Its thread lives as long as the process.
+            // The sending thread lives as long as the process.
             None => std::future::pending().await,
         }
     }
 
-    /// One that has come already.
+    /// A signal that has already come.
     pub(crate) fn pending(&mut self) -> Option<i32> {
         self.0.try_recv().ok()
     }
 }
 
-/// The mask of those that the process was started without, as `/proc` shows it; where there is none, none of them.
+/// The mask of signals that were ignored when the process started, from `/proc`. Without `/proc` it
+/// is empty.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

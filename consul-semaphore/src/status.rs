@@ -35,7 +35,7 @@ pub(crate) struct StatusOptions {
 /// How long one request waits for a change.
 const POLL: Duration = Duration::from_secs(30);
 
-/// Between two tries, while Consul does not answer.
+/// The pause between two tries, while Consul does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
@@ -73,7 +73,7 @@ impl StatusOptions {
                         before = Some(overview);
                     }
                 }
-                // It may be made any moment, and deleted, too.
+                // It may be created or deleted at any moment.
                 Err(Failure::NoSemaphore) if wait.is_some() => {
                     wait = None;
                     before = None;
@@ -102,7 +102,7 @@ impl StatusOptions {
         }
         let mut text = String::new();
         if io::stdout().is_terminal() {
-            // Home, and nothing below.
+            // Moves the cursor home, and clears the rest.
             text.push_str("\x1b[H\x1b[J");
         }
         text.push_str(&table(overview, now));
@@ -112,7 +112,7 @@ impl StatusOptions {
     }
 }
 
-/// An index that goes backwards is of a new beginning.
+/// If the index went backwards, the watch starts again.
 fn next(wait: Option<(Index, Duration)>, index: Index) -> Option<(Index, Duration)> {
     match wait {
         Some((before, _)) if index < before => None,
@@ -120,7 +120,7 @@ fn next(wait: Option<(Index, Duration)>, index: Index) -> Option<(Index, Duratio
     }
 }
 
-/// As a table, which says without colour what it says.
+/// A table that is readable without colours.
 fn table(overview: &Overview, now: Timestamp) -> String {
     let Overview {
         prefix,

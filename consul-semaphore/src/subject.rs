@@ -25,7 +25,7 @@ pub(crate) enum Subject {
     },
 }
 
-/// As failures name it.
+/// For error texts.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();
@@ -48,7 +48,7 @@ impl Subject {
     /// Waits for its turn.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue up.
+    /// Dropping the future leaves the queue.
     pub(crate) async fn acquire(&self, timeout: Option<Duration>) -> Result<Hold, Error> {
         match self {
             Self::Slots {
@@ -83,7 +83,7 @@ impl Subject {
         }
     }
 
-    /// Who is in the way, in one line.
+    /// Who is ahead or holds, in one line.
     pub(crate) async fn line(&self, waited: Duration) -> String {
         match self {
             Self::Slots { semaphore, .. } => queue::of_semaphore(semaphore, waited).await,
@@ -91,7 +91,8 @@ impl Subject {
         }
     }
 
-    /// How many wait ahead, where that is known. It sends nothing. Candidates of an election have no order.
+    /// How many wait ahead, if that is known. It sends nothing. Candidates of an election have no
+    /// order.
     pub(crate) fn ahead(&self) -> Option<u32> {
         match self {
             Self::Slots { semaphore, .. } => queue::ahead(semaphore),
@@ -99,7 +100,7 @@ impl Subject {
         }
     }
 
-    /// A small request, whose answer tells whether Consul can be asked at all.
+    /// A small request that shows whether Consul can be reached.
     pub(crate) fn probe(&self, scope: &Scope) -> Request {
         let (wait, consistent) = (None, false);
         match self {
@@ -124,7 +125,7 @@ impl Subject {
         }
     }
 
-    /// What the command learns of what it runs under.
+    /// The command's variables about what is held.
     pub(crate) fn variables(&self, hold: &Hold) -> Vec<(&'static str, OsString)> {
         let sequencers = hold.sequencers();
         let joined = |texts: Vec<String>| variable(texts.join(" "));
@@ -149,7 +150,7 @@ impl Subject {
         variables
     }
 
-    /// Leaves nothing behind.
+    /// Cleans everything up.
     pub(crate) async fn shutdown(&self) {
         match self {
             Self::Slots { semaphore, .. } => semaphore.shutdown().await,

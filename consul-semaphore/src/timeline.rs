@@ -1,4 +1,4 @@
-//! Who held when, since somebody watches.
+//! Who held when, since the watch began.
 
 use jiff::Timestamp;
 use std::fmt::Write as _;
@@ -20,14 +20,14 @@ struct Span {
     until: Option<Timestamp>,
 }
 
-/// So many are shown, the last ones.
+/// The most lines that are shown. The last ones are kept.
 const MOST: usize = 12;
 
-/// The width of all the time, in characters.
+/// The width of the whole time, in characters.
 const WIDTH: usize = 50;
 
 impl Timeline {
-    /// What is now.
+    /// Adds the present state.
     pub(crate) fn note(&mut self, overview: &Overview, now: Timestamp) {
         let holds = |session: &str| overview.holders.iter().any(|it| it.session == session);
         let lasting = |span: &&mut Span| span.until.is_none();
@@ -51,7 +51,7 @@ impl Timeline {
         self.spans.drain(..extra);
     }
 
-    /// One line for each.
+    /// One line for each holder.
     pub(crate) fn drawn(&self, now: Timestamp) -> String {
         let Some(begin) = self.spans.iter().map(|span| span.from).min() else {
             return String::new();

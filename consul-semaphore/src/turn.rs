@@ -1,4 +1,4 @@
-//! Waits for its turn, runs the command, and gives back what it had.
+//! Waits for its turn, runs the command, and gives back what it held.
 
 use std::ffi::OsString;
 use std::pin::pin;
@@ -21,10 +21,10 @@ use crate::signals::Signals;
 use crate::subject::Subject;
 use crate::supervise::Supervisor;
 
-/// A wait without end is told after this long that nobody answers.
+/// After this time without an answer, a wait without a limit reports it.
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
 
-/// For how long a place is given back before that is left to its TTL.
+/// How long giving back is tried before it is left to the TTL.
 const GIVING_BACK: Duration = Duration::from_secs(10);
 
 /// The same for a program that was told to end while it waited.
@@ -36,11 +36,11 @@ pub(crate) struct Turn<'a> {
     pub(crate) holding: &'a Holding,
     pub(crate) notices: &'a Notices,
     pub(crate) program: &'a Program,
-    /// What the command learns beside what it runs under.
+    /// Further variables of the command.
     pub(crate) variables: &'a [(&'static str, OsString)],
 }
 
-/// Runs a command while this process has what `subject` makes, and tells how that ended.
+/// Runs a command while this process holds what `subject` makes, and reports how that ended.
 pub(crate) fn run_command(
     agent: &AgentOptions,
     holding: &Holding,
@@ -81,7 +81,7 @@ enum Waited {
 }
 
 impl Turn<'_> {
-    /// All of it, on this thread, which must be the main one.
+    /// The whole turn, on this thread, which must be the main one.
     pub(crate) fn take(self) -> Result<Outcome, Failure> {
         let signals = Signals::listen()?;
         let what = self.subject.to_string();
@@ -105,7 +105,7 @@ impl Turn<'_> {
             }
         };
         self.tell_of_grant(&subject, &hold);
-        // Told to end just now: there is nothing to run any more.
+        // A signal has just come: the command must not start.
         if let Some(signal) = signals.pending() {
             self.give_back(hold).await;
             return Ok(Outcome::Interrupted(signal));
@@ -150,7 +150,8 @@ impl Turn<'_> {
         Ok(self.subject.acquire(self.holding.timeout).await?)
     }
 
-    /// Shows who is in the way, where somebody watches; ends when Consul does not answer at all, and not before.
+    /// Shows who is ahead or holds, if somebody watches. It ends only if Consul does not answer at
+    /// all.
     async fn watch(&self) -> Failure {
         let begun = Instant::now();
         let subject = self.subject.name();
@@ -200,9 +201,9 @@ impl Turn<'_> {
         });
     }
 
-    /// Gives it back; what can't be given back is told, and changes no exit code: the command's work is done.
+    /// Gives it back. A failure is reported, but changes no exit code: the command's work is done.
     async fn give_back(&self, hold: Hold) {
-        // What is lost can be cleaned up, and no more.
+        // After a loss, only cleaning up is left.
         let most = if hold.remaining().is_zero() {
             LEAVING
         } else {
@@ -216,7 +217,7 @@ impl Turn<'_> {
         });
         match released.await {
             Some(Ok(())) => self.notices.tell(&Event::Released),
-            // That is told already.
+            // That was already reported.
             Some(Err(Error::Lost(_))) => {}
             Some(Err(error)) => {
                 let why = whole(&error);
@@ -236,7 +237,8 @@ impl Turn<'_> {
     }
 }
 
-/// Whether the agent could serve: what it refuses it has understood, and waiting will tell.
+/// Whether the agent could serve. A refusal shows that it understood the request; waiting will tell
+/// the rest.
 fn served(response: &Response) -> Result<(), Failure> {
     let status = response.status();
     if status >= 500 || status == 429 {

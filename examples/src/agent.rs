@@ -11,8 +11,8 @@ use transport_ureq::UreqTransport;
 
 use crate::failure::Failure;
 
-/// The agent that `CONSUL_HTTP_ADDR` names, or a Consul in memory when it names none. The one in
-/// memory lives as long as this value.
+/// The agent in `CONSUL_HTTP_ADDR`, or else a Consul in memory, which runs as long as this value
+/// exists.
 #[derive(Debug)]
 pub struct Agent {
     url: AgentUrl,
@@ -21,11 +21,11 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Looks into the environment; starts a Consul in memory if there is no address in it.
+    /// Reads the environment. Starts a Consul in memory if it has no address.
     ///
     /// # Errors
-    /// [`Failure::Environment`] for an address or a token that can't be used,
-    /// [`Failure::InMemory`] when the system has no port to give.
+    /// [`Failure::Environment`] for an address or a token that can't be used, [`Failure::InMemory`]
+    /// if the system has no port to give.
     pub fn find() -> Result<Self, Failure> {
         let is_named = env::var_os("CONSUL_HTTP_ADDR").is_some_and(|addr| !addr.is_empty());
         if is_named {
@@ -50,12 +50,12 @@ impl Agent {
         })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn url(&self) -> &AgentUrl {
         &self.url
     }
 
-    /// A transport to it on tokio, with all that the environment says.
+    /// A transport to it on tokio, with the settings of the environment.
     ///
     /// # Errors
     /// [`BuildError`], before anything is sent.
@@ -79,12 +79,12 @@ impl Agent {
         }
     }
 
-    /// The ACL token of the environment as it is now, if there is one.
+    /// The present ACL token of the environment, if there is one.
     pub fn token(&self) -> Option<Token> {
         self.tokens.as_ref()?.token()
     }
 
-    /// Where the ACL token of the environment comes from, if there is one.
+    /// The source of the environment's ACL token, if there is one.
     pub fn tokens(&self) -> Option<TokenProvider> {
         self.tokens.clone()
     }
@@ -99,7 +99,7 @@ impl Agent {
         self.in_memory.as_ref()
     }
 
-    /// It, for a person.
+    /// A description for people.
     pub fn describe(&self) -> String {
         if self.is_in_memory() {
             "a Consul in memory".to_owned()

@@ -1,10 +1,10 @@
 //! Waits that end when they should, for tasks of any runtime.
 //!
-//! The timers of runtimes are made for timeouts. Tokio's counts whole milliseconds and rounds up,
-//! so that a slot that is to be held for 10 ms is held for more than 11: a tenth of the handovers per
-//! second would be the timer's. Here a separate thread waits for the next moment, and the system
-//! ends such a wait within tens of microseconds. Threads that hold need no such help: they wait so
-//! themselves.
+//! The timers of runtimes are made for timeouts. Tokio's timer counts whole milliseconds and rounds
+//! up, so a slot that should be held for 10 ms is held for more than 11. The timer would then cost
+//! a tenth of the handovers per second. Here a separate thread waits for the next moment, and the
+//! system ends such a wait within tens of microseconds. Threads that hold a slot wait like that
+//! without help.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -46,7 +46,7 @@ impl Alarm {
     pub async fn sleep(&self, duration: Duration) {
         let (ring, ringing) = oneshot::channel();
         let at = Instant::now() + duration;
-        // The thread hears as long as there is an alarm, and drops no bell before it rang.
+        // The thread runs while an alarm exists, and rings every bell.
         if self.0.send(Bell { at, ring }).is_ok() {
             let _ = ringing.await;
         }
@@ -54,7 +54,7 @@ impl Alarm {
 }
 
 fn ring(bells: &Receiver<Bell>) {
-    // Of one moment, those that were set first ring first.
+    // At the same moment, the bell that was set first rings first.
     let mut next: BTreeMap<(Instant, u64), oneshot::Sender<()>> = BTreeMap::new();
     let mut number = 0_u64;
     loop {

@@ -1,6 +1,6 @@
-//! The three backends behind one type, so that a program can choose when it starts.
+//! The three backends behind one type, so that a program can choose at its start.
 //!
-//! A program with one backend does not need this: it hands its `ReqwestTransport`, `UreqTransport`
+//! A program with one backend does not need this. It passes its `ReqwestTransport`, `UreqTransport`
 //! or `SmolTransport` to the builder, as `on_tokio`, `on_threads` and `on_smol` show.
 
 use std::any::Any;
@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::meter::{Meter, Metered, Reading};
 use crate::place::Place;
 
-/// What sends requests and runs contenders.
+/// The code that sends requests and runs contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// `transport-reqwest`: a contender is a task of tokio.
@@ -44,18 +44,18 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Who has separate connections.
+/// Which connections are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transports {
-    /// Nobody: all are of one client, and share its sessions, too
+    /// All share one client with its connections and sessions
     Client,
-    /// Nobody: all share those of one transport
+    /// All share the connections of one transport
     Shared,
-    /// Everybody
+    /// Each host has its own
     Each,
 }
 
-/// Makes the hosts of a program, and counts what all of them send.
+/// Makes the hosts of a program, and counts the traffic of all.
 #[derive(Debug)]
 pub struct Hosts {
     backend: Backend,
@@ -65,7 +65,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Hosts with this backend, which will talk to `agent`. Sends nothing yet.
+    /// Hosts with this backend that use `agent`. It sends nothing yet.
     ///
     /// # Errors
     /// [`Failure::Thread`] when the system has no threads for a runtime.
@@ -91,24 +91,24 @@ impl Hosts {
         &self.agent
     }
 
-    /// Counts what all of them send and receive.
+    /// The counter of all traffic.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// What all of them have sent and received so far.
+    /// The traffic of all hosts so far.
     pub fn traffic(&self) -> Reading {
         self.meter.read()
     }
 
-    /// A host with separate connections, as if it were another machine.
+    /// A host with separate connections, like another machine.
     ///
     /// # Errors
     /// [`Failure::Backend`], before anything is sent.
     pub fn host(&self) -> Result<Host, Failure> {
         match self.backend {
             Backend::Tokio => {
-                // The transport takes the runtime that it is built in.
+                // The transport uses the runtime in which it is built.
                 let _inside = self.tokio.as_ref().map(tokio::runtime::Runtime::enter);
                 let built = match self.in_memory() {
                     Some(url) => ReqwestTransport::new(url),
@@ -169,7 +169,7 @@ impl Hosts {
     }
 }
 
-/// One machine: a transport, usually with separate connections, and the runtime that it belongs to.
+/// One machine: a transport, usually with separate connections, and its runtime.
 #[derive(Clone)]
 pub struct Host {
     /// What its semaphores share, if they share more than connections.
@@ -180,7 +180,7 @@ pub struct Host {
     blocks: bool,
 }
 
-/// A semaphore with the handles that fit the backend.
+/// A semaphore, with the kind of handles that the backend needs.
 #[derive(Clone, Debug)]
 pub enum Handle {
     /// For tasks.
@@ -190,7 +190,7 @@ pub enum Handle {
 }
 
 impl Host {
-    /// The semaphore that `builder` describes, as this host sees it. Sends nothing yet.
+    /// The semaphore that `builder` describes, on this host. It sends nothing yet.
     ///
     /// # Errors
     /// [`Error::InvalidInput`].
@@ -202,7 +202,8 @@ impl Host {
         }
     }
 
-    /// Asks the agent for its leader, so that a wrong address is told at once instead of waited out.
+    /// Asks the agent for its leader, so that a wrong address is reported at once instead of being
+    /// waited for.
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::NotReady`].
@@ -221,7 +222,7 @@ impl Host {
         }
     }
 
-    /// The same, where all that is connected is of this client.
+    /// The same host, with everything connected through this client.
     #[must_use]
     pub fn with(&self, client: &Client) -> Self {
         Self {
@@ -230,7 +231,7 @@ impl Host {
         }
     }
 
-    /// Another one that shares its connections, as handles do that were made of one transport.
+    /// Another host that shares its connections, like handles of one transport.
     fn beside(&self) -> Self {
         let place = Arc::<Place>::default();
         Self {
@@ -240,7 +241,7 @@ impl Host {
         }
     }
 
-    /// Where its contender stands in the queue.
+    /// The place of its contender in the queue.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -248,7 +249,7 @@ impl Host {
     /// Runs `future` to its end on the calling thread.
     ///
     /// # Panics
-    /// When called from within async code.
+    /// If it is called within async code.
     pub fn wait<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
         let mut output = None;
         self.block_on(Box::pin(async { output = Some(future.await) }));
@@ -265,10 +266,10 @@ impl Handle {
         }
     }
 
-    /// Removes the semaphore's record, unless others use it or have removed it.
+    /// Removes the semaphore's record, unless others use it or have already removed it.
     ///
     /// # Errors
-    /// As [`Semaphore::destroy`], but for [`Error::InUse`] and [`Error::NotFound`].
+    /// As [`Semaphore::destroy`], except [`Error::InUse`] and [`Error::NotFound`].
     pub fn destroy(&self, host: &Host) -> Result<(), Error> {
         let destroyed = match self {
             Self::Async(semaphore) => host.wait(semaphore.destroy()),

@@ -1,9 +1,9 @@
-//! What the agent alone takes: the floors that an acquisition is compared with.
+//! What the agent alone needs: the lower bounds for the cost of an acquisition.
 //!
 //! - A plain write of a small value.
-//! - A bare turn: the two transactions that no acquisition of a kept session can do without, one that
-//!   ties the contender key and writes the record, and one that undoes both. Nothing is decided, watched
-//!   or waited for, so that what an acquisition takes beyond it is the semaphore's own.
+//! - A bare turn: the two transactions that every acquisition with a kept session needs. One ties
+//!   the contender key and writes the record, and the other undoes both. Nothing is decided,
+//!   watched or waited for. What an acquisition takes beyond this is the semaphore's own cost.
 
 use std::time::{Duration, Instant};
 
@@ -20,30 +20,29 @@ use crate::agent::Agent;
 use crate::backend::Host;
 use crate::failure::Failure;
 
-/// How many of each are measured each time.
+/// How many of each are measured.
 pub const TIMES: usize = 200;
 
-/// How many come before, so that the connection is open and the agent awake.
+/// How many are sent before, so that the connection is open and the agent is ready.
 const WARM_UP: usize = 20;
 
-/// About as long as a small record is.
+/// About as long as a small record.
 const VALUE: &str =
     "a value as long as a small record of a semaphore is, with two holders or three";
 
-/// How long each of them took.
+/// The measured durations.
 #[derive(Clone, Debug, Default)]
 pub struct Bare {
     /// Plain writes.
     pub puts: Vec<Duration>,
-    /// Bare turns; none where the agent takes no transactions.
+    /// Bare turns. Empty if the agent accepts no transactions.
     pub turns: Vec<Duration>,
 }
 
-/// Measures both by turns, one request after the other, on keys beside the semaphore, and leaves
-/// nothing behind.
+/// Measures both, one request after the other, on keys beside the semaphore. Leaves nothing behind.
 ///
 /// # Errors
-/// [`Failure::Semaphore`] when a request fails.
+/// [`Failure::Semaphore`] if a request fails.
 pub fn measure(host: &Host, agent: &Agent, prefix: &Prefix) -> Result<Bare, Failure> {
     let wire = Wire { host, agent };
     host.wait(wire.measure(&format!("{prefix}-bare")))
@@ -101,7 +100,7 @@ impl Wire<'_> {
         Ok(bare)
     }
 
-    /// Enters and leaves. The index of the record then; none where there are no transactions.
+    /// Enters and leaves. Returns the record's index, or `None` if there are no transactions.
     async fn turn(
         &self,
         lock: &str,
@@ -129,7 +128,7 @@ impl Wire<'_> {
         self.apply(&[delete, cas(entered)]).await
     }
 
-    /// The index at which it was applied.
+    /// Applies them and returns their index.
     async fn apply(&self, operations: &[Operation<'_>]) -> Result<Option<Index>, RequestError> {
         let answer = self.send(Txn { operations }.request(&Scope::new())).await?;
         match Txn::parse(&answer) {

@@ -1,5 +1,5 @@
-//! What one contender does: acquire, hold, release. Written twice, as a user would: once for tasks,
-//! once for threads.
+//! What one contender does: acquire, hold, release. It is written twice, as a user would: once for
+//! tasks, once for threads.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,81 +15,81 @@ use crate::failure::Failure;
 use crate::gauge::Gauge;
 use crate::wall::Wall;
 
-/// How often somebody asks who wants to know when a belief ends.
+/// How often the end of a belief is checked.
 const ASKING: Duration = Duration::from_millis(10);
 
 /// A contender before it starts.
 #[derive(Clone)]
 pub struct Contender {
-    /// Which one it is.
+    /// Its number.
     pub number: usize,
-    /// How long it holds each of its slots: one round for each.
+    /// How long it holds each of its slots, one round each.
     pub holds: Vec<Duration>,
-    /// Ends its holds where it is a task.
+    /// Ends its holds, if it is a task.
     pub alarm: Alarm,
-    /// Whether nobody else contends on its host, so that the requests of the host are its own.
+    /// Whether it is the only contender on its host, so that all requests of the host are its own.
     pub is_alone: bool,
     /// How many slots it takes at once.
     pub slots: u32,
-    /// Makes a separate handle for each of its turns, as a program does that keeps none.
+    /// Makes a new handle for each of its turns, as a program does that keeps none.
     pub connects: Option<Connects>,
     /// How long it waits for a slot.
     pub patience: Duration,
-    /// Where its beliefs are collected.
+    /// Collects its beliefs.
     pub gauge: Arc<Gauge>,
-    /// Who is told.
+    /// Is told what happens.
     pub observer: Arc<dyn Observer>,
-    /// Where the moments at which a belief begins and ends are told by the machine's clock. The end is
-    /// then found by asking, too, which is right at once after the process was frozen.
+    /// Reports the beginning and the end of a belief by the machine's clock. The end is then also
+    /// found by checking, which is right at once after the process was frozen.
     pub wall: Option<Arc<Wall>>,
 }
 
 /// Makes a handle.
 pub type Connects = Arc<dyn Fn() -> Result<Handle, Error> + Send + Sync>;
 
-/// Told what becomes of contenders, while it happens.
+/// Is told what happens to contenders.
 pub trait Observer: Send + Sync {
     /// It holds a slot.
     fn granted(&self, contender: usize, token: FencingToken);
-    /// It is about to give it back, or has lost it.
+    /// It will give it back now, or has lost it.
     fn ended(&self, contender: usize);
 }
 
-/// What the order of the queue is judged by. All contenders of a program have the same kind.
+/// What decides the order of the queue. All contenders of a program have the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Turn {
-    /// When it wished for a slot: the order of those who share a host.
+    /// When it asked for a slot: the order of those who share a host.
     Wished(Instant),
-    /// Its contender key's `CreateIndex`: the order of hosts in Consul.
+    /// The `CreateIndex` of its contender key: the order of hosts in Consul.
     Entered(u64),
 }
 
-/// How one acquisition went.
+/// The course of one acquisition.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// Its turn; none if it is alone on its host and no answer has shown it.
+    /// Its turn. `None` if it is alone on its host and no answer has shown it.
     pub turn: Option<Turn>,
-    /// Its permit's: they rise from grant to grant.
+    /// The permit's token. Tokens grow from grant to grant.
     pub token: FencingToken,
-    /// From the wish for a slot to the permit.
+    /// From the request for a slot to the permit.
     pub wait: Duration,
     /// From the permit until just before it was given back.
     pub held: Duration,
-    /// From giving it back to knowing that nothing of it is left.
+    /// From giving it back until nothing of it is left.
     pub release: Duration,
 }
 
-/// The rounds of one contender, and what stopped it before the last, if anything did.
+/// The rounds of one contender, and what stopped it early, if anything did.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Those that were completed.
+    /// The completed rounds.
     pub rounds: Vec<Round>,
-    /// What ended the one after.
+    /// What ended the next one.
     pub error: Option<Error>,
 }
 
 impl Contender {
-    /// Starts it beside others: a task or a thread, as `handle` wants it.
+    /// Starts it beside others, as a task or a thread, depending on `handle`.
     ///
     /// # Errors
     /// [`Failure::Thread`].
@@ -134,7 +134,7 @@ impl Contender {
         outcome
     }
 
-    /// By a separate handle, if it wants one for each turn.
+    /// With a new handle, if it wants one for each turn.
     async fn turn_of(
         &self,
         semaphore: &Semaphore,
@@ -253,7 +253,8 @@ impl Contender {
         })
     }
 
-    /// Waits until the hold is over, or as well until it is not held any more where that is told.
+    /// Waits until the hold is over. If its end is to be reported, it also returns as soon as it is
+    /// not held any more.
     async fn over(&self, hold: Duration, is_held: impl Fn() -> bool) {
         if self.wall.is_none() {
             return self.alarm.sleep(hold).await;

@@ -1,4 +1,4 @@
-//! Candidates that lead in turn: how soon one follows another, and what that costs.
+//! Candidates that lead in turn: how soon one follows another, and the cost.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ pub enum Sharing {
     Transport,
     /// A client: each has a handle, and they are one candidate
     Client,
-    /// A handle, of which each has a clone
+    /// A handle: each has a clone
     Handle,
 }
 
@@ -36,7 +36,7 @@ pub enum Sharing {
 pub struct Contest<'a> {
     /// Where the candidates are.
     pub hosts: &'a Hosts,
-    /// Makes the election of each.
+    /// Makes each candidate's election.
     pub builder: &'a (dyn Fn() -> Builder<Election> + Sync),
     /// How many there are.
     pub candidates: NonZeroUsize,
@@ -44,19 +44,19 @@ pub struct Contest<'a> {
     pub sharing: Sharing,
     /// How long each leads.
     pub term: Duration,
-    /// After so many terms it is over.
+    /// The number of terms.
     pub terms: NonZeroUsize,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Terms in a second, from the first one's beginning to the last one's end.
+    /// Terms per second, from the first one's beginning to the last one's end.
     pub terms_per_s: f64,
-    /// From the moment at which a leader resigns to the moment at which the next one knows that it leads, in milliseconds: the
-    /// middle, and the one that one of a hundred exceeds.
+    /// The median time from a resignation until the next leader knows that it leads, in
+    /// milliseconds.
     pub gap_p50_ms: f64,
-    /// See [`Self::gap_p50_ms`].
+    /// The 99th percentile of that time.
     pub gap_p99_ms: f64,
     /// How many believed at once that they lead.
     pub max_leaders: usize,
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub terms: usize,
     /// How many sessions were made.
     pub sessions: u64,
-    /// How many connections to the agent were open at once. Null where the system doesn't say.
+    /// How many connections to the agent were open at once. Null if the system doesn't say.
     pub connections: Option<usize>,
     /// Requests for each term.
     pub requests_per_term: f64,
@@ -76,7 +76,7 @@ impl Contest<'_> {
     /// Lets all of them campaign until there were enough terms.
     ///
     /// # Errors
-    /// [`Failure`], for what waiting does not mend.
+    /// [`Failure`], if it is permanent.
     pub fn run(&self) -> Result<Outcome, Failure> {
         let watcher = Watcher::start(self.hosts.agent())?;
         let (hosts, elections) = self.connect()?;
@@ -90,7 +90,7 @@ impl Contest<'_> {
         let ended = home.wait(join_all(elections.iter().enumerate().map(
             async |(number, election)| {
                 let ended = self.campaign(home, number, election, &gauge, &led).await;
-                // Those who wait would wait for ever.
+                // Otherwise those who wait would wait forever.
                 elections.iter().for_each(Election::close);
                 ended
             },

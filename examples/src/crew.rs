@@ -10,7 +10,7 @@ use semaphore_core::adapter::Runtime as _;
 use crate::backend::Host;
 use crate::failure::Failure;
 
-/// Those who were started, and what they bring home.
+/// The started contenders, and the channel for their results.
 #[derive(Debug)]
 pub struct Crew<T> {
     started: usize,
@@ -40,7 +40,7 @@ impl<T: Send + 'static> Crew<T> {
     ) -> Result<(), Failure> {
         let home = self.home.clone();
         host.spawn(Box::pin(async move {
-            // Nobody waits any more for one who is late.
+            // If it is late, nobody waits any more.
             let _ = home.send(work.await);
         }))
         .map_err(Failure::Thread)?;
@@ -64,7 +64,7 @@ impl<T: Send + 'static> Crew<T> {
         Ok(())
     }
 
-    /// Waits until all are done, `within` at most.
+    /// Waits until all are done, at most `within`.
     ///
     /// # Errors
     /// [`Failure::Late`], also for one that panicked.
@@ -74,7 +74,7 @@ impl<T: Send + 'static> Crew<T> {
             home,
             done,
         } = self;
-        // Without this one, the channel ends when the last contender does.
+        // Otherwise the channel would not end with the last contender.
         drop(home);
         let began = Instant::now();
         let mut finished = Vec::with_capacity(started);

@@ -11,20 +11,20 @@ use semaphore_core::sans_io::TransportError;
 
 use crate::complain;
 
-/// Why a program could not do what it was started for. `Display` tells the causes, too.
+/// Why a program failed. `Display` includes the causes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// A variable of the environment can't be understood. Mend it; nothing was sent.
+    /// A variable of the environment can't be understood. Correct it; nothing was sent.
     #[error("the environment can't be used: {_0}")]
     Environment(#[source] Box<dyn StdError + Send + Sync>),
-    /// The backend can't be built from what the environment says. Nothing was sent.
+    /// The backend can't be built with the environment's settings. Nothing was sent.
     #[error("the backend can't be built: {_0}")]
     Backend(#[source] Box<dyn StdError + Send + Sync>),
     /// The Consul in memory could not be started.
     #[error("the Consul in memory can't be started: {_0}")]
     InMemory(#[source] io::Error),
-    /// The system gives no threads to the runtime, or to a contender.
+    /// The system gives no threads for the runtime or a contender.
     #[error("a thread can't be started: {_0}")]
     Thread(#[source] io::Error),
     /// Nobody answers at the agent's address. Start an agent there, or unset `CONSUL_HTTP_ADDR`.
@@ -36,30 +36,30 @@ pub enum Failure {
         #[source]
         source: TransportError,
     },
-    /// Somebody answers at the agent's address, but not as Consul does.
-    #[error("what answers at {url} is no Consul agent that is ready: status {status}")]
+    /// Something answers at the agent's address, but not as Consul does.
+    #[error("the server at {url} is not a Consul agent that is ready: status {status}")]
     NotReady {
         /// The address.
         url: AgentUrl,
-        /// What it answered to a question for the leader.
+        /// Its status for the question about the leader.
         status: u16,
     },
     /// An operation on the semaphore failed.
     #[error("the semaphore failed: {_0}")]
     Semaphore(#[source] Error),
-    /// A campaign or a leadership failed for good.
+    /// A campaign or a leadership failed permanently.
     #[error("the election failed: {_0}")]
     Election(#[source] Error),
-    /// The system does not tell of Ctrl-C.
+    /// The system does not report Ctrl-C.
     #[error("Ctrl-C can't be waited for: {_0}")]
     Signal(#[source] io::Error),
     /// The result can't be written as JSON.
     #[error("the result can't be written as JSON: {_0}")]
     Json(#[source] serde_json::Error),
-    /// The holds can't be written to the file that was named for them.
+    /// The holds can't be written to the given file.
     #[error("the holds can't be written down: {_0}")]
     Holds(#[source] io::Error),
-    /// Not all contenders came to an end in time.
+    /// Not all contenders were done in time.
     #[error("{finished} of {contenders} contenders were done after {after:?}")]
     Late {
         /// How many were done.
@@ -72,8 +72,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Prints it, and says what to exit with: 2 for what the user gave, before
-    /// anything was sent, 1 for everything else.
+    /// Prints it and returns the exit code: 2 for bad input, before anything was sent, and 1 for
+    /// everything else.
     pub fn report(&self) -> ExitCode {
         complain!("error: {}", self);
         ExitCode::from(if self.is_bad_input() { 2 } else { 1 })

@@ -1,18 +1,18 @@
-//! How many were served out of turn.
+//! How many were served out of order.
 //!
-//! Of every two acquisitions, one was in the queue first. The pair was served out of order when the
-//! other one was granted first. A contender that overtakes a whole queue is counted once for each that was
-//! overtaken, and a queue served backwards is all pairs. Who was granted first is told by the fencing
-//! tokens, which rise from grant to grant; of those with one token, nobody was first.
+//! Of every two acquisitions, one was in the queue first. If the other one was granted first, the
+//! pair was served out of order. A contender that overtakes a whole queue counts once for each that
+//! it overtook, and a reversed queue counts all pairs. The fencing tokens say who was granted
+//! first, since they grow from grant to grant. Of those with the same token, nobody was first.
 
 use crate::contender::{Round, Turn};
 
-/// The share of all pairs that were served out of order; none where there is no pair, or where
-/// somebody's turn is not known.
+/// The share of all pairs that were served out of order. `None` without a pair, or if a turn is
+/// unknown.
 pub fn out_of_order(rounds: &[Round]) -> Option<f64> {
     let turn = |round: &Round| Some((round.turn?, round.token));
     let mut turns: Vec<(Turn, _)> = rounds.iter().map(turn).collect::<Option<_>>()?;
-    // Of those whose turn came at once, the one that was granted first is first.
+    // With equal turns, the one that was granted first counts as first.
     turns.sort_unstable();
     let mut served: Vec<_> = turns.into_iter().map(|(_, token)| token).collect();
     let pairs = served.len() * served.len().saturating_sub(1) / 2;
@@ -24,7 +24,7 @@ pub fn out_of_order(rounds: &[Round]) -> Option<f64> {
     Some(inverted as f64 / pairs as f64)
 }
 
-/// Sorts by merging, and returns how many pairs stood in the wrong order.
+/// Sorts by merging, and returns how many pairs were in the wrong order.
 fn sort_counting<T: Copy + Ord>(items: &mut [T]) -> usize {
     if items.len() < 2 {
         return 0;
@@ -35,7 +35,7 @@ fn sort_counting<T: Copy + Ord>(items: &mut [T]) -> usize {
     let (mut left, mut right) = (&*left, &*right);
     while let ([first, others @ ..], [second, rest @ ..]) = (left, right) {
         if second < first {
-            // It passes all that are left of the left half.
+            // It overtakes all that are left of the left half.
             inverted += left.len();
             merged.push(*second);
             right = rest;
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Who came first was granted this token, and so on.
+    /// The first to come was granted the first of these tokens, and so on.
     fn served(tokens: &[u64]) -> Vec<Round> {
         let round = |(index, token): (u64, &u64)| Round {
             turn: Some(Turn::Entered(index)),

@@ -1,8 +1,8 @@
-//! Many semaphores in one process: each is acquired and held, and others wait behind some of them.
+//! Many semaphores in one process. Each is acquired and held, and some have waiters.
 //!
-//! A waiter wants all slots of its semaphore at once, of which one is held: it has its turn when the one that
-//! is before it has given back what it had. Who holds and who waits are futures of one task, on every
-//! backend, so that no threads are counted but those that the semaphores need.
+//! A waiter wants all slots of its semaphore, and one is held. It gets its turn when the one before
+//! it has given back what it had. Holders and waiters are futures of one task, on every backend. So
+//! the only threads that are counted are those that the semaphores need.
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -22,61 +22,62 @@ use crate::failure::Failure;
 use crate::meter::Reading;
 use crate::peaks::{Peaks, Watcher};
 
-/// How long the semaphores may take to be gone in the end. What they then leave, their TTL cleans up.
+/// How long the semaphores may take to end. After that their TTL cleans up.
 const CLEARING: Duration = Duration::from_secs(60);
 
-/// How many semaphores are ended at once, so that the end is no peak.
+/// How many semaphores are ended at once, so that the end causes no peak.
 const CLEARED_AT_ONCE: usize = 16;
 
 /// Semaphores before they start.
 pub struct Fleet<'a> {
     /// Where they run.
     pub hosts: &'a Hosts,
-    /// Describes the semaphore of that number.
+    /// Describes the semaphore with this number.
     pub builder: &'a (dyn Fn(usize) -> Builder + Sync),
     /// How many there are.
     pub semaphores: usize,
     /// How many slots each of them has.
     pub limit: u32,
-    /// How many wait behind them, with separate handles.
+    /// How many waiters there are, with separate handles.
     pub waiters: usize,
     /// Whether all handles share one transport.
     pub transports: Transports,
-    /// How long each is held after the last of them was granted.
+    /// How long all are held after the last grant.
     pub hold: Duration,
-    /// How long each may take to be granted.
+    /// How long each grant may take.
     pub patience: Duration,
 }
 
-/// What became of a fleet.
+/// What happened to a fleet.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// How many semaphores there were.
     pub semaphores: usize,
-    /// How many were to wait behind them.
+    /// How many waiters there should be.
     pub waiters: usize,
-    /// For each semaphore that was granted: from the wish to the permit.
+    /// For each granted semaphore, the time from the request to the permit.
     pub acquired: Vec<Duration>,
-    /// For each waiter that was granted: from the moment at which what it waits for was free, which is
-    /// the end of the release before it.
+    /// For each granted waiter, the time from when its slots were free, at the end of the release
+    /// before it.
     pub turns: Vec<Duration>,
-    /// What kept the others from being granted.
+    /// Why the others were not granted.
     pub failures: Vec<Error>,
-    /// Why those lost it that lost what they had.
+    /// Why holds were lost.
     pub losses: Vec<Lost>,
     /// What went wrong when something was given back or removed.
     pub unclean: Vec<Error>,
-    /// Whether the semaphores were gone in time in the end.
+    /// Whether the semaphores ended in time.
     pub cleared: bool,
-    /// What was sent and received while all of them were held, and for how long they were.
+    /// The traffic while all were held, and the duration.
     pub steady: (Reading, Duration),
-    /// What was sent and received from the beginning to the end.
+    /// The traffic from the beginning to the end.
     pub traffic: Reading,
     /// Connections and threads.
     pub peaks: Peaks,
 }
 
-/// Whether there was a connection, and it was closed: the system itself reports nothing before the request has left.
+/// Whether a connection was opened and then closed. The system itself reports nothing before the
+/// request was sent.
 fn was_hung_up(error: &TransportError) -> bool {
     let causes = iter::successors(error.source(), |&cause: &&(dyn StdError + 'static)| {
         cause.source()
@@ -88,7 +89,7 @@ fn was_hung_up(error: &TransportError) -> bool {
     }
 }
 
-/// A semaphore, as one handle sees it.
+/// A semaphore with one handle.
 struct Member {
     number: usize,
     semaphore: Semaphore,
@@ -99,7 +100,7 @@ struct Held {
     permit: Permit,
 }
 
-/// Something was given back.
+/// Something that was given back.
 struct Freed {
     number: usize,
     at: Instant,
@@ -113,12 +114,12 @@ struct Turn {
 }
 
 impl Fleet<'_> {
-    /// Acquires all, holds all, gives all back, and removes what is left of them.
+    /// Acquires all, holds all, gives all back, and removes what is left.
     ///
     /// # Errors
-    /// Those for which there is no fleet to speak of: [`Failure::Backend`] and
-    /// [`Failure::Semaphore`] before anything is sent, [`Failure::Thread`],
-    /// [`Failure::Unreachable`] and [`Failure::NotReady`].
+    /// Failures that prevent the whole fleet: [`Failure::Backend`] and [`Failure::Semaphore`]
+    /// before anything is sent, [`Failure::Thread`], [`Failure::Unreachable`] and
+    /// [`Failure::NotReady`].
     pub fn run(&self) -> Result<Outcome, Failure> {
         let mut for_holders = self
             .hosts
@@ -146,7 +147,8 @@ impl Fleet<'_> {
         })
     }
 
-    /// Those that there is a task for, as where threads are few. Wrong settings are told at once.
+    /// The members for which a task could be started; threads may be scarce. Wrong settings are
+    /// reported at once.
     fn members(
         &self,
         numbers: impl Iterator<Item = (usize, Host)>,
@@ -165,7 +167,7 @@ impl Fleet<'_> {
         Ok(members)
     }
 
-    /// What all of them share beside the transport, if they do.
+    /// What all of them share besides the transport, if anything.
     fn client(&self, home: &Host) -> Result<Option<Client>, Error> {
         match self.transports {
             Transports::Client => Client::builder().connect(home.clone()).map(Some),
@@ -173,8 +175,8 @@ impl Fleet<'_> {
         }
     }
 
-    /// A wrong address is told at once. An agent that has no connection to give now is none: it closes one at once, maybe
-    /// before the request has left.
+    /// Reports a wrong address at once. An agent without a free connection is not a wrong address:
+    /// it closes a connection at once, maybe before the request was sent.
     fn probe(&self, home: &Host) -> Result<(), Failure> {
         match home.probe(self.hosts.agent()) {
             Err(Failure::NotReady { status: 429, .. }) => Ok(()),
@@ -202,14 +204,14 @@ impl Fleet<'_> {
             }
         }
 
-        // Behind those that are held, since nobody waits behind the others.
+        // Only behind held semaphores, since nobody can wait behind the others.
         let numbers: Vec<_> = held.iter().map(|it| it.number).collect();
         let members = numbers.iter().copied().cycle().zip(for_waiters);
-        // Those who wait are another participant each, as in another process.
+        // Waiters are separate participants, as in another process.
         let of_waiters = self.client(home)?;
         let waiters = self.members(members, of_waiters.as_ref(), &mut outcome.failures)?;
 
-        // Where nothing is held, there is nothing to wait for.
+        // If nothing is held, there is nothing to wait for.
         let time = if held.is_empty() {
             Duration::ZERO
         } else {
@@ -224,7 +226,7 @@ impl Fleet<'_> {
         };
         let holds = join_all(held.into_iter().map(|it| it.hold(over.clone())));
         let waits = join_all(waiters.iter().map(|it| self.wait(it)));
-        // The end of the holds is seen first by who measures them.
+        // The measuring future is polled first, so that it sees the end of the holds first.
         let (steady, freed, turns) = join3(steady, holds, waits).await;
         outcome.steady = steady;
         outcome.take_turns(freed, turns);
@@ -245,7 +247,7 @@ impl Fleet<'_> {
         Ok((Held { number, permit }, asked.elapsed()))
     }
 
-    /// Takes a turn, of no time.
+    /// Takes a turn, and holds for no time.
     async fn wait(&self, member: &Member) -> Result<Turn, Error> {
         let patience = self.hold + self.patience;
         let waiting = member.semaphore.acquire_many_timeout(self.limit, patience);
@@ -277,7 +279,7 @@ impl Held {
 }
 
 impl Outcome {
-    /// What did not go well: a line for each kind, with the first reason. None when everything was
+    /// What went wrong: a line for each kind, with the first reason. Empty if everything was
     /// granted, kept and removed.
     pub fn complaints(&self) -> Vec<String> {
         let asked = self.semaphores + self.waiters;
@@ -305,8 +307,8 @@ impl Outcome {
         complaints
     }
 
-    /// Of a semaphore, who is granted first had waited for what was given back first, and so on: all that
-    /// is given back is free for one waiter.
+    /// In each semaphore, the first granted waiter waited for what was given back first, and so on:
+    /// each release frees the slots for one waiter.
     fn take_turns(&mut self, freed: Vec<Freed>, turns: Vec<Result<Turn, Error>>) {
         let mut free: BTreeMap<usize, (Vec<Instant>, Vec<Instant>)> = BTreeMap::new();
         let mut all = freed;
@@ -331,15 +333,14 @@ impl Outcome {
             freed.sort_unstable();
             granted.sort_unstable();
             let waits = granted.into_iter().zip(freed);
-            // Who waits may hear of it before who gives it back does.
+            // A waiter may learn of it before the one that gives it back.
             let waits = waits.map(|(granted, freed)| granted.saturating_duration_since(freed));
             self.turns.extend(waits);
         }
     }
 }
 
-/// Ends all of them, with the connections that they have to themselves, and removes their records: what
-/// went wrong.
+/// Ends all of them with their own connections, and removes their records. Returns what went wrong.
 async fn clear(
     holders: Vec<Member>,
     waiters: Vec<Member>,

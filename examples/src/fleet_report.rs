@@ -1,4 +1,4 @@
-//! What a run of many semaphores says.
+//! The report of a run with many semaphores.
 
 use std::fmt;
 
@@ -8,48 +8,48 @@ use crate::fleet::Outcome;
 use crate::percentile::Percentiles;
 use crate::report::{each_second, millis};
 
-/// The result, as `--json` prints it.
+/// The result, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FleetReport {
     /// How many semaphores there were.
     pub semaphores: usize,
     /// How many of them were granted.
     pub granted: usize,
-    /// How many acquisitions failed, the waiters' included.
+    /// How many acquisitions failed, including the waiters'.
     pub failed: usize,
-    /// How many of what was granted were lost, the waiters' included.
+    /// How many grants were lost, including the waiters'.
     pub lost: usize,
     /// How many sessions were made.
     pub sessions: u64,
-    /// How often sessions were renewed each second while all were held; zero for a hold of zero.
+    /// How often sessions were renewed per second while all were held; zero for a hold of zero.
     pub renewals_per_s: f64,
-    /// How many requests were sent each second meanwhile, long polls included.
+    /// How many requests were sent per second meanwhile, including long polls.
     pub requests_per_s: f64,
-    /// How many connections to the agent were open at once. Null where the system doesn't say.
+    /// How many connections to the agent were open at once. Null if the system doesn't say.
     pub peak_connections: Option<usize>,
-    /// How many threads the process had at once, those of a Consul in memory included. Null where the
+    /// How many threads the process had at once, including those of a Consul in memory. Null if the
     /// system doesn't say.
     pub threads: Option<usize>,
-    /// From the wish for a slot to the permit: the median.
+    /// The median time from the request for a slot to the permit.
     pub acquire_p50_ms: f64,
-    /// The same, for 99 of 100.
+    /// The 99th percentile of that time.
     pub acquire_p99_ms: f64,
     /// With waiters.
     #[serde(flatten)]
     pub turns: Option<Turns>,
 }
 
-/// From the moment at which what a waiter waits for is free, to its permit.
+/// The time from when a waiter's slots are free to its permit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Turns {
     /// The median.
     pub turn_p50_ms: f64,
-    /// For 99 of 100.
+    /// The 99th percentile.
     pub turn_p99_ms: f64,
 }
 
 impl FleetReport {
-    /// Computes what follows from what became of them.
+    /// Computes the report from the outcome.
     pub fn new(outcome: &Outcome) -> Self {
         let acquired: Percentiles = outcome.acquired.iter().copied().collect();
         let turns: Percentiles = outcome.turns.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Who believed to hold a slot when, by this program's own clock, and how many did at once.
+//! Who believed to hold a slot when, by this program's clock, and how many did at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,7 +16,7 @@ pub struct Belief {
     pub contender: usize,
     /// After the permit was handed out.
     pub since: Instant,
-    /// Before it was given back, or when its loss was told.
+    /// Before it was given back, or when its loss was reported.
     pub until: Instant,
 }
 
@@ -62,12 +62,12 @@ impl Drop for Holding {
     }
 }
 
-/// How many beliefs overlapped at the worst moment: a sweep over their ends.
+/// How many beliefs overlapped at the worst moment, by a sweep over their ends.
 pub fn most_at_once(beliefs: &[Belief]) -> usize {
     let begins = beliefs.iter().map(|belief| (belief.since, true));
     let ends = beliefs.iter().map(|belief| (belief.until, false));
     let mut moments: Vec<_> = begins.chain(ends).collect();
-    // Of one moment, the ends come first: a belief does not include its last.
+    // At the same moment ends come first: a belief does not include its last moment.
     moments.sort_unstable();
     let mut now = 0_usize;
     let mut most = 0;

@@ -1,5 +1,5 @@
 //! Holds as lines of text, by the clock that all processes of a machine share, so that holders in
-//! several processes can be laid side by side.
+//! several processes can be compared.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::gauge::Belief;
 
-/// Ties this process's clock to the one of the machine.
+/// Relates this process's clock to the machine's.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     here: Instant,
@@ -16,7 +16,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// As they stand.
+    /// The present state of both.
     pub fn read() -> Self {
         Self {
             here: Instant::now(),
@@ -41,10 +41,10 @@ impl Clock {
     }
 }
 
-/// Appends a line for each: when it began and when it ended, in nanoseconds since 1970.
+/// Appends a line for each: its beginning and its end, in nanoseconds since 1970.
 ///
 /// # Errors
-/// When the file can't be written.
+/// If the file can't be written.
 pub fn append(file: &Path, beliefs: &[Belief], clock: &Clock) -> io::Result<()> {
     let lines = beliefs.iter().flat_map(|belief| {
         let [since, until] = [belief.since, belief.until].map(|moment| clock.nanos(moment));
@@ -52,14 +52,14 @@ pub fn append(file: &Path, beliefs: &[Belief], clock: &Clock) -> io::Result<()> 
     });
     let lines: Vec<_> = lines.collect();
     let mut file = OpenOptions::new().create(true).append(true).open(file)?;
-    // One write: the lines of others stay whole.
+    // One write, so that the lines of other processes stay whole.
     file.write_all(&lines)
 }
 
-/// Reads what processes have appended, each line as a separate contender.
+/// Reads the lines of all processes, each as a separate contender.
 ///
 /// # Errors
-/// A line that is none of these.
+/// For a line in another format.
 pub fn parse(text: &str, clock: &Clock) -> io::Result<Vec<Belief>> {
     let belief = |(contender, line): (usize, &str)| {
         let (since, until) = line.split_once(' ')?;

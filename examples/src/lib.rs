@@ -16,8 +16,8 @@
 //! ```
 //! `leader`, `discover` and `resource` elect a leader, follow it, and refuse former leaders.
 //!
-//! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) use no more of it
-//! than [`agent`], so that what they show is all that a user writes.
+//! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) only use
+//! [`agent`], so they show all the code that a user writes.
 
 pub mod agent;
 pub mod alarm;

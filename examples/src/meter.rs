@@ -1,4 +1,4 @@
-//! Counts what goes over the wire, as a [`Transport`] around the one that sends.
+//! Counts what is sent and received, as a [`Transport`] around the real one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,31 +10,31 @@ use transport_mock::RequestKind;
 
 use crate::place::Place;
 
-/// What was sent and received since the program began.
+/// The traffic since the program began.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Reading>);
 
 /// A reading of a [`Meter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Requests that were handed to the transport, long polls and lost ones included.
+    /// Requests that were passed to the transport, including long polls and lost ones.
     pub requests: Requests,
-    /// Answers by which the agent said that it had made a session.
+    /// Answers in which the agent said that it had created a session.
     pub sessions: u64,
-    /// Answers by which the agent said that it had put a write through Raft. A check that failed
-    /// (`false`, or a transaction answered with 409) is in it: it was found in the log's turn. A
-    /// renewal is not: it winds the leader's clock and writes nothing. Nor is a write whose answer
-    /// was lost.
+    /// Answers in which the agent said that it had put a write through Raft. A failed check counts
+    /// (`false`, or a transaction answered with 409): it was found when the log was applied. A
+    /// renewal does not: it only restarts the leader's timer. A write whose answer was lost does
+    /// not count either.
     pub raft_writes: u64,
-    /// Bytes of HTTP that went out: request line, Consul's own headers and body. What the client's
-    /// library adds (`Host`, `User-Agent` and the like) is not in it.
+    /// Bytes of HTTP that were sent: request line, Consul's own headers and body. What the client's
+    /// library adds (`Host`, `User-Agent` and the like) does not count.
     pub bytes_up: u64,
-    /// Bytes of HTTP that came back: status line, headers and body of every whole answer. The
-    /// framing of chunks is not in it, nor is TLS.
+    /// Bytes of HTTP that were received: status line, headers and body of every whole answer. Chunk
+    /// framing and TLS do not count.
     pub bytes_down: u64,
 }
 
-/// Requests by what they ask for.
+/// Requests by their purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Requests {
     /// `PUT /v1/session/create`
@@ -58,7 +58,7 @@ pub struct Requests {
 }
 
 impl Meter {
-    /// What it counted so far.
+    /// The counts so far.
     pub fn read(&self) -> Reading {
         *self.lock()
     }
@@ -82,7 +82,7 @@ impl Meter {
 }
 
 impl Reading {
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Requests {
     }
 }
 
-/// A transport that a [`Meter`] watches, and in which a [`Place`] looks for itself.
+/// A transport for which a [`Meter`] counts, and in which a [`Place`] searches.
 pub struct Metered<T> {
     inner: T,
     meter: Arc<Meter>,

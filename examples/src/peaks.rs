@@ -1,13 +1,12 @@
-//! How many connections to its agent and how many threads this process has at most.
+//! The most connections to its agent and the most threads that this process has at once.
 //!
-//! A proxy that counts connections would put two more hops into every request, and no HTTP client
-//! tells. The Consul in memory tells itself. To a real agent, every TCP socket that the process opens is a
-//! connection, and the system lists those (`/proc/self/fd`), at no cost to the measured requests. Where
-//! there are more than ever, it is asked which of them are connected (`/proc/self/net/tcp`): one that is not
-//! yet, or no longer, is none. It counts the threads, too (`/proc/self/status`), the Consul in memory's
-//! included.
-//! They are counted every [`PERIOD`]: clients keep connections open and reuse them, so that a peak
-//! lasts for longer than that.
+//! A proxy that counts connections would add two hops to every request, and no HTTP client reports
+//! them. The Consul in memory counts its connections. For a real agent, every TCP socket of the
+//! process is a connection. The system lists them (`/proc/self/fd`), at no cost to the measured
+//! requests. If there are more than ever, the system says which of them are connected
+//! (`/proc/self/net/tcp`); only those count. It counts the threads, too (`/proc/self/status`),
+//! including those of the Consul in memory. All are counted every [`PERIOD`]. Clients keep
+//! connections open and reuse them, so a peak lasts longer than that.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,7 +21,7 @@ use crate::failure::Failure;
 /// How often they are counted.
 pub const PERIOD: Duration = Duration::from_millis(10);
 
-/// The most that there were at one time; none on a system that does not tell.
+/// The most at one time. `None` if the system does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peaks {
     /// Open connections to the agent.
@@ -39,7 +38,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to count. Sockets that are open already are none of the connections.
+    /// Begins to count. Sockets that are already open don't count.
     ///
     /// # Errors
     /// [`Failure::Thread`].
@@ -54,7 +53,7 @@ impl Watcher {
             Some(consul) => Some(consul.open_connections()),
             None => connected_above(peak, others.as_ref()?),
         };
-        // Kept open, so that it can be read where no descriptor is left.
+        // Opened now, so that it can be read when no descriptor is left.
         let mut status = File::open("/proc/self/status").ok();
         let mut count = move |peaks: Peaks| Peaks {
             connections: connections(peaks.connections.unwrap_or_default()),
@@ -74,7 +73,7 @@ impl Watcher {
         Ok(Self { stop, watching })
     }
 
-    /// The most that there were at one time.
+    /// The most at one time.
     pub fn peaks(self) -> Peaks {
         drop(self.stop);
         self.watching.join().unwrap_or_default()
@@ -88,14 +87,15 @@ impl Peaks {
     }
 }
 
-/// How many of its sockets are connected by TCP, without those others. None where they can't be more
-/// than `peak`.
+/// How many of the process's sockets, without `others`, are connected by TCP. `None` if they can't
+/// be more than `peak`.
 fn connected_above(peak: usize, others: &BTreeSet<String>) -> Option<usize> {
     let open = &sockets()? - others;
     if open.len() <= peak {
         return None;
     }
-    // The tables are no picture of one moment: one that closes may stand beside one that opens then.
+    // The tables don't show one moment: one that closes may appear together with one that opens
+    // later.
     Some(connected(&open).min(connected(&open)))
 }
 
@@ -105,14 +105,14 @@ fn connected(open: &BTreeSet<String>) -> usize {
     let rows = tables.iter().flat_map(|table| table.lines());
     let is_connected = |row: &&str| {
         let column = |number| row.split_whitespace().nth(number);
-        // Established, or about to be.
+        // Established, or soon to be.
         matches!(column(3), Some("01" | "02"))
             && column(9).is_some_and(|inode| open.contains(inode))
     };
     rows.filter(is_connected).count()
 }
 
-/// The inodes of the sockets that this process has.
+/// The inodes of this process's sockets.
 fn sockets() -> Option<BTreeSet<String>> {
     let descriptors = fs::read_dir("/proc/self/fd").ok()?;
     let inode = |descriptor: fs::DirEntry| {
@@ -123,7 +123,7 @@ fn sockets() -> Option<BTreeSet<String>> {
     Some(descriptors.flatten().filter_map(inode).collect())
 }
 
-/// How many threads the process has whose status this is.
+/// The number of threads in this status.
 fn threads(status: &mut File) -> Option<usize> {
     let mut text = String::new();
     status.rewind().ok()?;
@@ -150,7 +150,7 @@ mod tests {
             .collect();
         let _pair = UnixStream::pair().expect("two sockets");
         let connected = connected_above(0, &before).expect("a count");
-        // Other tests have few connections beside these.
+        // Other tests have a few connections besides these.
         assert!((20..40).contains(&connected), "{connected}");
         assert_eq!(connected_above(100, &before), None);
         drop(own);
@@ -172,7 +172,7 @@ mod tests {
         for thread in more {
             thread.join().expect("no panic");
         }
-        // Other tests start and end threads beside this one: fewer than these.
+        // Other tests start and end threads besides this one, but fewer than these.
         assert!(then > before + 100, "{before}, then {then}");
     }
 }

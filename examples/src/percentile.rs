@@ -7,8 +7,8 @@ use std::time::Duration;
 pub struct Percentiles(Vec<Duration>);
 
 impl Percentiles {
-    /// The smallest of the times that at least `percent` of them do not exceed (the nearest rank);
-    /// zero if there are none.
+    /// The smallest time that at least `percent` of the times do not exceed (the nearest rank).
+    /// Zero if there are none.
     pub fn at(&self, percent: usize) -> Duration {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied().unwrap_or_default()

@@ -1,10 +1,10 @@
-//! Where a host's contender stands in Consul's queue, told from what goes over the wire.
+//! The place of a host's contender in Consul's queue, found in its traffic.
 //!
-//! The order of the queue is that of the contender keys' `CreateIndex`. No client is told it when it
-//! writes its key (only the result of a transaction has it), but every list of the prefix shows it, and who
-//! waits reads those. So the answers to a host's own requests are looked into until its key was seen, at no
-//! further request. The moments of answers would not do: of writes that are in flight together,
-//! the answers come in any order.
+//! The order of the queue is that of the contender keys' `CreateIndex`. A client does not get it
+//! when it writes its key (only the result of a transaction has it). But every list of the prefix
+//! shows it, and waiters read lists. So the answers to a host's own requests are searched until
+//! they show its key, without further requests. The times of answers would be wrong: the answers to
+//! simultaneous writes come in any order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,17 +21,17 @@ pub struct Place(Mutex<Seen>);
 struct Seen {
     key: Option<String>,
     index: Option<u64>,
-    /// Of its key before. An answer that was under way may still show it.
+    /// The index of its former key. An answer under way may still show it.
     last: u64,
 }
 
 impl Place {
-    /// Its key's `CreateIndex`, if it was seen since it was last written.
+    /// Its key's `CreateIndex`, if an answer has shown it since the key was written.
     pub fn index(&self) -> Option<u64> {
         self.lock().index
     }
 
-    /// Looks at a request before it is sent: one that ties a key to a session begins a place.
+    /// Looks at a request before it is sent: a request that ties a key to a session begins a place.
     pub fn asks(&self, kind: RequestKind, request: &Request) {
         let Some(key) = tied_key(kind, request) else {
             return;
@@ -70,7 +70,7 @@ struct Entry {
     create_index: u64,
 }
 
-/// What a transaction answers.
+/// The answer to a transaction.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Results {
@@ -90,7 +90,7 @@ struct Write {
     key: String,
 }
 
-/// The entries that an answer shows. Most answers show none.
+/// The entries in an answer. Most answers have none.
 fn entries(body: &[u8]) -> Vec<Entry> {
     match body.first() {
         Some(b'[') => serde_json::from_slice(body).unwrap_or_default(),
@@ -103,7 +103,7 @@ fn entries(body: &[u8]) -> Vec<Entry> {
     }
 }
 
-/// The key that a request ties to a session, on its own or in a transaction.
+/// The key that a request ties to a session, alone or in a transaction.
 fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
     match kind {
         RequestKind::KvAcquire => {
@@ -118,7 +118,7 @@ fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
                     .iter()
                     .filter_map(|operation| operation.kv.as_ref())
             };
-            // A claimant has a key already, and only marks it.
+            // A claimant already has a key, and only marks it.
             let is_there =
                 |key: &str| writes().any(|it| it.verb == "check-session" && it.key == key);
             writes()

@@ -1,4 +1,4 @@
-//! What a run of the benchmark says.
+//! The report of a benchmark run.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -16,98 +16,98 @@ use crate::wall::Hold;
 /// What was measured in one run.
 #[derive(Debug)]
 pub struct Measured {
-    /// The acquisitions that came to their end.
+    /// The completed acquisitions.
     pub rounds: Vec<Round>,
     /// How many contenders failed.
     pub errors: usize,
-    /// How many of them because they lost what they held.
+    /// How many of them failed because of a loss.
     pub lost: usize,
-    /// How many believed to hold at once.
+    /// How many believed at once to hold.
     pub max_held: usize,
-    /// How many may.
+    /// The limit.
     pub limit: NonZeroU32,
     /// How many wanted to.
     pub contenders: usize,
-    /// How many slots each of them took at once.
+    /// How many slots each acquired at once.
     pub slots: NonZeroU32,
     /// How long each held.
     pub hold: Duration,
-    /// From the first wish for a slot to the last release.
+    /// From the first request for a slot to the last release.
     pub total: Duration,
-    /// Floors.
+    /// The lower bounds.
     pub bare: Bare,
-    /// What was sent and received for the rounds, with what belongs to them in this mode.
+    /// The traffic of the rounds, with what belongs to them in this mode.
     pub traffic: Reading,
     /// How many connections were open at once.
     pub peak_connections: Option<usize>,
-    /// When the one hold of mode hold began and ended.
+    /// When the only hold of mode hold began and ended.
     pub wall: Option<Hold>,
 }
 
-/// The result, as `--json` prints it.
+/// The result, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// How many acquisitions came to their end.
+    /// How many acquisitions were completed.
     pub acquisitions: usize,
-    /// From the first wish for a slot to the last release.
+    /// From the first request for a slot to the last release.
     pub total_ms: f64,
-    /// `acquisitions` by `total_ms`.
+    /// `acquisitions` divided by `total_ms`.
     pub acquisitions_per_s: f64,
-    /// What would be if a handover took no time: as many as may hold at once, by the hold. Null for a hold of zero.
+    /// The rate if a handover took no time: the limit divided by the hold. Null for a hold of zero.
     pub ideal_per_s: Option<f64>,
-    /// How many believed to hold at once.
+    /// How many believed at once to hold.
     pub max_held: usize,
-    /// How long the holds were in fact, on the average.
+    /// The average real duration of the holds.
     pub hold_mean_ms: f64,
-    /// Of all pairs of acquisitions, the share in which who was in the queue first was granted
-    /// second. Null where there is no pair, or no answer showed somebody's place in the queue.
+    /// The share of all pairs of acquisitions in which the first in the queue was granted second.
+    /// Null without a pair, or if no answer showed a place in the queue.
     pub served_out_of_order: Option<f64>,
-    /// From the wish for a slot to the permit: the median.
+    /// The median time from the request for a slot to the permit.
     pub wait_p50_ms: f64,
-    /// The same, for 99 of 100.
+    /// The 99th percentile of that time.
     pub wait_p99_ms: f64,
-    /// The same, at worst.
+    /// The maximum of that time.
     pub wait_max_ms: f64,
-    /// From giving it back to knowing that nothing of it is left: the median.
+    /// The median time from giving it back until nothing of it is left.
     pub release_p50_ms: f64,
-    /// An acquisition and its release without the hold, the median; with `--cold` with the making
-    /// and ending of the semaphore.
+    /// The median time of an acquisition and its release without the hold. With `--cold` it
+    /// includes creating and ending the semaphore.
     pub cycle_p50_us: u64,
-    /// The same, for 99 of 100.
+    /// The 99th percentile of that time.
     pub cycle_p99_us: u64,
-    /// One plain write on this agent in this run through this backend, the median.
+    /// The median time of one plain write on this agent in this run through this backend.
     pub put_p50_us: u64,
-    /// The two transactions of a turn alone, sent in the same way, the median. Null where the agent
-    /// takes no transactions.
+    /// The median time of only the two transactions of a turn, sent in the same way. Null if the
+    /// agent accepts no transactions.
     pub bare_turn_p50_us: Option<u64>,
-    /// Requests that were sent for the acquisitions, sessions and long polls included.
+    /// Requests for the acquisitions, including sessions and long polls.
     pub http_requests: u64,
-    /// The same for each acquisition.
+    /// The same per acquisition.
     pub http_requests_per_acquisition: f64,
-    /// The same by what they asked for.
+    /// The same by purpose.
     #[serde(flatten)]
     pub requests: Requests,
     /// Writes that the agent put through Raft.
     pub raft_writes: u64,
-    /// The same for each acquisition.
+    /// The same per acquisition.
     pub raft_writes_per_acquisition: f64,
     /// Bytes of the requests, without the headers that the client's library adds.
     pub bytes_up_per_acquisition: f64,
-    /// Bytes of the answers, headers included.
+    /// Bytes of the answers, including headers.
     pub bytes_down_per_acquisition: f64,
-    /// How many connections to the agent were open at once. Null where the system doesn't say.
+    /// How many connections to the agent were open at once. Null if the system doesn't say.
     pub peak_connections: Option<usize>,
     /// How many contenders failed.
     pub errors: usize,
-    /// How many of them because they lost what they held.
+    /// How many of them failed because of a loss.
     pub lost: usize,
-    /// In mode hold: when the slot was granted and when it was not held any more.
+    /// In mode hold: when the slot was granted, and when it was no longer held.
     #[serde(flatten)]
     pub wall: Option<Hold>,
 }
 
 impl Report {
-    /// Computes what follows from what was measured.
+    /// Computes the report from the measurements.
     pub fn new(measured: &Measured) -> Self {
         let acquisitions = measured.rounds.len();
         let waits: Percentiles = measured.rounds.iter().map(|round| round.wait).collect();
@@ -163,7 +163,7 @@ impl Report {
     }
 }
 
-/// The bare turn beside a plain PUT.
+/// The bare turn, for comparison with a plain PUT.
 struct Turn(Option<u64>);
 
 impl fmt::Display for Turn {
@@ -256,7 +256,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Zero for nothing at all, since JSON has no infinity.
+/// Zero without acquisitions, since JSON has no infinity.
 fn each(total: u64, acquisitions: usize) -> f64 {
     if acquisitions == 0 {
         return 0.0;
@@ -265,7 +265,7 @@ fn each(total: u64, acquisitions: usize) -> f64 {
     rounded(total as f64 / acquisitions as f64)
 }
 
-/// How many of them in each second; zero in no time, since JSON has no infinity.
+/// The rate per second. Zero for no time, since JSON has no infinity.
 pub(crate) fn each_second(count: u64, seconds: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;
@@ -276,7 +276,7 @@ pub(crate) fn each_second(count: u64, seconds: f64) -> f64 {
     }
 }
 
-/// To three digits after the point.
+/// To three decimals.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }

@@ -1,20 +1,20 @@
-//! What a program says, to its reader.
+//! A program's output.
 //!
-//! The reader may go in the middle, as `head` does. `println!` panics then, and a slot that is held would be left to its
-//! TTL.
+//! Its reader may close the pipe, as `head` does. `println!` would then panic, and a held slot
+//! would be left to its TTL.
 
 use std::fmt;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// As `println!`, but it goes on where nobody reads any more.
+/// Like `println!`, but continues if nobody reads any more.
 #[macro_export]
 macro_rules! say {
     () => { $crate::say::line(format_args!("")) };
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }
 
-/// As `eprintln!`, likewise.
+/// Like `eprintln!`, in the same way.
 #[macro_export]
 macro_rules! complain {
     ($($text:tt)*) => { $crate::say::complaint(format_args!($($text)*)) };
@@ -29,12 +29,12 @@ pub fn line(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints a line on stderr. There is nobody to tell where that fails.
+/// Prints a line on stderr. If that fails, nobody can be told.
 pub fn complaint(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether nobody reads any more what is printed.
+/// Whether nobody reads the output any more.
 pub fn is_unread() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }

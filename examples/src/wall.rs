@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::say;
 use serde::{Serialize, Serializer};
 
-/// A moment, written in seconds since 1970 with three digits after the point.
+/// A moment, written in seconds since 1970 with three decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WallTime(Duration);
 
-/// When one hold began and ended. None where it did not.
+/// When one hold began and ended. `None` if it did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Hold {
     /// After the permit was handed out.
@@ -22,7 +22,7 @@ pub struct Hold {
     pub ended: Option<WallTime>,
 }
 
-/// Tells when a hold begins and ends, and keeps it in mind.
+/// Reports when a hold begins and ends, and remembers it.
 #[derive(Debug)]
 pub struct Wall {
     prints: bool,
@@ -32,7 +32,7 @@ pub struct Wall {
 impl WallTime {
     /// Now.
     pub fn now() -> Self {
-        // A clock that is set to before 1970 can't be compared with anything.
+        // A clock before 1970 can't be compared with anything.
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self(since.unwrap_or_default())
     }
@@ -51,7 +51,7 @@ impl Serialize for WallTime {
 }
 
 impl Wall {
-    /// With lines on stdout or without.
+    /// `prints` says whether it also prints lines on stdout.
     pub fn new(prints: bool) -> Self {
         Self {
             prints,
@@ -73,7 +73,7 @@ impl Wall {
         self.print(format_args!("not held any more at {now}"));
     }
 
-    /// What was told last.
+    /// The last hold.
     pub fn hold(&self) -> Hold {
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,11 +1,13 @@
-//! For those who connect the handles to the world: what an adapter implements, and what makes it easier.
+//! For authors of adapters: what an adapter implements, and helpers for it.
 //!
-//! An adapter is a [`Transport`], which sends requests, and a [`Runtime`], which has a clock, a timer and somewhere to run a
-//! task; for the blocking handles it is [`BlockOn`], too. Both traits say what they must keep.
+//! An adapter implements [`Transport`], which sends requests, and [`Runtime`], which has a clock,
+//! timers and tasks. For the blocking handles it also implements [`BlockOn`]. Each trait documents
+//! its contract.
 //!
-//! The rest is shared by the adapters of this workspace: [`Connections`] keeps to a ceiling of connections and says which
-//! request goes by which, [`Servers`] which of the servers behind a name is connected to, [`AgentUrl`] is an agent's address, and
-//! [`AgentEnvironment`] what `CONSUL_*` variables say of it. [`Reloaded`] is what is made of files that may be replaced.
+//! The adapters of this workspace share the rest. [`Connections`] limits the number of connections
+//! and chooses one for each request. [`Servers`] chooses among the servers behind a name.
+//! [`AgentUrl`] is an agent's address, and [`AgentEnvironment`] reads the `CONSUL_*` variables.
+//! [`Reloaded`] holds what is made of files that may be replaced.
 
 pub use crate::agent_environment::{AgentEnvironment, Certificates};
 pub use crate::agent_url::{AgentUrl, InvalidUrl};

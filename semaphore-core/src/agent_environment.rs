@@ -1,4 +1,4 @@
-//! What the `CONSUL_*` variables say of the agent, read without I/O: the caller brings the environment and the files.
+//! Reads the `CONSUL_*` variables without I/O: the caller provides the environment and the files.
 
 use core::fmt;
 use std::ffi::OsString;
@@ -10,41 +10,44 @@ use crate::build_error::{BuildError, InvalidEnvironment};
 use crate::input::{InvalidInput, Scope};
 use crate::token::Token;
 
-/// What the environment says of the agent, in the variables of the `consul` command.
+/// What the environment says about the agent, in the variables of the `consul` command.
 ///
 /// `Debug` does not show the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentEnvironment {
-    /// `CONSUL_HTTP_ADDR`, by default `http://127.0.0.1:8500`, over TLS when it says `https://` or `CONSUL_HTTP_SSL` is
-    /// true: either is enough.
+    /// `CONSUL_HTTP_ADDR`, by default `http://127.0.0.1:8500`. TLS is used if the address says
+    /// `https://` or `CONSUL_HTTP_SSL` is true.
     pub url: AgentUrl,
-    /// `CONSUL_HTTP_AUTH`: a user and a password, which are separated by the first colon.
+    /// `CONSUL_HTTP_AUTH`: a user and a password, separated by the first colon.
     pub basic_auth: Option<BasicAuth>,
-    /// `CONSUL_NAMESPACE` and `CONSUL_PARTITION` (Consul Enterprise): what every request names unless a handle is told
-    /// otherwise.
+    /// `CONSUL_NAMESPACE` and `CONSUL_PARTITION` (Consul Enterprise). Every request carries them
+    /// unless a handle sets others.
     pub scope: Scope,
     /// `CONSUL_CACERT`: the path of a PEM file with the authorities to trust.
     pub ca_cert: Option<String>,
-    /// `CONSUL_CAPATH`: the path of a folder of such files, which counts where there is no `CONSUL_CACERT`. See
-    /// [`read_authorities`](crate::adapter::read_authorities).
+    /// `CONSUL_CAPATH`: the path of a folder of such files. It is used only without
+    /// `CONSUL_CACERT`. See [`read_authorities`](crate::adapter::read_authorities).
     pub ca_path: Option<String>,
     /// `CONSUL_CLIENT_CERT`: the path of a PEM file.
     pub client_cert: Option<String>,
     /// `CONSUL_CLIENT_KEY`: the path of a PEM file.
     pub client_key: Option<String>,
-    /// `CONSUL_TLS_SERVER_NAME`: the name that the agent's certificate must bear. A port is cut off.
+    /// `CONSUL_TLS_SERVER_NAME`: the name that the agent's certificate must have. A port is
+    /// removed.
     pub tls_server_name: Option<String>,
-    /// Whether the agent's certificate is verified: unless `CONSUL_HTTP_SSL_VERIFY` is false.
+    /// Whether the agent's certificate is verified. Only `CONSUL_HTTP_SSL_VERIFY=false` turns that
+    /// off.
     pub verifies: bool,
 }
 
 impl AgentEnvironment {
-    /// Reads the variables through `lookup`. An empty variable counts as unset. `CONSUL_GRPC_*` is for others.
+    /// Reads the variables through `lookup`. An empty variable counts as unset. `CONSUL_GRPC_*` are
+    /// ignored.
     ///
     /// # Errors
-    /// [`InvalidEnvironment`] naming the variable that can't be understood, or that asks for what can't be. The `consul` command
-    /// takes a misspelt truth value for false; here it is an error.
+    /// [`InvalidEnvironment`], with the variable that can't be understood or is impossible. The
+    /// `consul` command takes a misspelt truth value as false; here it is an error.
     pub fn read<S: Into<OsString>>(
         lookup: impl Fn(&str) -> Option<S>,
     ) -> Result<Self, InvalidEnvironment> {
@@ -52,7 +55,7 @@ impl AgentEnvironment {
         let address = get("CONSUL_HTTP_ADDR")?;
         let address = address.as_deref().unwrap_or(DEFAULT_AGENT);
         let mut url: AgentUrl = address.parse().map_err(InvalidEnvironment::Address)?;
-        // An address that says `http://` does not turn off the TLS that was asked for, and one that says `https://` stays.
+        // `http://` in the address does not turn TLS off if another variable turns it on.
         if let Some(value) = get("CONSUL_HTTP_SSL")?
             && parse_bool(&value).ok_or(InvalidEnvironment::Ssl)?
         {
@@ -85,11 +88,11 @@ impl AgentEnvironment {
         })
     }
 
-    /// The certificates in the files that the variables name, read through `read`. Those in the folder
-    /// [`ca_path`](Self::ca_path) are not among them.
+    /// The certificates in the files that the variables name, read through `read`. It does not read
+    /// the folder [`ca_path`](Self::ca_path).
     ///
     /// # Errors
-    /// [`BuildError::File`] when one can't be read, [`BuildError::ClientCertificateIncomplete`] when
+    /// [`BuildError::File`] if a file can't be read, [`BuildError::ClientCertificateIncomplete`] if
     /// the client's certificate or its key is missing.
     pub fn certificates(
         &self,
@@ -112,12 +115,12 @@ impl AgentEnvironment {
         })
     }
 
-    /// The token that the `consul` command would send: the content of the file that
-    /// `CONSUL_HTTP_TOKEN_FILE` names, else `CONSUL_HTTP_TOKEN`, else none.
+    /// The token that the `consul` command would send: the content of the file in
+    /// `CONSUL_HTTP_TOKEN_FILE`, else `CONSUL_HTTP_TOKEN`, else none.
     ///
     /// # Errors
-    /// [`BuildError::File`] when the file can't be read, [`BuildError::Environment`] when what was
-    /// found can't be sent in a header. The token is not shown.
+    /// [`BuildError::File`] if the file can't be read. [`BuildError::Environment`] if the token
+    /// can't be sent in a header. The token is not shown.
     pub fn token<S: Into<OsString>>(
         lookup: impl Fn(&str) -> Option<S>,
         read: impl Fn(&str) -> io::Result<Vec<u8>>,
@@ -151,7 +154,7 @@ pub struct Certificates {
 }
 
 impl fmt::Debug for Certificates {
-    /// Shows what there is, never a key.
+    /// Shows which certificates there are, never a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificates")
             .field("authorities", &self.authorities.is_some())
@@ -176,14 +179,14 @@ fn read_file(
     })
 }
 
-/// The value of a variable, if it has one that is not empty.
+/// The value of a variable, or `None` if it is unset or empty.
 fn get<S: Into<OsString>>(
     lookup: impl Fn(&str) -> Option<S>,
     variable: &'static str,
 ) -> Result<Option<String>, InvalidEnvironment> {
     let value = lookup(variable).map(Into::into);
     let value = value.map(OsString::into_string).transpose();
-    // What was found is not shown: it may be a secret.
+    // The value is not shown: it may be a secret.
     let value = value.map_err(|_| InvalidEnvironment::NotUnicode { variable })?;
     Ok(value.filter(|value| !value.is_empty()))
 }
@@ -199,7 +202,7 @@ fn without_port(name: String) -> String {
     }
 }
 
-/// The spellings that the `consul` command understands.
+/// The spellings that the `consul` command accepts.
 fn parse_bool(value: &str) -> Option<bool> {
     match value {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

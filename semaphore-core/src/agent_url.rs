@@ -1,11 +1,10 @@
-//! Where the agent is: its URL.
+//! The agent's URL.
 
 use core::fmt;
 use core::net::Ipv6Addr;
 use core::str::FromStr;
 
-/// The address of a Consul agent: scheme, host, port, and the path it is served under, if any; or a socket of the file
-/// system.
+/// The address of a Consul agent: scheme, host, port, and a path if it has one; or a Unix socket.
 ///
 /// It never holds credentials, a query or a fragment, so it can be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,18 +30,18 @@ impl AgentUrl {
             .unwrap_or(&self.host)
     }
 
-    /// The port, the scheme's own (80 or 443) when the address names none.
+    /// The port. Without one in the address it is 80 or 443.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
     }
 
-    /// The path of the Unix domain socket that the agent listens on, instead of a host and a port. What is sent there is
-    /// plain HTTP, with `localhost` for a host.
+    /// The path of the agent's Unix domain socket, used instead of host and port. Requests there
+    /// are plain HTTP with the host `localhost`.
     pub fn socket(&self) -> Option<&str> {
         self.socket.as_deref()
     }
 
-    /// The URL of a request, given its [target](crate::sans_io::Request::target).
+    /// The URL of a request with this [target](crate::sans_io::Request::target).
     pub fn join(&self, target: &str) -> String {
         match self.socket {
             Some(_) => format!("http://{LOCALHOST}{target}"),
@@ -53,7 +52,7 @@ impl AgentUrl {
     /// The same address over TLS.
     ///
     /// # Errors
-    /// [`InvalidUrl::SocketOverTls`] when it is a socket of the file system.
+    /// [`InvalidUrl::SocketOverTls`] if it is a Unix socket.
     pub fn with_https(mut self) -> Result<Self, InvalidUrl> {
         if self.socket.is_some() {
             return Err(InvalidUrl::SocketOverTls);
@@ -62,10 +61,10 @@ impl AgentUrl {
         Ok(self)
     }
 
-    /// The same address under another host name, which must be a DNS name.
+    /// The same address with another host name, which must be a DNS name.
     ///
     /// # Errors
-    /// [`InvalidUrl::Host`] when it is not one, or the address is a socket of the file system.
+    /// [`InvalidUrl::Host`] if it is not, or if the address is a Unix socket.
     pub fn with_host(mut self, name: &str) -> Result<Self, InvalidUrl> {
         let is_address = name.starts_with('[') || name.parse::<core::net::IpAddr>().is_ok();
         if self.socket.is_some() || is_address || !is_host(name) {
@@ -79,7 +78,8 @@ impl AgentUrl {
 impl FromStr for AgentUrl {
     type Err = InvalidUrl;
 
-    /// Reads `http://host:port/path`, `https://…`, `host:port`, which means `http`, or `unix://` and the path of a socket.
+    /// Reads `http://host:port/path`, `https://…`, `host:port`, which means `http`, or `unix://`
+    /// with the path of a socket.
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         if let Some(path) = socket_path(text) {
             return at_socket(path);
@@ -139,20 +139,20 @@ impl fmt::Display for AgentUrl {
     }
 }
 
-/// Why an address is none of an agent. The address is not shown, since it may hold a password.
+/// Why an address is not that of an agent. The address is not shown, since it may have a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidUrl {
     /// Something other than `http://`, `https://` or `unix://`.
     #[error("the agent's URL has a scheme other than http, https and unix")]
     Scheme,
-    /// After `unix://` there is no path of a socket, or one that is longer than 107 bytes, which no system opens, or that has
-    /// a control character.
+    /// The path after `unix://` is missing, has a control character, or has more than 107 bytes,
+    /// which no system opens.
     #[error(
-        "the agent's URL has no path of a socket, or one of over 107 bytes or with a control character"
+        "the agent's URL has no socket path, or one that has over 107 bytes or a control character"
     )]
     Socket,
-    /// TLS was asked for on a socket of the file system.
+    /// TLS was requested for a Unix socket.
     #[error("the agent's URL is a Unix socket, which is used without TLS")]
     SocketOverTls,
     /// No host, or one that is neither a DNS name nor an IP address.
@@ -161,7 +161,7 @@ pub enum InvalidUrl {
     /// The port is not a number from 1 to 65535.
     #[error("the agent's URL has no valid port")]
     Port,
-    /// `user:password@host`. Consul takes an ACL token instead, which is set on the semaphore.
+    /// `user:password@host`. Consul uses an ACL token instead, which is set on the semaphore.
     #[error("the agent's URL contains credentials")]
     Credentials,
     /// The path has an empty or dot segment, or characters that need percent-encoding.
@@ -179,14 +179,14 @@ pub enum InvalidUrl {
     Character,
 }
 
-/// What follows `unix://`.
+/// The part after `unix://`.
 fn socket_path(text: &str) -> Option<&str> {
     let (scheme, path) = text.split_at_checked(UNIX.len())?;
     scheme.eq_ignore_ascii_case(UNIX).then_some(path)
 }
 
 fn at_socket(path: &str) -> Result<AgentUrl, InvalidUrl> {
-    // `sun_path` of Linux has 108 bytes, with the NUL at its end; see unix(7).
+    // `sun_path` of Linux has 108 bytes, including the NUL at its end; see unix(7).
     if !(1..108).contains(&path.len()) || path.chars().any(char::is_control) {
         return Err(InvalidUrl::Socket);
     }
@@ -207,7 +207,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidUrl> {
     if authority.starts_with('[') && !authority.contains(']') {
         return Err(InvalidUrl::Host);
     }
-    // The colons inside the brackets of an IPv6 address are not the port's.
+    // Colons in the brackets of an IPv6 address don't begin the port.
     let after_host = authority.rfind(']').map_or(0, |bracket| bracket + 1);
     match authority[after_host..].find(':') {
         None => Ok((authority, None)),
@@ -237,7 +237,7 @@ fn is_host(host: &str) -> bool {
         })
 }
 
-/// Whether a path is empty or a sequence of `/segment` that no HTTP client rewrites.
+/// Whether a path is empty, or a sequence of `/segment` that no HTTP client rewrites.
 fn is_path(path: &str) -> bool {
     let Some(segments) = path.strip_prefix('/') else {
         return path.is_empty();

@@ -1,4 +1,4 @@
-//! Which request an error is about, and which permission it takes.
+//! The request that an error is about, and the permission that it needs.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use crate::one_line::brief_name;
 use crate::subject::Subject;
 
-/// Which request failed, and for whom it was sent, as far as is known. Neither its token nor its body.
+/// The failed request and its subject, as far as they are known. It has neither token nor body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked(Option<Arc<Known>>);
 
@@ -18,18 +18,18 @@ struct Known {
     line: Option<Line>,
 }
 
-/// What of a request is shown.
+/// The shown part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     method: &'static str,
-    /// Without its query, as it is read.
+    /// Decoded, and without its query.
     path: String,
     is_recursive: bool,
     has_token: bool,
 }
 
 impl Asked {
-    /// Nothing is known of it.
+    /// An unknown request.
     pub(crate) const fn unknown() -> Self {
         Self(None)
     }
@@ -49,7 +49,7 @@ impl Asked {
         })))
     }
 
-    /// The same, for this one, unless that is known.
+    /// Adds this subject, unless there is one already.
     #[must_use]
     pub(crate) fn or_about(self, subject: &Subject) -> Self {
         if !self.subject().is_unknown() || subject.is_unknown() {
@@ -60,7 +60,7 @@ impl Asked {
         Self(Some(Arc::new(known)))
     }
 
-    /// What it was asked for.
+    /// The semaphore or election that it was sent for.
     pub fn subject(&self) -> Subject {
         self.0
             .as_ref()
@@ -73,7 +73,8 @@ impl Asked {
         Some(format!("{} {}", line.method, line.path))
     }
 
-    /// What an ACL token must allow for it, as Consul's policies say it: `key "service/db/.lock" write`.
+    /// The permission that its ACL token needs, as Consul's policies spell it:
+    /// `key "service/db/.lock" write`.
     pub fn permission(&self) -> Option<String> {
         let Line {
             method,
@@ -103,7 +104,7 @@ impl Asked {
         None
     }
 
-    /// Whether it had a token, where that is known.
+    /// Whether it had a token, if that is known.
     pub(crate) fn has_token(&self) -> Option<bool> {
         Some(self.line()?.has_token)
     }
@@ -113,7 +114,7 @@ impl Asked {
     }
 }
 
-/// The request, or words in its place.
+/// The request, or other words if it is unknown.
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line() {

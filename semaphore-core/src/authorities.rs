@@ -1,17 +1,19 @@
-//! A folder of certificate authorities, read without I/O: the caller brings the files.
+//! Reads a folder of certificate authorities without I/O: the caller provides the files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::build_error::BuildError;
 
-/// The authorities in all files of a folder and of the folders in it, in PEM, as the `consul` command reads `CONSUL_CAPATH`.
+/// The authorities in all files of a folder and its subfolders, in PEM. The `consul` command reads
+/// `CONSUL_CAPATH` the same way.
 ///
-/// `list` gives the paths of those files, and `read` a file's content. `variable` names in errors what named the folder.
+/// `list` returns the paths of those files, and `read` a file's content. `variable` is the source
+/// of the folder, for errors.
 ///
 /// # Errors
-/// [`BuildError::File`] for the folder or file that can't be read, for a file without a certificate, and for a folder without
-/// a file.
+/// [`BuildError::File`] if the folder or a file can't be read, a file has no certificate, or the
+/// folder has no file.
 pub fn read_authorities(
     variable: &'static str,
     folder: &Path,
@@ -27,7 +29,7 @@ pub fn read_authorities(
     if files.is_empty() {
         return Err(failed(folder, io::Error::other("there is no file in it")));
     }
-    // What a run trusts does not depend on the order in which the system lists files.
+    // The trusted authorities must not depend on the order in which the system lists files.
     files.sort_unstable();
     let mut pem = Vec::new();
     for file in &files {

@@ -1,4 +1,4 @@
-//! A user and a password for what stands before the agent, kept out of logs.
+//! A user and a password for a proxy in front of the agent, kept out of logs.
 
 use core::fmt;
 
@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::input::InvalidInput;
 
-/// A user and a password, which HTTP Basic authentication sends with each request (RFC 7617). Consul itself doesn't ask for
-/// them; what stands before it may. `Debug` shows that there are some, never which.
+/// A user and a password for HTTP Basic authentication (RFC 7617), sent with each request. Consul
+/// doesn't ask for them, but a proxy in front of it may. `Debug` does not show them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BasicAuth {
     header: String,
@@ -18,7 +18,7 @@ impl BasicAuth {
     /// This user with this password. Either may be empty.
     ///
     /// # Errors
-    /// [`InvalidInput::BasicAuth`] when the user has a colon, or either a control character.
+    /// [`InvalidInput::BasicAuth`] if the user has a colon, or either has a control character.
     pub fn new(user: &str, password: &str) -> Result<Self, InvalidInput> {
         if user.contains(':') || user.chars().chain(password.chars()).any(char::is_control) {
             return Err(InvalidInput::BasicAuth);
@@ -29,7 +29,7 @@ impl BasicAuth {
         })
     }
 
-    /// Reads `user:password`. The password is what follows the first colon; without one it is empty.
+    /// Reads `user:password`. The password follows the first colon; without a colon it is empty.
     ///
     /// # Errors
     /// As [`BasicAuth::new`].

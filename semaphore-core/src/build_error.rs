@@ -1,4 +1,5 @@
-//! Why an adapter could not be built, in the same words for all adapters. As with all errors here, `Display` shows the causes, too.
+//! Why an adapter could not be built, with the same texts for all adapters. As in all errors here,
+//! `Display` includes the causes.
 
 use std::io;
 
@@ -18,7 +19,7 @@ pub enum BuildError {
     /// A `CONSUL_*` variable of the environment can't be understood.
     #[error("the environment does not name an agent: {_0}")]
     Environment(#[source] InvalidEnvironment),
-    /// A file or folder that a `CONSUL_*` variable or an option names can't be read.
+    /// A file or folder from a `CONSUL_*` variable or an option can't be read.
     #[error(
         "the file {path:?} of {variable} can't be read: {}",
         WithCauses(source)
@@ -26,12 +27,12 @@ pub enum BuildError {
     File {
         /// The variable, or the option's name.
         variable: &'static str,
-        /// The path it holds.
+        /// Its path.
         path: String,
         /// Why the file can't be read.
         source: io::Error,
     },
-    /// The authorities to trust are not certificates in PEM, or there is none among them.
+    /// The trusted authorities are not certificates in PEM, or there are none.
     #[error("the CA certificates can't be used: {}", WithCauses(&**_0))]
     CaCertificate(#[source] Cause),
     /// The client certificate or its key is not PEM, or they don't belong together.
@@ -40,37 +41,37 @@ pub enum BuildError {
     /// Only one of `CONSUL_CLIENT_CERT` and `CONSUL_CLIENT_KEY` is set.
     #[error("CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY must be set together")]
     ClientCertificateIncomplete,
-    /// The user and the password can't be sent. They are not shown.
+    /// The user or the password can't be sent. They are not shown.
     #[error("the user and the password can't be sent: {_0}")]
     BasicAuth(#[source] InvalidInput),
-    /// The name to find in the agent's certificate is not a DNS name.
+    /// The expected name in the agent's certificate is not a DNS name.
     #[error("the TLS server name is not a DNS name: {_0}")]
     ServerName(#[source] InvalidUrl),
-    /// The machine's own certificate authorities can't be used. Giving a CA avoids the need.
+    /// The machine's certificate authorities can't be used. Give an authority to avoid this.
     #[error("the platform's certificate authorities can't be used: {}; give a CA", WithCauses(&**_0))]
     PlatformVerifier(#[source] Cause),
     /// The address is `https://`, but the crate was built without its feature `tls`.
     #[error("the address is https://, but the crate was built without its feature `tls`")]
     TlsNotBuilt,
-    /// The address is `unix://`, and this system has no such sockets.
+    /// The address is `unix://`, and this system has no Unix sockets.
     #[error("this system has no Unix sockets")]
     NoUnixSockets,
-    /// Options of the connection were set beside a client that has options already. A socket of the file system is one: set
-    /// it on the client.
+    /// Options of the connection were set together with a client. The client has its own; set a
+    /// Unix socket there, too.
     #[error(
         "options of the connection can't be combined with a client of your own: set them on that client"
     )]
     OptionsOfOwnClient,
-    /// A transport of no connections was asked for. One is enough; with fewer than a few everything takes longer.
+    /// A transport without connections was requested. One is enough, but a few are faster.
     #[error("the maximum of connections is 0; a transport needs at least one")]
     NoConnections,
-    /// What the adapter is made of can't be used here: its HTTP client, its TLS or its runtime. The cause is of a type of
-    /// the adapter's or of that library's, and can be downcast to it.
+    /// The adapter's HTTP client, TLS or runtime can't be used here. The cause has a type of the
+    /// adapter or of that library, and can be downcast.
     #[error("the transport can't be built: {}", WithCauses(&**_0))]
     Backend(#[source] Cause),
 }
 
-/// Which variable of the environment can't be understood. Its value is not shown.
+/// Which variable of the environment can't be understood. The value is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidEnvironment {
@@ -83,10 +84,10 @@ pub enum InvalidEnvironment {
     /// `CONSUL_HTTP_SSL_VERIFY` is neither true nor false.
     #[error("CONSUL_HTTP_SSL_VERIFY is neither true nor false")]
     SslVerify,
-    /// `CONSUL_HTTP_SSL` is true, and `CONSUL_HTTP_ADDR` a socket of the file system.
+    /// `CONSUL_HTTP_SSL` is true, but `CONSUL_HTTP_ADDR` is a Unix socket.
     #[error("CONSUL_HTTP_SSL is true, but CONSUL_HTTP_ADDR can't use TLS: {_0}")]
     SslOnSocket(#[source] InvalidUrl),
-    /// `CONSUL_HTTP_AUTH` is not `user:password`. It is not shown.
+    /// `CONSUL_HTTP_AUTH` is not `user:password`. The value is not shown.
     #[error("CONSUL_HTTP_AUTH is not a user and a password that can be sent: {_0}")]
     Auth(#[source] InvalidInput),
     /// A variable is not Unicode.
@@ -95,12 +96,12 @@ pub enum InvalidEnvironment {
         /// The variable.
         variable: &'static str,
     },
-    /// A variable does not hold a name.
+    /// A variable's value is not a valid name.
     #[error("{variable} is not a name: {source}")]
     Name {
         /// The variable.
         variable: &'static str,
-        /// Why it is none.
+        /// Why it is not.
         source: InvalidInput,
     },
     /// `CONSUL_HTTP_TOKEN` can't be sent.

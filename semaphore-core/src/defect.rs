@@ -1,15 +1,16 @@
-//! Deliberate defects: each takes one rule away, to show that the checks notice.
+//! Deliberate defects. Each removes one rule, to show that the checks notice.
 //!
-//! They exist only with the feature `unstable-defects`, where one at a time can be switched on for the whole
-//! process; until then none is. Without the feature `is_on` is a constant, and nothing of them is left.
+//! They exist only with the feature `unstable-defects`. One at a time can be switched on for the
+//! whole process; by default all are off. Without the feature `is_on` is a constant, and the
+//! compiler removes them.
 //!
-//! The feature is for this repository's own checks, and for nothing else.
+//! The feature is only for this repository's checks.
 //!
-//! A defect stands where a slip could make it, and is as small as the slip would be.
+//! A defect is where a slip could happen, and as small as the slip would be.
 
 macro_rules! defects {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// One rule taken away.
+        /// A removed rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Defect {
             $($(#[$doc])* $name,)*
@@ -17,7 +18,7 @@ macro_rules! defects {
 
         #[cfg(feature = "unstable-defects")]
         impl Defect {
-            /// All of them.
+            /// All defects.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
         }
     };
@@ -156,10 +157,10 @@ mod switch {
 
     use super::Defect;
 
-    /// The number of the one that is on, counted from one.
+    /// The number of the active defect, counted from one.
     static ON: AtomicU8 = AtomicU8::new(0);
 
-    /// From now on this one is in effect in the whole process, and no other.
+    /// Activates this defect, and no other, in the whole process.
     pub fn switch_on(defect: Option<Defect>) {
         ON.store(defect.map_or(0, number), Ordering::SeqCst);
     }

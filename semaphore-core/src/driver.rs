@@ -1,6 +1,6 @@
-//! Runs machines over the two traits: the one place where the protocol meets I/O.
+//! Runs machines with the two traits. Here the protocol meets I/O.
 //!
-//! [`drive`] is the loop of a [`House`] and of the machines in it, a future that any runtime can poll; [`run`] brings an
+//! [`drive`] is the loop of a [`House`] and its machines, a future for any runtime. [`run`] runs an
 //! [`Operation`] to its end. Neither knows what sends its requests.
 //!
 //! ```text
@@ -34,16 +34,17 @@ use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
 use crate::transport::{Transport, TransportError, TransportErrorKind};
 
-/// Runs the machines of a house until all handles are gone and nothing of them is left.
+/// Runs the machines of a house until all handles are gone and the machines have cleaned up.
 ///
 /// # Cancel safety
-/// Dropping it ends the machines: those who wait fail, and those who hold are told. What is left in Consul is handed to
-/// [`Runtime::finish`]; without that the TTL cleans up.
+/// Dropping it ends the machines: waiters fail, and holders are told. [`Runtime::finish`] gets the
+/// remaining cleanup; without that the TTL cleans up.
 pub(crate) fn drive(
     house: Arc<House>,
     household: Household<Arc<dyn Dweller>>,
 ) -> impl Future<Output = ()> + Send {
-    // Made here, so that a runtime that drops the future before its first poll ends it too.
+    // Made here, so that it is dropped properly even if the runtime drops the future before its
+    // first poll.
     let mut driver = Driver {
         runtime: Arc::clone(house.runtime()),
         way: Way::Usual,
@@ -56,7 +57,7 @@ pub(crate) fn drive(
     async move { driver.run().await }
 }
 
-/// The machines of a house with what they are run on, and what of them is under way.
+/// The machines of a house, their runtime, and their requests under way.
 struct Driver {
     house: Arc<House>,
     runtime: Arc<dyn Runtime>,
@@ -64,15 +65,15 @@ struct Driver {
     household: Household<Arc<dyn Dweller>>,
     requests: Exchanges,
     alarm: Alarm,
-    /// Whether nothing is left to do, or somebody else goes on with it.
+    /// Whether nothing is left to do, or something else continues it.
     is_over: bool,
 }
 
-/// What requests go through.
+/// The transport of the requests.
 enum Way {
-    /// What each machine was connected to.
+    /// The transport that each machine was connected to.
     Usual,
-    /// All of them through this one, since the other has gone with its runtime.
+    /// This one for all, since the others ended with their runtime.
     Farewell(Arc<dyn Transport>),
 }
 
@@ -80,7 +81,8 @@ impl Driver {
     async fn run(&mut self) {
         while self.step().is_continue() {
             let timeout = self.household.poll_timeout();
-            // What is due already is done after what else there is to do on this thread, of which the requests may be a part.
+            // If something is due, other tasks of this thread run first. The requests may be among
+            // them.
             let now = self.runtime.now();
             let is_due = timeout.is_some_and(|at| at <= now);
             let mut has_waited = false;
@@ -117,7 +119,7 @@ impl Driver {
         self.is_over = true;
     }
 
-    /// Does all that is due, unless nothing is left to wait for.
+    /// Does everything that is due. Breaks if nothing is left to wait for.
     fn step(&mut self) -> ControlFlow<()> {
         let now = self.runtime.now();
         self.house.attend();
@@ -153,7 +155,7 @@ impl Driver {
         }
     }
 
-    /// Everybody ends that can. Nobody comes any more, so that this is needed once.
+    /// Ends everything that can end. No machine joins afterwards, so once is enough.
     fn shut_down(&mut self, now: Instant) {
         self.household.close(now);
         let dwellers = self.household.members_mut().map(|(no, dweller)| {
@@ -165,7 +167,7 @@ impl Driver {
         }
     }
 
-    /// Takes in who has come to the door.
+    /// Adds the machines that have joined.
     fn let_in(&mut self) -> Arrivals {
         let mut arrivals = self.house.take_arrivals();
         for arrival in arrivals.joining.drain(..) {
@@ -196,7 +198,7 @@ impl Driver {
         }
     }
 
-    /// A request, within what it is logged in, and told to those that count requests.
+    /// A request with its log span. Its end is reported to observers.
     fn counted(
         &self,
         origin: Origin,
@@ -220,7 +222,7 @@ impl Driver {
         (id, Box::pin(counted))
     }
 
-    /// Gives back what is held and cleans up, for `most` at most. Whether nothing is left.
+    /// Gives back what is held and cleans up, for at most `most`. Returns whether nothing is left.
     async fn finish(
         mut self,
         asked: Vec<RequestId>,
@@ -247,7 +249,8 @@ impl Driver {
     }
 }
 
-/// Tells everybody when the driver ends, on its own or with its runtime, and hands on what is left.
+/// Tells everybody that the driver has ended, alone or with its runtime, and passes on the
+/// remaining cleanup.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.let_in();
@@ -280,10 +283,10 @@ impl Drop for Driver {
     }
 }
 
-/// Brings an operation to its end.
+/// Runs an operation to its end.
 ///
 /// # Cancel safety
-/// Dropping it leaves a write that is under way undecided; starting the operation again is safe.
+/// After a drop, a write under way may or may not be applied; starting the operation again is safe.
 pub(crate) async fn run<T: Task>(
     mut operation: Operation<T>,
     transport: &dyn Transport,
@@ -334,7 +337,7 @@ pub(crate) fn exchange(
     Box::pin(exchange.instrument(span))
 }
 
-/// Tells of a request when it has ended.
+/// Reports a request when it has ended.
 async fn count(
     exchange: BoxFuture<'static, Answered>,
     kind: &'static str,
@@ -355,7 +358,7 @@ impl Exchanges {
         self.running.push(Abortable::new(exchange, registration));
     }
 
-    /// Drops them all, and says which they were.
+    /// Drops all requests and returns their ids.
     fn give_up(&mut self) -> Vec<RequestId> {
         self.running = FuturesUnordered::new();
         core::mem::take(&mut self.aborts).into_keys().collect()
@@ -368,7 +371,7 @@ impl Exchanges {
     }
 }
 
-/// The timer, made again only when it is due at another time.
+/// The timer. It is replaced only if the time changes.
 #[derive(Default)]
 struct Alarm {
     at: Option<Instant>,

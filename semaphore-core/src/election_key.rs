@@ -1,4 +1,5 @@
-//! An election's key as one answer shows it, and whose it is. Candidates, followers and other readers use the same rule.
+//! An election's key in one answer, and whose key it is. Candidates, followers and other readers
+//! use the same rule.
 //!
 //! | flags | written last | |
 //! |---|---|---|
@@ -9,10 +10,10 @@
 //! | either | without them, while a session has it | a conflict: the term of that session is over, and no other has begun |
 //! | others, such as a semaphore's | in any way | a conflict |
 //!
-//! How it was written last is told by `LockIndex`: `acquire` raises it above 0, where it stays until a write
-//! without `acquire` or `release` resets it. The guide's contenders for a semaphore send no flags either:
-//! theirs is the key that ends with the session it is tied to; their record is no session's. Go refuses every key without
-//! a lock's flags, also an empty one.
+//! `LockIndex` shows how the key was last written. `acquire` raises it above 0, and a write without
+//! `acquire` or `release` resets it to 0. The guide's contenders for a semaphore also use no flags:
+//! their key ends with the session that it is tied to, and their record has no session. Go refuses
+//! every key without a lock's flags, even an empty one.
 
 use crate::api::{Entry, LOCK_FLAGS};
 use crate::defect::{Defect, is_on};
@@ -22,7 +23,7 @@ use crate::input::LockKey;
 use crate::record::Record;
 use crate::view::ContenderFlags;
 
-/// The key, where there is one.
+/// The key, if it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ElectionKey {
     pub(crate) session: Option<SessionId>,
@@ -50,7 +51,7 @@ impl ElectionKey {
         })
     }
 
-    /// The flags that make it somebody else's.
+    /// The flags, if they belong to something else.
     pub(crate) fn foreign_flags(&self) -> Option<u64> {
         let is_empty = self.session.is_none() && self.value.is_empty();
         let may_be_taken = match self.flags {
@@ -61,7 +62,7 @@ impl ElectionKey {
         (!may_be_taken).then_some(self.flags)
     }
 
-    /// What makes it somebody else's, as what is found at this key.
+    /// The reason why the key belongs to something else, if it does.
     pub(crate) fn conflict_at(&self, key: &LockKey) -> Option<Conflict> {
         if self.is_contender_key(key) {
             return Some(Conflict::Semaphore);
@@ -78,8 +79,8 @@ impl ElectionKey {
         })
     }
 
-    /// Whether somebody has written it without `acquire` while a session has it: that resets `LockIndex`, and leaves the session
-    /// (seen on 1.8.7 and 1.23). The leader by that key leads no more.
+    /// Whether somebody wrote it without `acquire` while a session has it. That resets `LockIndex`
+    /// and keeps the session (seen on 1.8.7 and 1.23). The leader with that key no longer leads.
     pub(crate) fn is_overwritten(&self) -> bool {
         self.session.is_some()
             && self.lock_index == 0
@@ -92,20 +93,20 @@ impl ElectionKey {
         self.session.is_none() && self.foreign_flags().is_none()
     }
 
-    /// Whether it is where somebody contends for a semaphore as in the guide: without flags, on the key that
-    /// ends with its session.
+    /// Whether it is a contender key of a semaphore as in the guide: without flags, with the
+    /// session as its last segment.
     fn is_contender_key(&self, key: &LockKey) -> bool {
         let session = self.session.as_ref();
         self.flags == 0 && session.is_some() && key.last_session().as_ref() == session
     }
 
-    /// Whether it is a semaphore's record in the guide's dialect, which is never tied to a session.
+    /// Whether it is a semaphore's record in the guide's dialect, which never has a session.
     fn is_record(&self) -> bool {
         self.flags == 0 && self.session.is_none() && Record::decode(&self.value, 0).is_ok()
     }
 }
 
-/// What names a term as long as everybody writes the key through `acquire`.
+/// Identifies a term while everybody writes the key with `acquire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TermIndexes {
     pub(crate) create_index: Index,
@@ -120,8 +121,8 @@ impl TermIndexes {
         }
     }
 
-    /// Whether the terms of the key are counted again since then, as after `consul lock`, which deletes the key. A session that has led
-    /// would get the same sequencer a second time.
+    /// Whether the key's terms were counted again since, for example after `consul lock`, which
+    /// deletes the key. A session that has led could get the same sequencer a second time.
     pub(crate) fn is_counted_again(self, shown: Option<&ElectionKey>) -> bool {
         shown.is_none_or(|key| {
             key.create_index != self.create_index || key.lock_index < self.lock_index

@@ -1,4 +1,4 @@
-//! What is sent to Consul and what comes back, described without an HTTP library.
+//! Requests to Consul and its answers, without an HTTP library.
 
 use core::fmt;
 use core::time::Duration;
@@ -36,28 +36,28 @@ impl fmt::Display for Method {
     }
 }
 
-/// Which of the requests that wait for a connection goes first: the lesser one.
+/// Which waiting request gets a connection first: the lesser one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Priority {
-    /// What a hold lives by: the renewal of a session, and what confirms it.
+    /// What keeps a hold: a session's renewal, and its confirmation.
     Renewal,
-    /// What a slot becomes free by.
+    /// What frees a slot.
     Urgent,
     /// Every other write.
     Write,
     /// A read that is answered at once.
     Read,
-    /// A blocking query, or what is read instead of one.
+    /// A blocking query, or a read in place of one.
     Poll {
-        /// How many wait ahead of the reader; [`u32::MAX`] if nobody waits for what it tells.
+        /// How many waiters are ahead of the reader; [`u32::MAX`] if nobody waits for the answer.
         ahead: u32,
     },
 }
 
 /// One HTTP request to a Consul agent: everything but the agent's address.
 ///
-/// `Debug` never shows the token or a password, and shows the body by its length only.
+/// `Debug` never shows the token or a password, and shows only the length of the body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     method: Method,
@@ -121,7 +121,7 @@ impl Request {
         self
     }
 
-    /// The same request, marked as a blocking query that the server may hold open for long.
+    /// The same request, marked as a blocking query that the server may hold open for a long time.
     #[must_use]
     pub fn as_long_poll(mut self) -> Self {
         self.long_poll = true;
@@ -136,8 +136,8 @@ impl Request {
         self
     }
 
-    /// The same request, of which it is known that it changes the keys with these paths, such as
-    /// `/v1/kv/service/db/.lock`. One to such a path itself needs not say so.
+    /// The same request, with the paths of keys that it changes, such as `/v1/kv/service/db/.lock`.
+    /// The path of the request itself need not be given.
     #[must_use]
     pub(crate) fn with_changes(mut self, paths: impl IntoIterator<Item = String>) -> Self {
         self.changes = paths.into_iter().collect();
@@ -154,18 +154,19 @@ impl Request {
         &self.target
     }
 
-    /// For how long the server may hold a blocking query open, if the request says so.
+    /// How long the server may hold a blocking query open, if this is one.
     pub fn wait(&self) -> Option<Duration> {
         parse_go_duration(self.parameter("wait")?)
     }
 
-    /// For how long the server may really hold it open: it adds up to a sixteenth to the [wait](Self::wait)
-    /// (Consul's documentation of blocking queries).
+    /// How long the server may really hold it open: it adds up to a sixteenth to the
+    /// [wait](Self::wait) (Consul's documentation of blocking queries).
     pub fn longest_wait(&self) -> Option<Duration> {
         self.wait().map(longest_wait)
     }
 
-    /// Its answer is expected within this time, beyond the time for which the server may hold it open.
+    /// The answer is expected within this time, plus the time for which the server may hold the
+    /// request open.
     pub(crate) fn answered_within(self, timeout: Duration) -> Self {
         let held_open = self.longest_wait().unwrap_or_default();
         self.with_timeout(held_open + timeout)
@@ -177,15 +178,15 @@ impl Request {
             let wait = wait.max(SHORTEST_WAIT);
             self.replace_parameter("wait", &go_duration(wait));
             let rest = self.timeout.checked_sub(longest_wait(before));
-            // Who gives up before the wait is over gives an answer that comes at once as long.
+            // If the timeout is shorter than the wait, it is kept for the answer alone.
             let rest = rest.unwrap_or(self.timeout);
             self.timeout = rest + longest_wait(wait);
         }
         self
     }
 
-    /// What asks the same of the server, and is answered at once. Only a query that says how long it waits, and
-    /// for what, can be asked so.
+    /// A request with the same question that is answered at once. `None` unless the query says how
+    /// long it waits, and on which index.
     pub(crate) fn slice(&self) -> Option<Self> {
         self.parameter("index")?;
         self.wait()?;
@@ -194,7 +195,7 @@ impl Request {
         Some(slice)
     }
 
-    /// What errors show of it.
+    /// The part that errors show.
     pub(crate) fn asked(&self) -> Asked {
         let has_token = self.headers().any(|(name, _)| name == TOKEN_HEADER);
         Asked::of(self.method().as_str(), self.target(), has_token)
@@ -206,14 +207,14 @@ impl Request {
         &self.target[..end]
     }
 
-    /// A parameter of the target's query, as it is encoded there.
+    /// A parameter of the target's query, still encoded.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let (_, query) = self.target.split_once('?')?;
         let mut parameters = query.split('&').filter_map(|it| it.split_once('='));
         parameters.find(|it| it.0 == name).map(|it| it.1)
     }
 
-    /// The same target with another value of this parameter, which it has.
+    /// Replaces the value of an existing parameter.
     pub(crate) fn replace_parameter(&mut self, name: &str, value: &str) {
         if let Some((path, query)) = self.target.split_once('?') {
             let replaced = |it: &str| match it.split_once('=') {
@@ -232,7 +233,7 @@ impl Request {
             .chain(self.changes.iter().map(String::as_str))
     }
 
-    /// The headers to send beside the ones that HTTP itself asks for. Their values are secrets.
+    /// The headers to send besides those that HTTP requires. Their values are secrets.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let token = self.token.iter().map(Token::reveal);
         let basic_auth = self.basic_auth.iter().map(BasicAuth::reveal_header);
@@ -240,40 +241,41 @@ impl Request {
         token.chain(basic_auth.map(|header| ("Authorization", header)))
     }
 
-    /// The body. Send it with a `Content-Length`, also when it is empty: Consul ignores a
-    /// chunked body of a session's creation.
+    /// The body. Send it with a `Content-Length`, even if it is empty: Consul ignores a chunked
+    /// body when it creates a session.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The body, taken out without a copy.
+    /// The body, without a copy.
     pub fn into_body(self) -> Vec<u8> {
         self.body
     }
 
-    /// From the start of the request to the last byte of its answer, this long at most. The
-    /// transport ends it then with [`TransportErrorKind::Timeout`](crate::adapter::TransportErrorKind::Timeout).
+    /// The longest time from the start of the request to the last byte of its answer. The transport
+    /// ends it then with
+    /// [`TransportErrorKind::Timeout`](crate::adapter::TransportErrorKind::Timeout).
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether the server may hold this request open for many seconds. Never run these through
-    /// a bounded pool that short requests share: a renewal that queues behind them comes late.
-    /// [`Connections`](crate::adapter::Connections) knows how.
+    /// Whether the server may hold this request open for many seconds. Never send these through a
+    /// limited pool that short requests share: a renewal behind them would be late.
+    /// [`Connections`](crate::adapter::Connections) handles this.
     pub fn is_long_poll(&self) -> bool {
         self.long_poll
     }
 
-    /// Which of the requests that wait for a connection goes first.
+    /// Which waiting request gets a connection first.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 }
 
-/// What carries the ACL token.
+/// The header of the ACL token.
 pub(crate) const TOKEN_HEADER: &str = "X-Consul-Token";
 
-/// For how long the server holds a query open that is to be answered at once. Zero would mean its own default.
+/// The server's wait for a query that should be answered at once. Zero would mean its default.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 impl fmt::Debug for Request {
@@ -298,7 +300,7 @@ pub struct Response {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// What it answers, where the sender has told.
+    /// The request, if the sender has set it.
     asked: Asked,
 }
 
@@ -313,20 +315,20 @@ impl Response {
         }
     }
 
-    /// The same answer, to this request: an error that is made of it says which one it was. The handles see to it themselves.
+    /// The same answer with its request, which errors then name. The handles do this.
     #[must_use]
     pub fn answering(self, request: &Request) -> Self {
         self.to(request.asked())
     }
 
-    /// The same answer, to this.
+    /// The same answer with its request.
     #[must_use]
     pub(crate) fn to(mut self, asked: Asked) -> Self {
         self.asked = asked;
         self
     }
 
-    /// What it answers, as far as is known.
+    /// The request, as far as it is known.
     pub(crate) fn asked(&self) -> &Asked {
         &self.asked
     }
@@ -351,7 +353,7 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
-    /// All headers, in the order in which they came.
+    /// All headers, in their order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers
             .iter()
@@ -364,7 +366,7 @@ impl Response {
     }
 }
 
-/// [`Request::longest_wait`] of a blocking query that is to wait for so long.
+/// [`Request::longest_wait`] of a blocking query with this wait.
 pub(crate) fn longest_wait(wait: Duration) -> Duration {
     wait + wait / 16
 }
@@ -410,7 +412,7 @@ mod tests {
         assert_eq!(slice.target(), target);
         assert!(!slice.is_long_poll());
         assert_eq!(slice.priority(), poll.priority());
-        // 17 s of the 20 were the server's.
+        // The server had 17 s of the 20.
         assert!(slice.timeout() > Duration::from_secs(3));
         assert!(slice.timeout() < Duration::from_secs(4));
         let hasty = poll.with_timeout(Duration::from_secs(10));

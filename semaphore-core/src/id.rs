@@ -1,4 +1,4 @@
-//! Names of things, so that one can't be taken for another.
+//! Types for ids and indexes, so that one can't be used for another.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,45 +6,45 @@ use core::str::FromStr;
 use crate::defect::{Defect, is_on};
 use crate::input::InvalidInput;
 
-/// The id of a Consul session: a UUID in lower-case text, whatever case it is given in.
+/// The id of a Consul session: a UUID in lower case, whatever the case of the input.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; LENGTH]);
 
-/// How many bytes the text of a UUID has.
+/// The number of bytes in the text of a UUID.
 const LENGTH: usize = 36;
 
 impl SessionId {
     /// Takes an id over.
     ///
     /// # Errors
-    /// [`InvalidInput::SessionId`] when it is not a UUID in its usual form: anything else would
-    /// end up as part of a key or a URL.
+    /// [`InvalidInput::SessionId`] if it is not a UUID in its usual form: other texts could change
+    /// the key or URL that contains it.
     pub fn new(id: impl Into<String>) -> Result<Self, InvalidInput> {
         let id = id.into();
         Self::read(&id).ok_or(InvalidInput::SessionId(id))
     }
 
-    /// The id that this text is, if it is one. An answer names thousands: it allocates nothing.
+    /// The id in this text, if it is one. It does not allocate, since an answer has thousands.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut id: [u8; LENGTH] = text.as_bytes().try_into().ok()?;
-        // Consul reads either case as the same session, and its contender keys as two.
+        // Consul treats both cases as one session, but as two contender keys.
         id.make_ascii_lowercase();
         is_uuid(&id).then_some(Self(id))
     }
 
-    /// Whether this very text is the id.
+    /// Whether the id equals this text exactly.
     pub(crate) fn is(&self, text: &str) -> bool {
         self.0 == *text.as_bytes()
     }
 
-    /// The bytes of its text, which compare as the text does.
+    /// The bytes of its text. They compare as the text does.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The id as text.
     pub fn as_str(&self) -> &str {
-        // Nothing but digits, letters and dashes gets in.
+        // It only has digits, letters and dashes.
         core::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -81,7 +81,7 @@ impl FromStr for SessionId {
 pub struct Index(pub u64);
 
 impl Index {
-    /// As `?cas=`: the key must not exist. As a blocking query's index: answer at once.
+    /// For `?cas=`: the key must not exist. For a blocking query: answer at once.
     pub const ZERO: Self = Self(0);
 }
 
@@ -91,12 +91,12 @@ impl fmt::Display for Index {
     }
 }
 
-/// Names one request of one machine, so that its answer finds its way back.
+/// Identifies one request of one machine, to match its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub(crate) u64);
 
-/// Names what a caller asked a machine for, until nothing of it is left: an acquisition with its permit, a campaign with its
-/// leadership, a change of the value that a leader shows.
+/// Identifies a command of a caller until nothing of it is left: an acquisition with its permit, a
+/// campaign with its leadership, or a change of a leader's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub(crate) u64);
 
@@ -106,27 +106,29 @@ impl fmt::Display for CommandId {
     }
 }
 
-/// A number that rises strictly from grant to grant of one prefix (invariant S5), or from term to
-/// term of one election. Hand it to the
-/// resource with every operation, and let the resource refuse any that is lower than one seen.
+/// A number that grows strictly from grant to grant of one prefix (S5), or from term to term of one
+/// election. Send it to the resource with every operation, and let the resource refuse any that is
+/// lower than one it has seen.
 ///
-/// Of a semaphore it is 64 times the `ModifyIndex` of the record that the claim replaced, and the number of the
-/// acquisition among those that the same write admits: a check-and-set succeeds once per `ModifyIndex`, Consul's indexes
-/// only rise, and a transaction has room for fewer than 64. Where the write made the record, the index before the record's
-/// `CreateIndex` stands for the one that it replaced: whatever was granted before is older, even if somebody deleted the record
-/// meanwhile. Of an election it is the `ModifyIndex` of the key in the leader's
-/// term. A snapshot that an administrator restores takes them back: let the resource forget what it has seen, then.
+/// For a semaphore it is 64 times the `ModifyIndex` of the record that the claim replaced, plus the
+/// number of the acquisition among those that the same write admits. A check-and-set succeeds once
+/// per `ModifyIndex`, Consul's indexes only grow, and a transaction has fewer than 64 acquisitions.
+/// If the write created the record, the index before the record's `CreateIndex` is used instead.
+/// Earlier grants are older than that, even if somebody deleted the record meanwhile. For an
+/// election it is the `ModifyIndex` of the key in the leader's term. A restored snapshot takes the
+/// indexes back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);
 
 impl FencingToken {
-    /// Of the acquisition with this number among those that a write admits, which replaces the record of this index.
+    /// The token of the acquisition with this number in a write that replaces the record of this
+    /// index.
     pub(crate) fn of_claim(replaced: Index, number: u64) -> Self {
         Self(replaced.0.saturating_mul(CLAIMS_OF_A_WRITE) | number)
     }
 
-    /// The same of a write that made the record, which was created at this index. The next write that admits replaces the record of
-    /// this very index, so that its claims come after these.
+    /// The same for a write that created the record at this index. The next admitting write
+    /// replaces the record of this index, so its tokens are higher.
     pub(crate) fn of_first_claim(created: Index, number: u64) -> Self {
         let before = if is_on(Defect::FirstTokenRepeated) {
             created.0
@@ -137,7 +139,8 @@ impl FencingToken {
     }
 }
 
-/// More than one write can admit: a transaction has 64 operations, two of which are none of theirs.
+/// More than one write can admit: a transaction has 64 operations, and two of them are not
+/// acquisitions.
 const CLAIMS_OF_A_WRITE: u64 = 64;
 
 impl fmt::Display for FencingToken {
@@ -146,7 +149,7 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// Of lower-case text. It looks at every byte before it decides, so that the compiler may look at many
+/// For lower-case text. It checks every byte before it decides, so that the compiler can check many
 /// at once.
 fn is_uuid(id: &[u8; LENGTH]) -> bool {
     let fits = |(byte, shape): (&u8, &u8)| {
@@ -162,7 +165,7 @@ fn is_uuid(id: &[u8; LENGTH]) -> bool {
         .fold(true, |all, pair| all & fits(pair))
 }
 
-/// Where the dashes are.
+/// The places of the dashes.
 const SHAPE: &[u8; LENGTH] = b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 
 #[cfg(test)]

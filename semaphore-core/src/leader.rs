@@ -1,8 +1,8 @@
-//! Who leads an election, as one read of its key says.
+//! Who leads an election, according to one read of its key.
 //!
-//! The rules are the guide's: a key that is tied to a session is led by the one that made that session, and
-//! its value is what the leader tells of itself. A key without a session has no leader. Whose key it is says
-//! [`ElectionKey`].
+//! The rules are the guide's. If the key is tied to a session, the owner of that session leads, and
+//! the value is what the leader shows. A key without a session has no leader. [`ElectionKey`]
+//! decides whether it is an election's key.
 
 use crate::api::{Entry, ReadKey};
 use crate::election_key::ElectionKey;
@@ -19,20 +19,22 @@ use crate::subject::Subject;
 pub struct Leader {
     /// The election's key.
     pub key: String,
-    /// What the leader says about itself: an address, JSON, any bytes.
+    /// The leader's value: an address, JSON, any bytes.
     pub value: Vec<u8>,
     /// Its session.
     pub session: SessionId,
-    /// How often the key had been acquired when it was: with the session it names the term.
+    /// How often the key was acquired, including this time. With the session it identifies the
+    /// term.
     pub lock_index: u64,
-    /// Separates this term from those before it: the [fencing token](crate::Leadership::fencing_token) of this leader is at
-    /// least that high. If you have followed the election since before the term, the fence is above the tokens of all leaders
-    /// before it, and a resource can refuse those. After a single read it is only the index at which the key was made.
+    /// Separates this term from earlier ones: the [fencing token](crate::Leadership::fencing_token)
+    /// of this leader is at least this high. If you have followed the election since before the
+    /// term, the tokens of all earlier leaders are below it, and a resource can refuse those. After
+    /// a single read it is only the index at which the key was created.
     pub fence: FencingToken,
 }
 
 impl Leader {
-    /// Whom the key shows, if that is somebody.
+    /// The leader that the key shows, if there is one.
     pub(crate) fn of(key: &LockKey, shown: &ElectionKey) -> Option<Self> {
         if shown.conflict_at(key).is_some() {
             return None;
@@ -46,17 +48,17 @@ impl Leader {
         })
     }
 
-    /// Whether a token is certainly of a leader before this one.
+    /// Whether the token certainly belongs to an earlier leader.
     pub fn is_after(&self, token: FencingToken) -> bool {
         token < self.fence
     }
 
-    /// Its value as text, unless that is not UTF-8.
+    /// Its value as text, if that is UTF-8.
     pub fn text(&self) -> Option<&str> {
         core::str::from_utf8(&self.value).ok()
     }
 
-    /// Proves that somebody is this leader, to anyone who asks Consul.
+    /// Proves to everyone who can ask Consul that somebody is this leader.
     pub fn sequencer(&self) -> Sequencer {
         Sequencer {
             key: self.key.clone(),
@@ -74,12 +76,12 @@ impl Leader {
 /// Whether somebody leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaderStatus {
-    /// This one does.
+    /// This one leads.
     Led(Leader),
-    /// Nobody does.
+    /// Nobody leads.
     Leaderless {
-        /// What the key says all the same, none where there is no key. It is a former leader's as a
-        /// rule: nobody answers for it any more.
+        /// The key's value, or `None` without a key. It is usually a former leader's, and no longer
+        /// valid.
         last_value: Option<Vec<u8>>,
     },
 }
@@ -93,7 +95,7 @@ impl LeaderStatus {
         }
     }
 
-    /// The leader, if there is one, taken out.
+    /// The leader, if there is one, by value.
     pub fn into_leader(self) -> Option<Leader> {
         match self {
             Self::Led(leader) => Some(leader),
@@ -101,11 +103,11 @@ impl LeaderStatus {
         }
     }
 
-    /// Understands an answer to [`ReadKey`], with the index to wait on.
+    /// Reads an answer to [`ReadKey`], with the index to wait on.
     ///
     /// # Errors
-    /// [`Error::NotAnElection`] for a key that belongs to something else; [`Error::Request`] for an
-    /// answer that says nothing of the key.
+    /// [`Error::NotAnElection`] if the key belongs to something else. [`Error::Request`] if the
+    /// answer says nothing about the key.
     pub fn parse(key: &LockKey, response: &Response) -> Result<(Index, Self), Error> {
         let (index, found) = Self::read(key, response)?;
         let status = found.map_err(|conflict| Error::NotAnElection {
@@ -116,7 +118,7 @@ impl LeaderStatus {
         Ok((index, status))
     }
 
-    /// Like [`Self::parse`]. An index belongs to a conflict, too: it may be a former one.
+    /// Like [`Self::parse`]. A conflict also has its index, which may be older.
     pub(crate) fn read(
         key: &LockKey,
         response: &Response,

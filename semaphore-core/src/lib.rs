@@ -1,4 +1,4 @@
-//! A distributed counting semaphore and leader election over Consul, as a protocol core that does no
+//! A distributed counting semaphore and leader election over Consul, as a protocol core without
 //! I/O.
 //!
 //! Services on many machines share a limited resource: at most N at once. Consul stores who holds a
@@ -24,7 +24,8 @@
 //! # })?;
 //! # Ok::<(), Error>(())
 //! ```
-//! The semaphore is *advisory*: it tells its holders the truth, and they must ask. [`blocking`] has the same handles for threads.
+//! The semaphore is *advisory*: it tells its holders the truth, but they must ask. [`blocking`] has
+//! the same handles for threads.
 //!
 //! # What to do on loss
 //! A permit is lost if Consul is silent for longer than the lease, or if its session ends early. Then stop the work.
@@ -113,7 +114,7 @@
 //! # let _ = token;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! A [`Candidate`](sans_io::Candidate) is the machine of an election, and is driven by the same loop.
+//! A [`Candidate`](sans_io::Candidate) is the machine of an election. The same loop drives it.
 //!
 //! This loop sends one request after the other. A real one has several requests under way, since the agent holds a poll
 //! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)) open for up to 16 s. It also gives up the requests that

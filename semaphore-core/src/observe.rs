@@ -1,7 +1,8 @@
 //! What happens to a semaphore or an election, as far as this process knows.
 //!
-//! An [`Observer`] is told of it: give one to [`Builder::observer`](crate::Builder::observer). The log is an observer that is
-//! always there: `docs/LOGS.md` says which line means what. A [`Status`] is the state of the moment.
+//! An [`Observer`] is told: give one to [`Builder::observer`](crate::Builder::observer). The log is
+//! an observer that is always there: `docs/LOGS.md` explains its lines. A [`Status`] is the present
+//! state.
 
 #[cfg(feature = "metrics")]
 pub use crate::handle::Metrics;

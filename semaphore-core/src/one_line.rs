@@ -1,14 +1,14 @@
-//! Texts of errors: one line each, with the causes, whatever those say.
+//! Error texts on one line, with their causes, whatever those contain.
 
 use core::error::Error;
 use core::fmt::{self, Write as _};
 use core::time::Duration;
 
-/// How much of a cause is shown, in characters.
+/// How many characters of a cause are shown.
 const MOST: usize = 300;
 
-/// An error of somebody else's with its causes, each after a colon. What says the same again is left out: several
-/// libraries repeat their cause.
+/// A foreign error with its causes, separated by colons. Repetitions are left out: several
+/// libraries include the text of their cause.
 pub(crate) struct WithCauses<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for WithCauses<'_> {
@@ -28,7 +28,7 @@ impl fmt::Display for WithCauses<'_> {
     }
 }
 
-/// The causes alone, each after a colon; nothing where there is none.
+/// The causes alone, each after a colon. Empty without causes.
 pub(crate) struct Causes<'a>(pub(crate) Option<&'a (dyn Error + 'static)>);
 
 impl fmt::Display for Causes<'_> {
@@ -40,7 +40,7 @@ impl fmt::Display for Causes<'_> {
     }
 }
 
-/// A name that may be long: its beginning.
+/// The beginning of a name that may be long.
 pub(crate) fn brief_name(name: &str) -> String {
     let mut shown: String = name.chars().take(MOST_OF_NAME).collect();
     if shown.len() < name.len() {
@@ -49,13 +49,13 @@ pub(crate) fn brief_name(name: &str) -> String {
     shown
 }
 
-/// How much of a name is shown, in characters.
+/// How many characters of a name are shown.
 const MOST_OF_NAME: usize = 200;
 
-/// A text from outside as a part of a line.
+/// An external text as a part of a line.
 pub(crate) fn line(text: impl fmt::Display) -> String {
     let mut line = String::new();
-    // Writing to a string does not fail unless the text's own `Display` does.
+    // Writing to a string fails only if the text's `Display` does.
     let _ = write!(line, "{text}");
     let printed = line.trim().chars().take(MOST);
     printed
@@ -63,7 +63,7 @@ pub(crate) fn line(text: impl fmt::Display) -> String {
         .collect()
 }
 
-/// A time as people say it: `20 s`, `1.5 s`, `300 ms`.
+/// A duration for people: `20 s`, `1.5 s`, `300 ms`.
 pub(crate) struct Brief(pub(crate) Duration);
 
 impl fmt::Display for Brief {

@@ -1,4 +1,4 @@
-//! Where certificates and keys are.
+//! The sources of certificates and keys.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::authorities::read_authorities;
 use crate::build_error::BuildError;
 use crate::reloaded::Reading;
 
-/// Certificates or a key in PEM: as they are, or the file that has them.
+/// Certificates or a key in PEM, or the file or folder that has them.
 ///
 /// `Debug` shows the path, never a key.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,23 +18,24 @@ pub enum Pem {
     File {
         /// The variable or option that names it, for errors.
         named_by: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
-    /// All files of a folder and of the folders in it, which may be replaced.
+    /// All files of a folder and its subfolders. They may be replaced.
     Folder {
         /// The variable or option that names it, for errors.
         named_by: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
 }
 
 impl Pem {
-    /// The document as it is now.
+    /// The present document.
     ///
     /// # Errors
-    /// [`BuildError::File`] when its file, or one of its folder, can't be read; see [`read_authorities`].
+    /// [`BuildError::File`] if the file, or one of the folder, can't be read; see
+    /// [`read_authorities`].
     pub fn read(&self, reading: &Reading<'_>) -> Result<Vec<u8>, BuildError> {
         match self {
             Self::Given(document) => Ok(document.clone()),

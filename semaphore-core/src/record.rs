@@ -1,4 +1,4 @@
-//! The record under `<prefix>/.lock`: the limit and who holds a slot.
+//! The record under `<prefix>/.lock`: the limit and the holders.
 //!
 //! | dialect | on the wire | flags |
 //! |---|---|---|
@@ -6,9 +6,8 @@
 //! | [`Dialect::Array`], the guide | `{"Limit":3,"Holders":["<session>"]}` | 0 |
 //! | [`Dialect::LowerCaseArray`], Java clients | `{"limit":3,"holders":["<session>"]}` | 0 |
 //!
-//! A record is written back in the dialect and with the flags in which it was found, fields that
-//! this crate does not know included. What is no record is a [`Conflict`], never overwritten
-//! (invariant S4).
+//! A record is written back in its dialect and with its flags, including fields that this crate
+//! does not know. Anything else is a [`Conflict`], and is never overwritten (S4).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,33 +20,33 @@ use crate::api::{SEMAPHORE_FLAGS, excerpt};
 use crate::error::Conflict;
 use crate::work;
 
-/// How a record is spelled.
+/// The format of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// `Holders` is an object with the sessions as its names.
+    /// `Holders` is an object whose names are the sessions.
     Map,
     /// `Holders` is an array of sessions.
     Array,
-    /// `holders` is an array of sessions, and the limit is `limit`.
+    /// `holders` is an array of sessions, and the limit is named `limit`.
     LowerCaseArray,
 }
 
-/// Limit and holders of a semaphore.
+/// A semaphore's limit and holders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     dialect: Dialect,
     flags: u64,
     limit: u32,
-    /// Copies of a record are made for every decision, and few of them are changed.
+    /// Shared: every decision copies a record, and few copies are changed.
     holders: Arc<Holders>,
-    /// Fields of others, kept as they are.
+    /// Unknown fields, kept as they are.
     extra: BTreeMap<String, Kept>,
-    /// Whether white space follows the value, which means nothing to any reader.
+    /// Whether white space follows the value. No reader cares about it.
     padded: bool,
 }
 
-/// A value in the very text in which it was found: read as a number, it could lose digits.
+/// A value with its original text: a parsed number could lose digits.
 #[derive(Clone, Debug)]
 struct Kept(Box<RawValue>);
 
@@ -66,12 +65,12 @@ struct Holder {
     mark: Option<bool>,
 }
 
-/// The holders, and where each session is among them: a view asks for every one of them.
+/// The holders, with an index by session: a view looks each of them up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Holders {
     /// In the order of the record.
     list: Vec<Holder>,
-    /// Where each of them is in the list, in the order of their sessions.
+    /// Their places in the list, in the order of their sessions.
     sorted: Vec<usize>,
 }
 
@@ -82,13 +81,13 @@ impl Holders {
         Self { list, sorted }
     }
 
-    /// Where in the order of sessions this one is, or would be.
+    /// The place of this session in that order, or where it would be.
     fn find(&self, session: &str) -> Result<usize, usize> {
         self.sorted
             .binary_search_by(|at| self.list[*at].session.as_str().cmp(session))
     }
 
-    /// Where in the list this session is, each time that it is there.
+    /// Each place of this session in the list.
     fn places_of(&self, session: &str) -> impl Iterator<Item = usize> {
         let of = |at: &usize| self.list[*at].session.as_str();
         let first = self.sorted.partition_point(|at| of(at) < session);
@@ -96,7 +95,7 @@ impl Holders {
         from.take_while(move |at| of(at) == session)
     }
 
-    /// Where in the list those are of whom the other has none.
+    /// The places of those that the other does not have.
     fn beyond(&self, other: &Self) -> Vec<usize> {
         let mut theirs = other.in_order().peekable();
         let mut beyond = Vec::new();
@@ -116,7 +115,7 @@ impl Holders {
         sorted.map(|at| (*at, self.list[*at].session.as_str()))
     }
 
-    /// Those of the list for which it says so.
+    /// Those of the list that are marked as kept.
     fn only(&self, kept: &[bool]) -> Self {
         work::passed(kept.len());
         let of_list = self.list.iter().zip(kept);
@@ -148,7 +147,7 @@ impl Holders {
 }
 
 impl Record {
-    /// A record without holders, in the dialect that HashiCorp's own clients share.
+    /// A record without holders, in the dialect of HashiCorp's clients.
     pub fn new(limit: u32) -> Self {
         Self {
             dialect: Dialect::Map,
@@ -163,7 +162,7 @@ impl Record {
     /// Reads a record.
     ///
     /// # Errors
-    /// [`Conflict`] when flags or value are not a semaphore's.
+    /// [`Conflict`] if the flags or the value are not a semaphore's.
     pub fn decode(value: &[u8], flags: u64) -> Result<Self, Conflict> {
         if flags != 0 && flags != SEMAPHORE_FLAGS {
             return Err(Conflict::Flags { flags });
@@ -197,7 +196,7 @@ impl Record {
                 listed_holders(sessions)?,
             ),
             None | Some(Json::Null) if lower => (Dialect::LowerCaseArray, Vec::new()),
-            // Go writes `null` for a nil map and breaks on reading it; a map repairs it.
+            // Go writes `null` for a nil map, and fails to read it. A map is written instead.
             None | Some(Json::Null) => (Dialect::Map, Vec::new()),
             Some(_) => return Err(refuse("its holders are neither a map nor an array")),
         };
@@ -211,7 +210,7 @@ impl Record {
         })
     }
 
-    /// The value to store. [`Self::flags`] belong with it.
+    /// The value to store, together with [`Self::flags`].
     pub fn encode(&self) -> Vec<u8> {
         let (limit, holders) = match self.dialect {
             Dialect::Map | Dialect::Array => ("Limit", "Holders"),
@@ -242,13 +241,13 @@ impl Record {
         value
     }
 
-    /// Lets a record that says the same be written as another value: Consul leaves the
-    /// `ModifyIndex` of a key as it is when a write changes nothing.
+    /// Changes the value without changing its content, by white space. Consul does not change a
+    /// key's `ModifyIndex` when a write changes nothing.
     pub(crate) fn respell(&mut self) {
         self.padded = !self.padded;
     }
 
-    /// How it is spelled.
+    /// Its format.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -258,12 +257,12 @@ impl Record {
         self.flags
     }
 
-    /// How many may hold a slot at once.
+    /// The number of slots.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Changes the limit. Holders beyond it stay until they release.
+    /// Changes the limit. Extra holders stay until they release.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
     }
@@ -302,7 +301,7 @@ impl Record {
         self.holders.in_order()
     }
 
-    /// The holders that the other record has not, in the order of this one.
+    /// The holders that the other record does not have, in the order of this one.
     pub(crate) fn beyond<'a>(&'a self, other: &Self) -> impl Iterator<Item = &'a str> {
         let beyond = if self.has_holders_of(other) {
             Vec::new()
@@ -313,12 +312,12 @@ impl Record {
         beyond.into_iter().map(|at| list[at].session.as_str())
     }
 
-    /// Whether its holders are those of the other, as is known without a look at them.
+    /// Whether both share their holders. It does not compare them.
     pub(crate) fn has_holders_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.holders, &other.holders)
     }
 
-    /// Takes these out.
+    /// Removes these holders.
     pub(crate) fn remove<'a>(&mut self, sessions: impl IntoIterator<Item = &'a str>) {
         let mut kept = Vec::new();
         for session in sessions {
@@ -332,7 +331,7 @@ impl Record {
         }
     }
 
-    /// Keeps only the holders that `keep` says.
+    /// Keeps only the holders for which `keep` is true.
     pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
         let kept: Vec<bool> = self.holders().map(keep).collect();
         if kept.contains(&false) {
@@ -341,20 +340,20 @@ impl Record {
     }
 }
 
-/// Holders with what is stored beside each, in the order of their sessions.
+/// The holders with their marks, in the order of their sessions.
 struct Marked<'a>(Vec<(&'a str, Option<bool>)>);
 
 impl Serialize for Marked<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let next = self.0.iter().skip(1).map(Some).chain([None]);
         let once = self.0.iter().zip(next);
-        // An object names each once.
+        // An object has each name once.
         let once = once.filter(|(it, next)| next.is_none_or(|next| next.0 != it.0));
         serializer.collect_map(once.map(|(it, _)| *it))
     }
 }
 
-/// These fields of the value, as they are spelled in it.
+/// These fields of the value, with their original text.
 fn kept(value: &[u8], fields: &Map<String, Json>) -> Result<BTreeMap<String, Kept>, Conflict> {
     if fields.is_empty() {
         return Ok(BTreeMap::new());

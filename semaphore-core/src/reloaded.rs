@@ -1,4 +1,5 @@
-//! Values that are made from files, and made again when a file has changed: certificates are replaced while a process lives.
+//! Values that are made from files, and made again when a file has changed, for example
+//! certificates.
 
 use core::fmt;
 use core::time::Duration;
@@ -11,31 +12,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::build_error::BuildError;
 
-/// When a file was changed last, since 1970, and its length.
+/// When a file was last changed, since 1970, and its length.
 pub type Stamp = (Duration, u64);
 
-/// How files are read. An adapter brings it.
+/// Reads files. An adapter implements it.
 pub trait Files: Send + Sync {
-    /// Tells one content of a file from the one before; none if there is no such file.
+    /// Differs if the file's content has changed. `None` if there is no such file.
     fn stamp(&self, path: &Path) -> Option<Stamp>;
 
-    /// What is in it.
+    /// The file's content.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it can't be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The files of a folder and of the folders in it, or the path itself if that is a file.
+    /// The files of a folder and its subfolders, or the path itself if it is a file.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it can't be read.
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
 }
 
-/// What is made of files: made again when one of them has changed, or when its last state was [doubted](Self::doubt).
+/// A value made from files. It is made again when a file has changed, or when its last state was
+/// [doubted](Self::doubt).
 ///
-/// Files that can't be used, as while they are written, leave what was made last in use; that is logged. It is `Debug`
-/// without its content.
+/// While the files can't be used, for example because they are being written, the last value stays
+/// in use. That is logged. `Debug` does not show the content.
 pub struct Reloaded<T> {
     files: Box<dyn Files>,
     make: Box<Make<T>>,
@@ -44,7 +46,7 @@ pub struct Reloaded<T> {
 
 type Make<T> = dyn Fn(&Reading<'_>) -> Result<T, BuildError> + Send + Sync;
 
-/// What was read, as it was just before.
+/// The paths that were read, with their state just before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     files: BTreeMap<PathBuf, Option<Stamp>>,
@@ -55,7 +57,7 @@ struct Known<T> {
     value: T,
     seen: Seen,
     is_doubted: bool,
-    /// The state in which files could not be used, and were told to.
+    /// The state in which the files could not be used, if that was logged.
     unusable: Option<Seen>,
 }
 
@@ -66,22 +68,22 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// What is in the file.
+    /// The file's content.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it can't be read.
     pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // Asked first: a change meanwhile is seen the next time.
+        // Before the read, so that a change during it is seen the next time.
         let stamp = self.files.stamp(path);
         let mut seen = self.seen.borrow_mut();
         seen.files.insert(path.to_owned(), stamp);
         self.files.read(path)
     }
 
-    /// The files of the folder and of the folders in it, or the path itself if that is a file.
+    /// The files of the folder and its subfolders, or the path itself if it is a file.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it can't be read.
     pub fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
         let found = listed(self.files, path)?;
         let mut seen = self.seen.borrow_mut();
@@ -91,10 +93,11 @@ impl Reading<'_> {
 }
 
 impl<T: Clone> Reloaded<T> {
-    /// Makes it for the first time. `make` reads the files that it needs; without any, it is made once.
+    /// Makes the value for the first time. `make` reads the files that it needs. If it reads none,
+    /// it is called only once.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn new(
         files: impl Files + 'static,
         make: impl Fn(&Reading<'_>) -> Result<T, BuildError> + Send + Sync + 'static,
@@ -113,7 +116,8 @@ impl<T: Clone> Reloaded<T> {
         })
     }
 
-    /// It, as the files say now. Looks at the files, so ask where that may take a moment.
+    /// The value for the present files. It checks the files, so call it where that may take a
+    /// moment.
     pub fn current(&self) -> T {
         let mut known = self.known();
         if !known.is_doubted && known.seen.is_as_it_was(&*self.files) {
@@ -133,7 +137,8 @@ impl<T: Clone> Reloaded<T> {
                     unusable: None,
                 };
             }
-            // They are read again the next time, since a file may change within what the clock of the file system can tell.
+            // They are read again the next time: a file may change again within the resolution of
+            // the file system's clock.
             Err(error) => {
                 if known.unusable.as_ref() != Some(&seen) {
                     let error = causes(&error);
@@ -145,18 +150,19 @@ impl<T: Clone> Reloaded<T> {
         known.value.clone()
     }
 
-    /// It, as it was when the files were looked at last.
+    /// The value of the last check.
     pub fn last(&self) -> T {
         self.known().value.clone()
     }
 
-    /// Reads the files again at the next look, whatever their stamps say: what was made of them did not serve.
+    /// Reads the files again at the next check, even if they are unchanged: the last value did not
+    /// work.
     pub fn doubt(&self) {
         let mut known = self.known();
         known.is_doubted = known.seen != Seen::default();
     }
 
-    /// Whether it was made of no file, and stays as it is.
+    /// Whether it was made without files, and never changes.
     pub fn is_fixed(&self) -> bool {
         self.known().seen == Seen::default()
     }
@@ -217,7 +223,8 @@ mod tests {
 
     use super::*;
 
-    /// Files in memory, each with the second in which it was changed. They count how often they are read.
+    /// Files in memory, each with the second of its last change. They count how often they are
+    /// read.
     #[derive(Clone, Default)]
     struct Disk(Arc<Mutex<State>>);
 
@@ -241,7 +248,7 @@ mod tests {
             core::mem::take(&mut self.0.lock().unwrap().reads)
         }
 
-        /// A certificate and a key that have to be alike.
+        /// A certificate and a key that must be equal.
         fn pair(&self) -> Result<Reloaded<String>, BuildError> {
             Reloaded::new(self.clone(), |reading| {
                 let text = |name: &str| {
@@ -272,7 +279,7 @@ mod tests {
                 .ok_or(io::ErrorKind::NotFound.into())
         }
 
-        /// Whatever the folder.
+        /// The same list for every folder.
         fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
             let state = self.0.lock().unwrap();
             Ok(state.files.keys().map(PathBuf::from).collect())

@@ -1,4 +1,4 @@
-//! What the driver runs on, and what is left to it when the driver is dropped.
+//! What the driver runs on, and what remains when the driver is dropped.
 
 use core::fmt;
 use core::future::Future;
@@ -17,7 +17,7 @@ use crate::transport::Transport;
 /// A future on the heap that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A clock, a timer and somewhere to run the driver.
+/// A clock, timers, and tasks for the driver.
 #[async_trait]
 pub trait Runtime: Send + Sync {
     /// The present time on a clock that never goes backwards.
@@ -26,8 +26,9 @@ pub trait Runtime: Send + Sync {
     /// Waits for `duration`.
     async fn sleep(&self, duration: Duration);
 
-    /// The same, by the clock of the waiter, for a deadline of the caller's. A runtime whose timers stand still together with its
-    /// tasks uses another one's where it is awaited on one. By default it is [`Self::sleep`].
+    /// Waits for `duration` by the caller's clock, for a caller's deadline. If the timers of this
+    /// runtime may stand still together with its tasks, it should use the runtime that the caller
+    /// awaits it on. The default is [`Self::sleep`].
     async fn timer(&self, duration: Duration) {
         self.sleep(duration).await;
     }
@@ -35,46 +36,46 @@ pub trait Runtime: Send + Sync {
     /// Runs a future in the background until it ends.
     ///
     /// # Errors
-    /// Where there is nothing to run it on, such as a thread. The future is dropped then.
+    /// If there is nothing to run it on, such as a thread. The future is dropped then.
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()>;
 
-    /// Why it runs nothing any more, once that is so: it has ended, or this process was forked off from the one that had it.
-    /// Asked often, so that it must be cheap. A [sleep](Self::sleep) that is under way then may end before its time. By
-    /// default it never ends.
+    /// Why it no longer runs anything, or `None` while it does: it has ended, or this process was
+    /// forked off. It is called often, so it must be cheap. A [sleep](Self::sleep) under way may
+    /// then end early. By default it never ends.
     fn ended(&self) -> Option<ClosedBy> {
         None
     }
 
-    /// A number that differs from process to process and from call to call: the seed of a
-    /// participant's jitter, so that many that fail together do not retry together.
+    /// A number that differs between processes and calls. It seeds a participant's jitter, so that
+    /// many that fail together do not retry together.
     fn seed(&self) -> u64;
 
-    /// The last handle was dropped before everything was given back, and `rest` ends when that is done, or when it has taken as
-    /// long as a [farewell](crate::Builder::farewell) may. The driver goes on meanwhile.
+    /// Called when the last handle was dropped before everything was given back. The driver
+    /// continues meanwhile. `rest` ends when that is done, or when the time of a
+    /// [farewell](crate::Builder::farewell) is over.
     ///
-    /// A runtime whose threads end unasked when `main` does waits for it on the calling thread, unless that is one that
-    /// the driver needs. By default nobody waits.
+    /// A runtime whose threads end with `main` should wait for it on the calling thread, unless the
+    /// driver needs that thread. By default nobody waits.
     fn linger(&self, rest: BoxFuture<'_, ()>) {
         drop(rest);
     }
 
-    /// A driver was dropped before everything was given back.
+    /// Called when a driver was dropped before everything was given back.
     ///
-    /// A runtime that drops its tasks when it ends [finishes](Unfinished::finish) it elsewhere and waits for it, since a
-    /// program ends next. By default it is left to the TTL.
+    /// A runtime that drops its tasks at its end should [finish](Unfinished::finish) it elsewhere
+    /// and wait for it, since the program may end next. By default the TTL cleans up.
     fn finish(&self, rest: Unfinished) {
         drop(rest);
     }
 }
 
-/// A runtime on which a thread can wait for a future: what the blocking handles need.
+/// A runtime on which a thread can wait for a future. The blocking handles need it.
 pub trait BlockOn: Runtime {
     /// Runs `future` to its end on the calling thread.
     fn block_on(&self, future: BoxFuture<'_, ()>);
 
-    /// The same for `timeout` at most, by the clock of the calling thread. The future is dropped at the end, whatever has
-    /// become of it. By default a [sleep](Runtime::sleep) tells the time, which a runtime that stands still lets last for
-    /// longer.
+    /// Runs `future` for at most `timeout`, by the calling thread's clock, then drops it. The
+    /// default uses a [sleep](Runtime::sleep), which takes longer if the runtime stands still.
     fn block_on_for(&self, timeout: Duration, future: BoxFuture<'_, ()>) {
         let timer = self.timer(timeout);
         self.block_on(Box::pin(async {
@@ -128,7 +129,8 @@ impl<T: BlockOn + ?Sized> BlockOn for Arc<T> {
     }
 }
 
-/// What a driver that was dropped has left to do. It takes as long as a [farewell](crate::Builder::farewell) may, at most.
+/// The remaining work of a dropped driver. It takes at most as long as a
+/// [farewell](crate::Builder::farewell).
 #[must_use = "a slot stays blocked until its session expires unless this is finished"]
 pub struct Unfinished(Finish);
 
@@ -145,8 +147,8 @@ impl Unfinished {
         Self(Box::new(finish))
     }
 
-    /// Gives back what is held and cleans up: whether nothing is left. The transport goes to the same agent and the runtime
-    /// has the same clock as those that the driver had.
+    /// Gives back what is held and cleans up. Returns whether nothing is left. The transport must
+    /// go to the same agent, and the runtime must have the same clock, as the driver's.
     pub fn finish(
         self,
         transport: Arc<dyn Transport>,

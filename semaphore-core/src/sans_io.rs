@@ -1,13 +1,15 @@
-//! The machines behind the handles, and their words: for an event loop, a test or a model checker of your own.
+//! The machines behind the handles, and their types: for your own event loop, test or model
+//! checker.
 //!
-//! A [`Participant`] contends for the slots of a semaphore, a [`Candidate`] for the lead; both are a [`Machine`], told what to do
-//! by commands, and asked what to send and when to look again. A [`Follow`] follows an election from outside. None of them does I/O,
-//! reads a clock or starts a thread: the same inputs lead to the same outputs, always.
+//! A [`Participant`] contends for the slots of a semaphore, a [`Candidate`] for the lead. Both are
+//! a [`Machine`]: commands tell it what to do, and it says what to send and when to look again. A
+//! [`Follow`] follows an election from outside. None of them does I/O, reads a clock or starts a
+//! thread: the same inputs always lead to the same outputs.
 //!
-//! A [`Household`] runs several machines on sessions that they share.
+//! A [`Household`] runs several machines on shared sessions.
 //!
-//! The crate's own documentation has the loop that drives one. What its requests say is in [`api`]; what one answer shows of a
-//! prefix is a [`View`], with the semaphore's [`Record`] in it.
+//! The crate's documentation has the loop that drives a machine. [`api`] has its requests. A
+//! [`View`] is what one answer shows of a prefix, including the semaphore's [`Record`].
 
 pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::id::{CommandId, Index, RequestId};
@@ -23,8 +25,8 @@ pub use crate::transport::{TransportError, TransportErrorKind};
 pub use crate::view::{Contender, Key, Lock, Orphan, View};
 
 pub mod api {
-    //! Consul's HTTP API as far as the protocol uses it: one type per request, each with the request
-    //! it builds and the answer it reads. Nothing here decides anything; the machines do.
+    //! The part of Consul's HTTP API that the protocol uses. Each request has one type, which
+    //! builds the request and reads the answer. The machines decide, not this module.
     //!
     //! | type | request |
     //! |---|---|

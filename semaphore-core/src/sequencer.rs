@@ -1,4 +1,4 @@
-//! The sequencer of Consul's sessions page: proof that a key was acquired by a session.
+//! The sequencer of Consul's sessions page: proof that a session acquired a key.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,40 +9,40 @@ use crate::id::SessionId;
 use crate::input::InvalidInput;
 use crate::input::Scope;
 
-/// The tuple `(Key, LockIndex, Session)` of an election's key, or of a semaphore's contender key.
-/// Handed to a third party, it lets them check with one read of Consul that its bearer still leads, or
-/// still contends.
+/// The tuple `(Key, LockIndex, Session)` of an election's key, or of a semaphore's contender key. A
+/// third party can check with one read of Consul that its bearer still leads, or still contends.
 ///
-/// For a semaphore it is about the contender key, not about the slot: for the slot there is the
-/// [`FencingToken`](crate::FencingToken). It works if all clients write the key by `acquire`: a plain `PUT` resets its lock
-/// index, and no sequencer is current after that. Anybody can acquire *some* key, so a resource must check which key a
-/// sequencer is of.
+/// For a semaphore it is about the contender key, not the slot; the slot has the
+/// [`FencingToken`](crate::FencingToken). It requires that all clients write the key with
+/// `acquire`: a plain `PUT` resets its lock index, and no sequencer is current after that. Anybody
+/// can acquire *some* key, so a resource must check the sequencer's key.
 ///
 /// As text it is `<lock index>:<session>:<key>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sequencer {
     /// The key that was acquired.
     pub key: String,
-    /// How often it had been acquired by then.
+    /// How often it had been acquired, including this time.
     pub lock_index: u64,
     /// The session that acquired it.
     pub session: SessionId,
 }
 
-/// What a read of Consul says of a [`Sequencer`].
+/// What a read of Consul says about a [`Sequencer`].
 ///
-/// It is true for the moment of the read, which Consul's leader confirmed. What follows the read may come too late all the
-/// same. Serve only what is current.
+/// It is true at the moment of the read, which Consul's leader confirmed. It may change right
+/// afterwards. Serve only what is current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SequencerStatus {
     /// The session still has the key.
     Current,
-    /// The key is gone, free, or acquired again since. A sequencer that was ever current and is stale
-    /// stays so: refuse its bearer for good.
+    /// The key is gone, free, or acquired again since. A stale sequencer stays stale: refuse its
+    /// bearer permanently.
     Stale,
-    /// Consul did not say: it could not be asked, had no leader or was overloaded until the tries were used up, or it hid the
-    /// key for lack of permission. Refuse the bearer for now; it may ask again.
+    /// Consul did not say. It could not be asked, had no leader or was overloaded until all tries
+    /// were used up, or it hid the key because of missing permissions. Refuse the bearer for now;
+    /// it may ask again.
     Unknown,
 }
 
@@ -54,7 +54,7 @@ impl SequencerStatus {
 }
 
 impl Sequencer {
-    /// The request whose answer tells whether this is current: see [`ReadKey::parse`] and
+    /// The request whose answer says whether this is current: see [`ReadKey::parse`] and
     /// [`Self::check`].
     pub fn verify(&self, scope: &Scope) -> Request {
         ReadKey {
@@ -65,7 +65,7 @@ impl Sequencer {
         .request(scope)
     }
 
-    /// Judges the entry that was read. One of another key says nothing.
+    /// Judges the entry that was read. An entry of another key says nothing.
     pub fn check(&self, found: Option<&Entry<'_>>) -> SequencerStatus {
         let Some(entry) = found else {
             return SequencerStatus::Stale;

@@ -1,14 +1,14 @@
-//! What errors, notices and lines of the log are about: which semaphore or election, and at which agent.
+//! The subject of errors, notices and log lines: which semaphore or election, and at which agent.
 
 use core::fmt;
 use std::sync::Arc;
 
 use crate::one_line::brief_name;
 
-/// Which semaphore or election something happened to, and at which agent.
+/// A semaphore or election, and its agent.
 ///
-/// The handles tell it with each error and each notice. A machine that is driven by hand does not know its agent, so that all of it is
-/// unknown there.
+/// The handles add it to each error and notice. A machine that is driven by hand does not know its
+/// agent, so its subject is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject(Option<Arc<Known>>);
 
@@ -46,12 +46,12 @@ impl Subject {
         })))
     }
 
-    /// The prefix of the semaphore, or the key of the election. Empty where nothing is known.
+    /// The prefix of the semaphore, or the key of the election. Empty if it is unknown.
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or("", |known| &known.name)
     }
 
-    /// The limit that the semaphore was built with. None for an election.
+    /// The limit that the semaphore was built with. `None` for an election.
     pub fn limit(&self) -> Option<u32> {
         self.0.as_ref()?.limit
     }
@@ -61,22 +61,22 @@ impl Subject {
         self.election().is_some()
     }
 
-    /// The prefix, where it is a semaphore.
+    /// The prefix, if it is a semaphore.
     pub fn semaphore(&self) -> Option<&str> {
         self.name_of(Kind::Semaphore)
     }
 
-    /// The key, where it is an election.
+    /// The key, if it is an election.
     pub fn election(&self) -> Option<&str> {
         self.name_of(Kind::Election)
     }
 
-    /// The address of the agent, without anything secret.
+    /// The address of the agent, without secrets.
     pub fn agent(&self) -> Option<&str> {
         self.0.as_ref()?.agent.as_deref()
     }
 
-    /// Whether nothing is known of it.
+    /// Whether it is unknown.
     pub fn is_unknown(&self) -> bool {
         self.0.is_none()
     }
@@ -86,7 +86,7 @@ impl Subject {
         Some(&known.name)
     }
 
-    /// How the text of an error begins that is about it: it, and a colon.
+    /// The beginning of an error's text: the subject and a colon.
     pub(crate) fn intro(&self) -> impl fmt::Display {
         struct Intro<'a>(&'a Subject);
 

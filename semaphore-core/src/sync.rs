@@ -1,7 +1,7 @@
-//! What handles and driver share their state through.
+//! The types through which handles and driver share their state.
 //!
-//! In builds with `--cfg semaphore_races` each step on it first asks a scheduler who goes on, so that
-//! the scheduler can try the orders in which threads meet. `scripts/races` does.
+//! In builds with `--cfg semaphore_races` each step first asks a scheduler who continues, so that
+//! it can try different orders of threads. `scripts/races` uses it.
 
 #[cfg(not(semaphore_races))]
 pub(crate) use core::sync::atomic::AtomicBool;
@@ -24,8 +24,8 @@ mod scheduled {
 
     static SCHEDULER: OnceLock<fn(bool)> = OnceLock::new();
 
-    /// From now on this is called before each step. It lets another thread go on instead of the
-    /// calling one, if it likes; with `true` it must, since the calling one waits for another.
+    /// Sets a function that is called before each step. It may let another thread continue; with
+    /// `true` it must, since the calling thread waits for another one.
     pub fn set_scheduler(scheduler: fn(bool)) {
         let _ = SCHEDULER.set(scheduler);
     }
@@ -123,7 +123,7 @@ mod scheduled {
     }
 
     impl<T> Drop for Guard<'_, T> {
-        /// What follows an unlocking is a separate step.
+        /// What follows an unlock is a separate step.
         fn drop(&mut self) {
             self.0 = None;
             step();

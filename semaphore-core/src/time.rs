@@ -1,4 +1,4 @@
-//! Time as the core sees it: a point on a monotonic clock that somebody else reads.
+//! A point on a monotonic clock. The core itself reads no clock.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -6,9 +6,9 @@ use core::time::Duration;
 
 /// A point in time, counted from an origin that the [`Runtime`](crate::adapter::Runtime) chooses.
 ///
-/// The core never reads a clock; its driver passes `now` in. Two instants compare only
-/// when they come from the same runtime. The clock behind it must not go backwards and should
-/// go on counting while the machine is suspended, since Consul's does (invariant S2).
+/// The core never reads a clock; its driver passes `now` in. Only instants of the same runtime can
+/// be compared. The clock must not go backwards, and should run while the machine is suspended, as
+/// Consul's does (S2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(Duration);
 
@@ -26,7 +26,7 @@ impl Instant {
         self.0
     }
 
-    /// The time from `earlier` to `self`, zero when `earlier` is later.
+    /// The time from `earlier` to `self`, or zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::input::InvalidInput;
 
-/// A Consul ACL token. `Debug` shows that there is one, never which.
+/// A Consul ACL token. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -12,8 +12,8 @@ impl Token {
     /// Takes a token over.
     ///
     /// # Errors
-    /// [`InvalidInput::Token`] when it is empty or holds anything but visible ASCII: it travels
-    /// as an HTTP header, where a line break would let it forge others.
+    /// [`InvalidInput::Token`] if it is empty or has anything but visible ASCII. It is sent as an
+    /// HTTP header, where a line break could add other headers.
     pub fn new(secret: impl Into<String>) -> Result<Self, InvalidInput> {
         let secret = secret.into();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,4 +1,4 @@
-//! Where a token comes from while a handle lives: tokens expire and are replaced.
+//! The source of a handle's tokens: tokens expire and are replaced.
 
 use core::fmt;
 use core::time::Duration;
@@ -10,15 +10,17 @@ use crate::token::Token;
 
 /// Gives the ACL token of each request. [`Builder::token_source`](crate::Builder::token_source) takes one.
 ///
-/// A [`Token`] is one that never changes. A function is one: `|| Some(token)` with whatever `token` is at the moment.
-/// `token_file` of an adapter crate is one that reads a file again when it has changed.
+/// A [`Token`] is a source that never changes. A function is one: `|| Some(token)`, with the
+/// present `token`. `token_file` of an adapter crate is one that reads a file again when it has
+/// changed.
 pub trait TokenSource: Send + Sync {
-    /// The token to send now; none sends the request without one. It is asked for each request, on the thread that
-    /// sends it, so it must not block.
+    /// The token to send now. With `None` the request has no token. It is called for each request,
+    /// on the thread that sends it, so it must not block.
     fn token(&self) -> Option<Token>;
 
-    /// Consul has refused this token, or what it was used for (403). If [`token`](Self::token) gives another one
-    /// afterwards, the request is sent once more with that.
+    /// Called when Consul has refused this token, or what it was used for (403). If
+    /// [`token`](Self::token) returns another one afterwards, the request is sent once more with
+    /// it.
     fn refused(&self, token: Option<&Token>) {
         let _ = token;
     }
@@ -36,12 +38,12 @@ impl<F: Fn() -> Option<Token> + Send + Sync> TokenSource for F {
     }
 }
 
-/// A source of any kind, which its clones share. `Debug` shows nothing of it.
+/// Any source. Clones share it. `Debug` shows nothing of it.
 #[derive(Clone)]
 pub struct TokenProvider(Arc<dyn TokenSource>);
 
 impl TokenProvider {
-    /// One that gives what `source` gives.
+    /// A provider with this source.
     pub fn new(source: impl TokenSource + 'static) -> Self {
         Self(Arc::new(source))
     }
@@ -63,11 +65,12 @@ impl fmt::Debug for TokenProvider {
     }
 }
 
-/// A token in a file, which is read again when the file has changed, and when a request was refused. A file that is missing
-/// or holds no token, as while it is written, leaves the last token in use; that is logged.
+/// A token in a file, which is read again when the file has changed, and when a request was
+/// refused. If the file is missing or has no token, for example while it is written, the last token
+/// stays in use. That is logged.
 ///
-/// White space around the token does not belong to it. It is made by `token_file` of an adapter crate, or by an adapter that
-/// brings the file.
+/// White space around the token is ignored. `token_file` of an adapter crate makes it, or an
+/// adapter that provides the file.
 pub struct TokenFile {
     path: String,
     stamp: Box<dyn Fn() -> Option<Stamp> + Send + Sync>,
@@ -80,23 +83,23 @@ type Stamp = (Duration, u64);
 
 struct Known {
     token: Token,
-    /// Of the file as it was read last; none if it is to be read again whatever it says.
+    /// The stamp of the last read. `None` if the file must be read again in any case.
     stamp: Option<Stamp>,
 }
 
 impl TokenFile {
-    /// A file that `read` reads. `stamp` tells when it was changed last, and its length: it is read again when
-    /// that differs.
+    /// A token in a file that `read` reads. `stamp` returns when the file was last changed, and its
+    /// length. If that differs, the file is read again.
     ///
     /// # Errors
-    /// [`BuildError::File`] when it can't be read, or holds no token.
+    /// [`BuildError::File`] if it can't be read, or has no token.
     pub fn new(
         path: impl Into<String>,
         stamp: impl Fn() -> Option<Stamp> + Send + Sync + 'static,
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Result<Self, BuildError> {
         let path = path.into();
-        // Asked first: a change meanwhile is seen the next time.
+        // Before the read, so that a change during it is seen the next time.
         let first = stamp();
         let token = read_token(&read).map_err(|source| BuildError::File {
             variable: "CONSUL_HTTP_TOKEN_FILE",
@@ -133,7 +136,7 @@ impl TokenSource for TokenFile {
                 }
                 Err(error) => {
                     tracing::warn!(name: "token-unreadable", path = self.path, %error, "the last token stays in use");
-                    // It is looked at again when it has changed, or at the next refusal.
+                    // It is checked again when it has changed, or at the next refusal.
                     known.stamp = stamp;
                 }
             }
@@ -216,7 +219,7 @@ mod tests {
         assert_eq!(file.reads.load(Ordering::Relaxed), 1);
         file.write("second", 2);
         assert_eq!(shown(&source), "second");
-        // Within what the clock of the file system can tell.
+        // Within the resolution of the file system's clock.
         file.write("third", 2);
         assert_eq!(shown(&source), "second");
         source.refused(Some(&Token::new("first").unwrap()));

@@ -1,4 +1,4 @@
-//! What sends requests, and how one can fail below HTTP.
+//! Sends requests, and errors below HTTP.
 
 use core::any::Any;
 use core::fmt;
@@ -16,36 +16,37 @@ use crate::subject::Subject;
 /// Sends one described request and returns its answer.
 ///
 /// # Contract
-/// - An answer of any status is `Ok`: statuses are the core's to judge.
-/// - Redirects are not followed, proxies not used unless the user asked for it, and nothing is
-///   sent twice: a request whose outcome is unclear ends as [`TransportErrorKind::Unknown`].
-/// - [`Request::timeout`] bounds the whole exchange.
+/// - An answer of any status is `Ok`: the core judges statuses.
+/// - Redirects are not followed, and proxies are used only if the user asked for one. Nothing is
+///   sent twice: a request with an unknown outcome ends as [`TransportErrorKind::Unknown`].
+/// - [`Request::timeout`] limits the whole exchange.
 ///
 /// # Cancel safety
-/// Dropping the future gives the request up and frees its connection soon. Whether the server
-/// has seen it is then unknown.
+/// Dropping the future gives the request up and soon frees its connection. It is then unknown
+/// whether the server has seen the request.
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// Sends `request` and waits for the whole answer.
     ///
     /// # Errors
-    /// [`TransportError`] when there is no whole answer; its kind says what is known of the
-    /// request's fate.
+    /// [`TransportError`] if there is no whole answer. Its kind says what is known about the
+    /// request.
     async fn send(&self, request: Request) -> Result<Response, TransportError>;
 
-    /// What requests through it carry unless a handle is told otherwise, such as the namespace of the environment that it was
-    /// made from. Nothing, unless it says so: a transport around another one passes on what that says.
+    /// What requests carry unless a handle sets something else, such as the namespace of the
+    /// environment. The default is nothing. A transport around another one should return the inner
+    /// one's.
     fn defaults(&self) -> Scope {
         Scope::default()
     }
 
-    /// The agent's address, as errors and the log show it: without a user, a password or a query. A transport around another one
-    /// passes on what that says. None, unless it says so.
+    /// The agent's address for errors and the log, without a user, a password or a query. The
+    /// default is `None`. A transport around another one should return the inner one's.
     fn address(&self) -> Option<String> {
         None
     }
 
-    /// What is connected to it shares more than it: what that is.
+    /// What its users share besides the transport itself, such as a client's state.
     #[doc(hidden)]
     fn shared(&self) -> Option<&dyn Any> {
         None
@@ -71,25 +72,27 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
     }
 }
 
-/// What is known of a request that got no whole answer.
+/// What is known about a request without a whole answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
-    /// The request never left: name resolution failed, the connection was refused, or certificates that fitted before are being
-    /// replaced. It was not applied, and trying again may help.
+    /// The request was never sent: name resolution failed, the connection was refused, or
+    /// certificates that worked before are being replaced. It was not applied, and another try may
+    /// help.
     NotSent,
-    /// The connection broke after the request may have left. Whether it was applied is unknown.
+    /// The connection broke after the request may have been sent. It is unknown whether it was
+    /// applied.
     Unknown,
-    /// There was no connection for the request: the process has no descriptor, port or thread for one, or too
-    /// many requests are under way. It was not applied, and trying again may help.
+    /// There was no connection for the request: the process has no descriptor, port or thread, or
+    /// too many requests are under way. It was not applied, and another try may help.
     NoRoom,
-    /// [`Request::timeout`] ran out. Whether it was applied is unknown.
+    /// [`Request::timeout`] is over. It is unknown whether the request was applied.
     Timeout,
-    /// An answer came that is too large, breaks HTTP, or is cut short. Whether the request was
-    /// applied is unknown.
+    /// The answer is too large, breaks HTTP, or is cut short. It is unknown whether the request was
+    /// applied.
     BadAnswer,
-    /// The request can't be sent like this, now or later: a certificate that is not trusted, a
-    /// client certificate that is refused, an address that is none. Trying again does not help.
+    /// The request can't be sent like this, now or later: a certificate is not trusted, a client
+    /// certificate is refused, or the address is invalid. Another try does not help.
     Misconfigured,
 }
 
@@ -104,7 +107,7 @@ impl TransportErrorKind {
         matches!(self, Self::Misconfigured)
     }
 
-    /// What to look at.
+    /// What to check.
     const fn advice(self) -> Option<&'static str> {
         match self {
             Self::NotSent => Some("is an agent running there, and is the address right?"),
@@ -126,8 +129,8 @@ impl TransportErrorKind {
     }
 }
 
-/// Why a request got no answer. The cause, where there is one, is its
-/// [`source`](StdError::source); `Display` tells it, too.
+/// Why a request got no answer. Its [`source`](StdError::source) is the cause, if there is one.
+/// `Display` includes the cause.
 #[derive(Clone, Debug)]
 pub struct TransportError {
     kind: TransportErrorKind,
@@ -145,8 +148,8 @@ impl TransportError {
         }
     }
 
-    /// An error with the HTTP client's own error as its cause. The cause must not contain the
-    /// request's token.
+    /// An error with the HTTP client's error as its cause. The cause must not contain the request's
+    /// token.
     pub fn with_source(
         kind: TransportErrorKind,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -158,13 +161,13 @@ impl TransportError {
         }
     }
 
-    /// The same, of this request, which its text names. The handles see to it themselves.
+    /// The same error with its request, which the text names. The handles do this.
     #[must_use]
     pub fn answering(self, request: &Request) -> Self {
         self.of(request.asked())
     }
 
-    /// The same, of this.
+    /// The same error with its request.
     #[must_use]
     pub(crate) fn of(mut self, asked: Asked) -> Self {
         self.asked = asked;
@@ -175,24 +178,24 @@ impl TransportError {
         self.asked = core::mem::take(&mut self.asked).or_about(subject);
     }
 
-    /// Which request it was, as far as is known.
+    /// The request, as far as it is known.
     pub fn asked(&self) -> &Asked {
         &self.asked
     }
 
-    /// What is known of the request.
+    /// What is known about the request.
     pub const fn kind(&self) -> TransportErrorKind {
         self.kind
     }
 }
 
-/// The cause of a [`TransportError`]: what listens at the address of an `https://` agent does not speak TLS.
+/// The cause of a [`TransportError`]: the server at an `https://` address does not speak TLS.
 #[derive(Debug, thiserror::Error)]
-#[error("what listens there does not speak TLS: use http:// in the address, or the port of https")]
+#[error("the server there does not speak TLS: use http:// in the address, or the port for https")]
 pub struct NotTls(#[source] Box<dyn StdError + Send + Sync>);
 
 impl NotTls {
-    /// With what the HTTP client says.
+    /// With the HTTP client's error.
     pub fn new(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self(source.into())
     }

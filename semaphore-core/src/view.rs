@@ -1,4 +1,4 @@
-//! One read of the prefix, understood: the record, and who contends, in the order of the queue.
+//! One read of the prefix: the record, and the contenders in the order of the queue.
 
 mod changed;
 mod flags;
@@ -21,22 +21,22 @@ pub(crate) use flags::{Claimed, ContenderFlags};
 #[derive(Clone, Debug)]
 pub struct View {
     index: Index,
-    /// Everybody is shown who had entered by then.
+    /// The index up to which all entries into the queue are shown.
     listed: Index,
     version: Index,
     filtered: bool,
     lock: Option<Lock>,
     /// In the order of the queue.
     contenders: Vec<Contender>,
-    /// Where each of them stands in the queue, in the order of their sessions.
+    /// Their places in the queue, in the order of their sessions.
     places: Vec<usize>,
-    /// Where those stand in the queue who hold no slot.
+    /// The places of those without a slot.
     waiting: Vec<usize>,
-    /// The holders of whom no key shows that they are alive.
+    /// The holders that no key shows to be alive.
     keyless: Vec<String>,
-    /// How many holders are alive by a key that has another name than theirs.
+    /// The number of holders that are alive because of a key with another name.
     renamed: usize,
-    /// Sessions in lower case that are tied to keys, but not to separate contender keys.
+    /// Sessions, in lower case, that are tied to keys other than their contender key.
     strangers: BTreeSet<String>,
     /// In the order of their sessions.
     orphans: Vec<Orphan>,
@@ -44,17 +44,17 @@ pub struct View {
     source: Source,
 }
 
-/// What a view was made from.
+/// How a view was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A list, which may say that keys were left out of it.
+    /// A list. It says if keys were left out.
     List,
-    /// A transaction, which does not say so: nobody is taken for dead on its word.
+    /// A transaction. It does not say so, so nobody counts as dead because of it.
     Transaction,
-    /// The names below the prefix, and a check of each that names a session: a session that is tied to a key of another name is
-    /// not seen, so that nobody is taken for dead on its word.
+    /// The names below the prefix, and a check of each name that is a session's. It misses sessions
+    /// that are tied to a key with another name, so nobody counts as dead because of it.
     Named,
-    /// A record that is newer than the list: its holders may have come after the list.
+    /// The record is newer than the list: its holders may have come after the list.
     NewerRecord,
 }
 
@@ -62,11 +62,11 @@ pub(crate) enum Source {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lock {
-    /// What a change of it must name as `cas`.
+    /// The index for a check-and-set.
     pub modify_index: Index,
-    /// When it was created: what the one that made it has its token from.
+    /// The index of its creation, from which the first claim's token is made.
     pub(crate) create_index: Index,
-    /// Its record, or why there is none.
+    /// Its record, or why it is not one.
     pub record: Result<Record, Conflict>,
 }
 
@@ -76,20 +76,20 @@ pub struct Lock {
 pub struct Contender {
     /// The session it is tied to.
     pub session: SessionId,
-    /// When it entered: the order of the queue.
+    /// The index of its entry: the order of the queue.
     pub create_index: Index,
-    /// When it was last changed.
+    /// The index of its last change.
     pub modify_index: Index,
-    /// How often it was acquired: a part of its sequencer.
+    /// How often it was acquired. It is a part of its sequencer.
     pub lock_index: u64,
     /// Its flags.
     pub flags: u64,
-    /// Why it is asked to go, if it is.
+    /// Why it is asked to leave, if it is.
     pub(crate) eviction: Option<Arc<str>>,
 }
 
 impl Contender {
-    /// What the entry of its contender key says of a session.
+    /// Reads a session's contender key.
     pub(crate) fn new(session: SessionId, entry: &Entry<'_>) -> Self {
         Self {
             session,
@@ -101,33 +101,33 @@ impl Contender {
         }
     }
 
-    /// What decides who is ahead: those who entered in one transaction go by their sessions.
+    /// Its order in the queue. Those who entered in one transaction are ordered by session.
     fn place_in_queue(&self) -> (Index, &[u8]) {
         (self.create_index, self.session.as_bytes())
     }
 }
 
-/// The value of a key as the reason of an eviction: one line, whatever it is.
+/// A key's value as the reason of an eviction, in one line.
 fn reason(entry: &Entry<'_>) -> Arc<str> {
     let value = entry.value().unwrap_or_default();
     line(String::from_utf8_lossy(&value)).into()
 }
 
-/// A key directly below the prefix that has the name of a session and is tied to none: what a
-/// contender with behavior `release` leaves behind when it dies.
+/// A key directly below the prefix that is named like a session but tied to none. A dead contender
+/// with behavior `release` leaves it behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Orphan {
-    /// The session whose key it was.
+    /// The session in its name.
     pub session: SessionId,
-    /// What a deletion must name as `cas`.
+    /// The index for a deletion by check-and-set.
     pub modify_index: Index,
     /// Its flags.
     pub flags: u64,
 }
 
 impl Orphan {
-    /// What the entry of its contender key says of a session.
+    /// Reads a session's contender key.
     pub(crate) fn new(session: SessionId, entry: &Entry<'_>) -> Self {
         Self {
             session,
@@ -137,22 +137,22 @@ impl Orphan {
     }
 }
 
-/// The key `<prefix>/<session>` as a view shows it.
+/// The key `<prefix>/<session>` in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Key<'a> {
-    /// Tied to that session.
+    /// It is tied to that session.
     Tied(&'a Contender),
-    /// Tied to no session.
+    /// It is tied to no session.
     Free(&'a Orphan),
-    /// Tied to another session.
+    /// It is tied to another session.
     Taken,
-    /// Not there.
+    /// It does not exist.
     Absent,
 }
 
 impl View {
-    /// Understands a list of a prefix. Keys deeper than one segment belong to other semaphores.
+    /// Reads a list of a prefix. Keys deeper than one segment belong to other semaphores.
     pub fn new(prefix: &Prefix, list: &KeyList<'_>) -> Self {
         let mut view = Self {
             index: list.index,
@@ -170,7 +170,7 @@ impl View {
             }
         }
         view.listed = view.version;
-        // Of equal sessions the first of the list stays first.
+        // Stable: of equal sessions the first one stays first.
         view.orphans.sort_by(|a, b| a.session.cmp(&b.session));
         view.line_up();
         view
@@ -202,7 +202,7 @@ impl View {
                 self.contenders.push(Contender::new(named, entry));
             }
             (named, Some(session)) => {
-                // A session that any key here is tied to exists, whatever that key is called.
+                // A session that any key is tied to exists, whatever the key's name is.
                 self.strangers.insert(session.to_ascii_lowercase());
                 self.taken.extend(named);
             }
@@ -211,11 +211,11 @@ impl View {
         }
     }
 
-    /// Brings the contenders from the order of the list into that of the queue, and notes where each
-    /// is.
+    /// Sorts the contenders from the order of the list into that of the queue, and notes their
+    /// places.
     fn line_up(&mut self) {
         work::passed(self.contenders.len());
-        // An agent lists them by session already.
+        // An agent already lists them by session.
         self.contenders.sort_by(|a, b| {
             let create = a.create_index.cmp(&b.create_index);
             a.session.cmp(&b.session).then(create)
@@ -232,19 +232,20 @@ impl View {
         self.compare_with_record();
     }
 
-    /// Notes who waits and whose key is missing: nearly every event asks, and neither changes but with the keys or the record.
+    /// Notes who waits, and whose key is missing. Nearly every event asks for that, and it changes
+    /// only with the keys or the record.
     fn compare_with_record(&mut self) {
         work::passed(self.contenders.len());
         let mut waits = vec![true; self.contenders.len()];
         let mut keyless = Vec::new();
         let mut renamed = 0;
-        // Both are in the order of sessions: one walk along the two.
+        // Both are in the order of sessions, so one walk along both is enough.
         let mut places = self.places.iter().copied().peekable();
         let session = |place: usize| self.contenders[place].session.as_bytes();
         for (at, holder) in self.record().into_iter().flat_map(Record::in_order) {
             let bytes = holder.as_bytes();
             while places.next_if(|place| session(*place) < bytes).is_some() {}
-            // A holder may be listed twice: the first of its keys stays for the next.
+            // A holder may be listed twice, so its first key stays for the next one.
             let mut found = places.clone();
             let mut is_there = false;
             while let Some(place) = found.next_if(|place| session(*place) == bytes) {
@@ -273,14 +274,15 @@ impl View {
         (found.session.as_bytes() == session.as_bytes()).then_some(found)
     }
 
-    /// Where in the order of sessions this one is, or would be.
+    /// The place of this session in the order of sessions, or where it would be.
     fn rank_of(&self, session: &str) -> usize {
         let of = |place: &usize| self.contenders[*place].session.as_bytes();
         self.places
             .partition_point(|place| of(place) < session.as_bytes())
     }
 
-    /// Where in the order of sessions the only key of this one is, and where in the queue; none where it has none, or several.
+    /// The places of this session's only key, in the order of sessions and in the queue. `None` if
+    /// it has no key, or several.
     fn only_key(&self, session: &SessionId) -> Option<(usize, usize)> {
         let rank = self.rank_of(session.as_str());
         let is_its = |rank: usize| {
@@ -303,20 +305,20 @@ impl View {
         self.index
     }
 
-    /// Whether everybody is shown who entered before this one. It is not so of one of ours that entered since all of the prefix
-    /// was read.
+    /// Whether everybody is shown who entered before this contender. It is false if one of ours
+    /// entered after the last read of the whole prefix.
     pub(crate) fn shows_all_before(&self, contender: &Contender) -> bool {
         contender.create_index <= self.listed
     }
 
-    /// How new what it shows is: the index of the read, unless something in it was changed later.
-    /// An agent never answers so, but a gateway that passes its answer on may mix headers up, and an index
-    /// that is too low would let every older view after it pass for a newer one.
+    /// How new its content is: the index of the read, or a higher index in its content. An agent's
+    /// index is never too low, but a gateway may mix headers up. With an index that is too low,
+    /// every older view would pass for a newer one.
     pub(crate) fn version(&self) -> Index {
         self.version
     }
 
-    /// Whether the server says that it left keys out. Nobody may be pruned then (invariant S3).
+    /// Whether the server says that it left keys out. Then nobody may be pruned (S3).
     pub fn is_filtered(&self) -> bool {
         self.filtered
     }
@@ -331,20 +333,20 @@ impl View {
         self.lock.as_ref()
     }
 
-    /// The record, where there is one that is understood.
+    /// The record, if there is one and it is understood.
     pub fn record(&self) -> Option<&Record> {
         self.lock.as_ref()?.record.as_ref().ok()
     }
 
-    /// `ModifyIndex` of the record's key, zero when it does not exist: what a change of it names
-    /// as `cas`.
+    /// `ModifyIndex` of the record's key, or zero if it does not exist. A check-and-set uses it.
     pub fn record_index(&self) -> Index {
         self.lock
             .as_ref()
             .map_or(Index::ZERO, |lock| lock.modify_index)
     }
 
-    /// Everyone whose contender key is tied to their session, holders and waiters, first come first.
+    /// All whose contender key is tied to their session, holders and waiters, in the order in which
+    /// they came.
     pub fn contenders(&self) -> &[Contender] {
         &self.contenders
     }
@@ -354,7 +356,7 @@ impl View {
         &self.orphans
     }
 
-    /// What became of the contender key of this session.
+    /// The state of this session's contender key.
     pub fn key(&self, session: &SessionId) -> Key<'_> {
         if let Some(contender) = self.contender(session.as_str()) {
             Key::Tied(contender)
@@ -367,22 +369,22 @@ impl View {
         }
     }
 
-    /// Whether this session is known to be alive. Consul reads either case as the same session.
+    /// Whether this session is known to be alive. Consul's sessions are case-insensitive.
     pub fn is_alive(&self, session: &str) -> bool {
         let contends = |session: &str| self.contender(session).is_some();
-        // Nearly all are written as Consul does.
+        // Nearly all are written in Consul's case.
         contends(session)
             || SessionId::read(session).is_some_and(|session| contends(session.as_str()))
             || !self.strangers.is_empty() && self.strangers.contains(&session.to_ascii_lowercase())
     }
 
-    /// The live contenders that hold no slot, first come first.
+    /// The live contenders without a slot, in the order in which they came.
     pub fn waiters(&self) -> impl Iterator<Item = &Contender> {
         let waiting = self.waiting.iter().inspect(|_| work::passed(1));
         waiting.map(|at| &self.contenders[*at])
     }
 
-    /// The holders of whom no key shows that they are alive, in the order of the record.
+    /// The holders that no key shows to be alive, in the order of the record.
     pub(crate) fn keyless(&self) -> impl Iterator<Item = &str> {
         self.keyless.iter().map(String::as_str)
     }

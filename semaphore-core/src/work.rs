@@ -1,7 +1,7 @@
-//! Counts the contenders, holders, keys and requests that an event goes through. Tests compare the count with a bound, since a
-//! time would depend on the machine. Outside of tests nothing is counted.
+//! Counts the contenders, holders, keys and requests that an event visits. Tests limit this count,
+//! since a time would depend on the machine. Outside of tests nothing is counted.
 
-/// So many were gone through.
+/// Counts this many.
 #[cfg(not(test))]
 pub(crate) const fn passed(_: usize) {}
 
@@ -20,7 +20,7 @@ mod count {
         PASSED.set(PASSED.get() + count);
     }
 
-    /// How many are gone through meanwhile.
+    /// The number that is counted while this runs.
     pub(crate) fn during<T>(what: impl FnOnce() -> T) -> (T, usize) {
         let before = PASSED.get();
         let done = what();

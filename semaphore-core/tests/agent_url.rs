@@ -304,7 +304,7 @@ fn the_token_is_read_apart_and_from_its_file_first() {
     ));
 }
 
-/// Each file holds its own path.
+/// The content of each file is its own path.
 fn files(path: &str) -> io::Result<Vec<u8>> {
     match path {
         "missing" => Err(io::ErrorKind::NotFound.into()),

@@ -1,6 +1,6 @@
-//! The shape of the core, counted from its source: how large its parts are, how many fields its machines have, in which files
-//! they act as a whole, where phases change, how many bools are kept, and which files need each other in a circle.
-//! `scripts/rooms` prints the counts.
+//! The structure of the core, counted in its source: the size of its parts, the fields of its
+//! machines, the files that use a machine as a whole, the places where phases change, the number of
+//! bools, and the files that need each other in a circle. `scripts/rooms` prints the counts.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
@@ -16,11 +16,12 @@ use syn::{Attribute, Item, ItemMod, UseTree, Visibility};
 
 const MACHINES: [&str; 3] = ["Participant", "Candidate", "Follow"];
 
-/// A machine's state is what its fields say together: nobody has to keep more in mind than so many.
+/// A machine's state is the combination of its fields. A reader need not keep more than this many
+/// in mind.
 const MOST_FIELDS: usize = 10;
 
-/// The files that may say what a machine as a whole does. Who adds one moves state into a room first, or asks a function of
-/// the rooms.
+/// The files that may use a machine as a whole. Before adding one, move state into a room, or ask a
+/// function of the rooms.
 const OF_WHOLE_MACHINES: [&str; 10] = [
     "machine::election",
     "machine::election::terms",
@@ -34,38 +35,40 @@ const OF_WHOLE_MACHINES: [&str; 10] = [
     "machine::semaphore::writes",
 ];
 
-/// Where phases are changed and drawn: each of them may be assigned nowhere else, since its state is private there.
+/// The files where phases are changed and drawn. A phase's state is private there, so no other file
+/// may assign it.
 const PHASES: [&str; 2] = [
     "machine::election::candidacy::phase",
     "machine::semaphore::contender::phase",
 ];
 
-/// So many fields of the machines' rooms are bools. What means something in one state only belongs into that state.
+/// The most fields of the machines' rooms that may be bools. A value that matters in one state only
+/// belongs into that state.
 const MOST_BOOLS: usize = 28;
 
 /// One file of the core, without its tests.
 struct Source {
-    /// As in `machine::ledger`.
+    /// The module path, as in `machine::ledger`.
     module: Vec<String>,
-    /// Lines with code: no comment, no documentation, nothing blank.
+    /// Lines of code, without comments, documentation and blank lines.
     code: usize,
-    /// Lines of comments that are no documentation.
+    /// Lines of comments, without documentation.
     comments: usize,
     /// The fields of each struct.
     fields: BTreeMap<String, usize>,
     /// How many of all fields are bools.
     bools: usize,
-    /// The machines that it says something of as a whole.
+    /// The machines that it uses as a whole.
     of_machines: BTreeSet<String>,
     /// How often it assigns to a field `phase`.
     phases_assigned: usize,
-    /// The paths that it names, from the root of the crate.
+    /// The paths that it names, from the crate's root.
     named: BTreeSet<Vec<String>>,
-    /// What it shows of others under its own name, and where that is.
+    /// The names that it re-exports, and where their items are.
     shown: BTreeMap<String, Vec<String>>,
 }
 
-/// All files by their module.
+/// All files by module.
 fn sources() -> BTreeMap<Vec<String>, Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -124,7 +127,7 @@ impl Source {
         this
     }
 
-    /// The path from the root that these words mean here.
+    /// The path from the root that these words stand for in this file.
     fn resolve(&self, words: &[String]) -> Option<Vec<String>> {
         let (first, rest) = words.split_first()?;
         let mut from = match first.as_str() {
@@ -173,7 +176,7 @@ impl Source {
         } else {
             [before, &[name.to_owned()]].concat()
         };
-        // What a module shows of its parts begins with their name.
+        // The path of a re-exported part begins with the part's name.
         let own = [vec!["self".to_owned()], words.clone()].concat();
         let Some(path) = self
             .resolve(&words)
@@ -239,16 +242,16 @@ impl<'ast> Visit<'ast> for Source {
         visit::visit_expr_assign(self, assign);
     }
 
-    /// Where an item may be seen from is no need of it.
+    /// A visibility is not a need.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 }
 
-/// Whether a type is the one of this name, without arguments.
+/// Whether the type is this name, without arguments.
 fn is_named(of: &syn::Type, name: &str) -> bool {
     matches!(of, syn::Type::Path(it) if it.path.is_ident(name))
 }
 
-/// The file in which this path ends, through whatever shows it elsewhere.
+/// The file that this path leads to, through all re-exports.
 fn file_of<'s>(sources: &'s BTreeMap<Vec<String>, Source>, path: &[String]) -> Option<&'s Source> {
     let mut path = path.to_vec();
     'again: loop {
@@ -266,7 +269,7 @@ fn file_of<'s>(sources: &'s BTreeMap<Vec<String>, Source>, path: &[String]) -> O
     }
 }
 
-/// Which files need which.
+/// The files that each file needs.
 fn needs(sources: &BTreeMap<Vec<String>, Source>) -> BTreeMap<&[String], BTreeSet<&[String]>> {
     let needs_of = |source: &Source| {
         let files = source
@@ -282,7 +285,7 @@ fn needs(sources: &BTreeMap<Vec<String>, Source>) -> BTreeMap<&[String], BTreeSe
         .collect()
 }
 
-/// Sets of files in which each needs each other, if by way of others.
+/// Sets of files that all need each other, directly or through others.
 fn circles(needs: &BTreeMap<&[String], BTreeSet<&[String]>>) -> Vec<Vec<String>> {
     let reach = |from: &[String]| {
         let mut reached = BTreeSet::new();
@@ -336,7 +339,7 @@ fn tokens_of(item: &Item) -> TokenStream {
     item.to_token_stream()
 }
 
-/// The lines on which there are tokens. Documentation is an attribute to the compiler, and no code.
+/// The lines with tokens. Documentation is an attribute to the compiler, but it is not code.
 fn lines_of(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
@@ -378,7 +381,7 @@ fn comments_of(text: &str) -> usize {
         .count()
 }
 
-/// The counts, as people read them.
+/// The counts in a readable form.
 fn report() -> String {
     let sources = sources();
     let mut text = String::new();
@@ -510,7 +513,7 @@ fn a_circle_is_seen() {
     assert_eq!(circles(&needs.collect()), [["b", "c"]]);
 }
 
-/// What a crate shows at its root by `pub use`, in order.
+/// The names that a crate re-exports at its root by `pub use`, in order.
 fn shown_at_the_root(source: &str) -> BTreeSet<String> {
     let file = syn::parse_file(source).expect("Rust");
     let mut names = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! What a caller that waits costs in memory, its future included. An allocator that counts belongs
-//! to a whole process, so that nothing else is tested here.
+//! The memory of a waiting caller, including its future. The counting allocator belongs to the
+//! whole process, so nothing else is tested here.
 
 use std::alloc::System;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ fn a_caller_that_waits_takes_less_than_two_kibibytes() {
         .connect(world.client("a"))
         .expect("valid settings");
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    // The first waiter brings a contender along, which serves all that come after.
+    // The first waiter adds a contender, which serves all later ones.
     let mut first = waiting(&semaphore);
     poll(&mut first);
     world.advance(Duration::from_secs(1));

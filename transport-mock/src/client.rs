@@ -1,4 +1,4 @@
-//! One host's way to the Consul in memory: the traits of the core, on virtual time.
+//! A host's connection to the Consul in memory: the traits of the core, on virtual time.
 
 use std::fmt;
 use std::io;
@@ -23,17 +23,17 @@ use crate::time::Time;
 use crate::watchdog;
 use crate::world::World;
 
-/// What is said of a client whose process is no more.
+/// The error of a client whose process has ended.
 const KILLED: &str = "its process was killed";
 
-/// A host that talks to the Consul in memory: [`Transport`], [`Runtime`] and [`BlockOn`] in one.
+/// A host that talks to the Consul in memory. It is [`Transport`], [`Runtime`] and [`BlockOn`].
 ///
-/// Made by [`MockConsul::client`](crate::MockConsul::client). Clones are the same host.
+/// [`MockConsul::client`](crate::MockConsul::client) makes it. Clones are the same host.
 #[derive(Clone)]
 pub struct MockClient {
     world: Arc<World>,
     host: Host,
-    /// The one that ran on the host when this was made.
+    /// The process that ran on the host when this was made.
     process: Arc<Process>,
     clock_rate: f64,
 }
@@ -48,11 +48,12 @@ impl MockClient {
         }
     }
 
-    /// The same host with a clock that runs this much faster than the world's, or slower below 1:
-    /// what it says the time is, its sleeps and the timeouts of its requests.
+    /// The same host with a clock that runs at this rate of the world's clock: above 1 faster,
+    /// below 1 slower. The rate applies to the host's time, its sleeps and the timeouts of its
+    /// requests.
     ///
     /// # Panics
-    /// When it is not above zero.
+    /// If the rate is not above zero.
     #[must_use]
     pub fn with_clock_rate(mut self, rate: f64) -> Self {
         assert!(rate > 0.0, "a clock can't run at the rate {rate}");
@@ -76,8 +77,8 @@ impl MockClient {
         self.world.send(self.host, request, fault).await
     }
 
-    /// The same host, with connections that are kept open, and of those `most` at most, as the adapters for a real
-    /// agent have them.
+    /// The same host with at most `most` connections, which are kept open, as in the adapters for a
+    /// real agent.
     ///
     /// # Errors
     /// [`BuildError::NoConnections`] if `most` is zero.
@@ -87,7 +88,7 @@ impl MockClient {
         PooledClient::new(self, pool, most, None)
     }
 
-    /// The same, where each request meets on its connection what `faults` says of it.
+    /// Like [`Self::pooled`]; `faults` chooses the fault of each request.
     ///
     /// # Errors
     /// As [`Self::pooled`].
@@ -115,7 +116,7 @@ impl MockClient {
         self.world.send_on(socket, request, fault).await
     }
 
-    /// A connection of a client that is served, unless its agent allows it no more.
+    /// Opens a served client's connection, unless its agent allows no more.
     #[cfg(feature = "loopback")]
     pub(crate) fn connect(&self) -> Option<Connected> {
         let is_open = self.world.with(|network| network.connect(self.host));
@@ -126,7 +127,7 @@ impl MockClient {
         &self.process
     }
 
-    /// The dead send nothing.
+    /// A process that has ended sends nothing.
     fn assert_alive(&self) -> Result<(), TransportError> {
         if self.process.is_over() {
             let kind = TransportErrorKind::NotSent;
@@ -148,12 +149,12 @@ impl MockClient {
         self.world.with(|network| network.peak_of_pool(pool))
     }
 
-    /// How long a time on this host's clock is on the world's.
+    /// Converts a duration on this host's clock to the world's clock.
     fn stretched(&self, time: Duration) -> Duration {
         if self.is_exact() || time.is_zero() {
             return time;
         }
-        // At least as long, or a sleeper would wake before its time and sleep again.
+        // Rounded up: a sleeper that wakes too early would have to sleep again.
         Duration::try_from_secs_f64(time.as_secs_f64() / self.clock_rate)
             .unwrap_or(Duration::MAX)
             .saturating_add(Duration::from_nanos(1))
@@ -163,14 +164,14 @@ impl MockClient {
         (self.clock_rate - 1.0).abs() < f64::EPSILON
     }
 
-    /// The name that faults are aimed by.
+    /// The host's name, for aiming faults.
     pub fn host(&self) -> String {
         self.world
             .with(|network| network.host_name(self.host).to_owned())
     }
 }
 
-/// A connection that is open as long as this lives.
+/// A connection that stays open while this exists.
 #[cfg(feature = "loopback")]
 pub(crate) struct Connected(MockClient);
 
@@ -219,7 +220,7 @@ impl Runtime for MockClient {
         Ok(())
     }
 
-    /// Handles ask this whenever they are used. It panics in a world that was ended since nobody moved it.
+    /// Handles ask this at each use. It panics if the world was ended because nobody moved it.
     fn ended(&self) -> Option<ClosedBy> {
         if !matches!(self.world.time, Time::Own) {
             return None;
@@ -231,18 +232,19 @@ impl Runtime for MockClient {
         has_ended.then_some(ClosedBy::RuntimeEnded)
     }
 
-    /// From the world's seed: each call gives another number, each run the same ones.
+    /// From the world's seed: each call gives another number, and each run the same numbers.
     fn seed(&self) -> u64 {
         self.world.with(Network::draw_seed)
     }
 }
 
 impl BlockOn for MockClient {
-    /// Runs `future`, and whatever else is to run in this world, on the calling thread.
+    /// Runs `future` on the calling thread, together with everything else that is due in this
+    /// world.
     ///
     /// # Panics
-    /// As [`MockConsul::run`](crate::MockConsul::run). In a world [on tokio](crate::MockConsul::on_tokio), from within
-    /// async code.
+    /// As [`MockConsul::run`](crate::MockConsul::run). In a world
+    /// [on tokio](crate::MockConsul::on_tokio), when called within async code.
     fn block_on(&self, future: BoxFuture<'_, ()>) {
         match &self.world.time {
             Time::Own => self.world.block_on(pin!(future)),

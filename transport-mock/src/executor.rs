@@ -7,10 +7,10 @@
 //!                        empty    ───────────────▶ time moves by one event
 //! ```
 //!
-//! A *task* is spawned and owned by the executor; whichever thread is inside drives it. A *root*
-//! is the future of one `block_on`: it may borrow from its thread's stack, so no other thread can
-//! poll it. The *baton* makes sure that only one thread does anything at a time, so that with a
-//! single thread everything happens in one order, always.
+//! The executor owns its *tasks*; any thread inside drives them. A *root* is the future of one
+//! `block_on`. It may borrow from its thread's stack, so only that thread can poll it. Only the
+//! thread that has the *baton* does anything. So a single thread always does everything in the same
+//! order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
@@ -24,33 +24,33 @@ use semaphore_core::adapter::BoxFuture;
 
 use crate::watchdog;
 
-/// How long, in real time, a thread with nothing to do waits for another thread to wake it
-/// before the test is called deadlocked.
+/// How long, in real time, an idle thread waits for another thread before the test counts as
+/// deadlocked.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// So many turns without any time passing are a loop that never ends.
+/// So many turns at one instant count as an endless loop.
 const MAX_TURNS_PER_INSTANT: u64 = 1_000_000;
 
-/// Names one task or root. Never reused.
+/// Identifies a task or root. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(u64);
 
-/// The clock that an executor moves when nothing is left to run.
+/// The clock that an executor moves when nothing can run.
 pub(crate) trait Clock {
-    /// Handles the next event, if there is one that this mover may go to. When `held`, only an
-    /// event that is due at the present time.
+    /// Handles the next event, if this mover may advance to it. When `held`, it handles only events
+    /// that are due now.
     fn step(&self, held: bool) -> Step;
 
-    /// Whether a [`TimeHold`](Seat) stops this mover. Threads that are busy stop every mover.
+    /// Whether a [`TimeHold`](Seat) stops this mover. Busy threads stop every mover.
     fn obeys_holds(&self) -> bool;
 }
 
 /// What [`Clock::step`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// An event was handled, time may have passed.
+    /// An event was handled. Time may have passed.
     Moved,
-    /// There is nothing to wait for, or time may not move this far.
+    /// No event is left, or time may not move that far.
     Nothing,
 }
 
@@ -70,23 +70,24 @@ struct State {
     baton: Option<ThreadId>,
     seats: BTreeMap<Id, Sitter>,
     last_id: u64,
-    /// Counts whatever might end a wait.
+    /// Counts everything that might end a wait.
     changes: u64,
     turns: u64,
     first_thread: Option<ThreadId>,
     shared: bool,
-    /// How long, in real time, somebody may wait while nobody moves this; none where somebody said that it is moved later.
+    /// How long, in real time, somebody may wait while nobody moves the world. `None` if the test
+    /// moves it later.
     longest_wait: Option<Duration>,
     stranded: Stranded,
     is_watched: bool,
 }
 
-/// Whether somebody waits here while no thread is inside.
+/// Whether somebody waits while no thread is inside.
 #[derive(Default)]
 enum Stranded {
     #[default]
     No,
-    /// From when on, in real time, and who waits on another executor.
+    /// Since when, in real time, and which wakers of other executors wait.
     Since(Instant, Vec<Waker>),
     /// For too long. Nothing runs here any more.
     Ended,
@@ -104,15 +105,15 @@ impl Executor {
         })
     }
 
-    /// How long, in real time, somebody may wait while nobody moves this.
+    /// How long, in real time, somebody may wait while nobody moves the world.
     pub(crate) fn set_longest_wait(&self, longest: Option<Duration>) {
         self.lock().longest_wait = longest;
     }
 
-    /// Somebody waits for this world, maybe on another executor.
+    /// Notes that somebody waits for this world, maybe on another executor.
     ///
     /// # Panics
-    /// When nobody has moved the world for too long.
+    /// If nobody has moved the world for too long.
     pub(crate) fn awaited(&self, waker: &Waker) {
         let mut state = self.lock();
         state.assert_not_ended();
@@ -124,7 +125,7 @@ impl Executor {
         }
     }
 
-    /// Ends this world if somebody has waited in it for too long and nobody has come to move it.
+    /// Ends this world if somebody has waited too long and nobody moves it.
     pub(crate) fn end_if_stranded(&self) -> bool {
         let mut state = self.lock();
         let (since, outside) = match &state.stranded {
@@ -141,7 +142,7 @@ impl Executor {
         let before = std::mem::replace(&mut state.stranded, Stranded::Ended);
         drop(state);
         eprintln!("{}", watchdog::ADVICE);
-        // Those that wait for these learn that they are gone.
+        // Dropping them tells those who wait for these tasks.
         drop(tasks);
         if let Stranded::Since(_, outside) = before {
             outside.into_iter().for_each(Waker::wake);
@@ -149,8 +150,8 @@ impl Executor {
         true
     }
 
-    /// Somebody uses a handle of this world, and may wait for what a task of it does. Whether the world was ended, since nobody
-    /// moved it.
+    /// Notes that a handle of this world is used, and may wait for a task. Returns whether the
+    /// world was ended because nobody moved it.
     pub(crate) fn used(&self) -> bool {
         let mut state = self.lock();
         state.strand(&self.me);
@@ -158,7 +159,7 @@ impl Executor {
     }
 
     /// # Panics
-    /// With advice, when this world was ended.
+    /// Panics with advice if this world was ended.
     pub(crate) fn assert_not_ended(&self) {
         self.lock().assert_not_ended();
     }
@@ -175,13 +176,13 @@ impl Executor {
         id
     }
 
-    /// Drops a task's future. A task that is being polled right now goes on to its next wait.
+    /// Drops a task's future. A task that is being polled continues to its next wait first.
     pub(crate) fn cancel(&self, id: Id) {
         let future = self.lock().tasks.remove(&id);
         drop(future);
     }
 
-    /// Drops every task, also those that are spawned by what is dropped.
+    /// Drops every task, including tasks that are spawned during the drops.
     pub(crate) fn clear(&self) {
         loop {
             let tasks = std::mem::take(&mut self.lock().tasks);
@@ -197,18 +198,18 @@ impl Executor {
         self.lock().baton == Some(thread::current().id())
     }
 
-    /// Tells waiting threads to look again.
+    /// Makes waiting threads check again.
     pub(crate) fn poke(&self) {
         self.lock().changes += 1;
         self.changed.notify_all();
     }
 
-    /// A seat for a thread that is about to start.
+    /// A seat for a thread that will start soon.
     pub(crate) fn reserve_seat(self: &Arc<Self>) -> Seat {
         self.seat(Sitter::Starting)
     }
 
-    /// A seat that nobody will take, so that time stands still.
+    /// A seat that nobody takes, so that time stands still.
     pub(crate) fn hold_time(self: &Arc<Self>) -> Seat {
         self.seat(Sitter::Hold)
     }
@@ -224,7 +225,7 @@ impl Executor {
         }
     }
 
-    /// Polls `future` to its end, and everything else meanwhile.
+    /// Polls `future` to its end, and runs everything else meanwhile.
     pub(crate) fn block_on<F: Future>(
         self: &Arc<Self>,
         clock: &dyn Clock,
@@ -238,8 +239,8 @@ impl Executor {
                 Turn::Root(baton) => {
                     let mut context = Context::from_waker(&waker);
                     if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                        // In this order, or time could move between: this thread would seem
-                        // asleep to the one that takes the baton.
+                        // The order matters. Otherwise the thread that takes the baton could take
+                        // this one for asleep and move time.
                         drop(root);
                         drop(baton);
                         return output;
@@ -255,7 +256,7 @@ impl Executor {
         }
     }
 
-    /// Runs everything, time included, until `clock` moves no further.
+    /// Runs everything and advances time, until `clock` moves no further.
     pub(crate) fn run(self: &Arc<Self>, clock: &dyn Clock) {
         loop {
             match self.next_turn(None, clock) {
@@ -274,7 +275,7 @@ impl Executor {
         }
     }
 
-    /// Time has passed: the count of turns that happened at one instant starts again.
+    /// Time has passed: counts the turns of a new instant.
     pub(crate) fn time_passed(&self) {
         self.lock().turns = 0;
     }
@@ -336,7 +337,7 @@ impl Executor {
         state.assert_not_spinning();
         state.baton = Some(me);
         drop(state);
-        // It may have the last waker of a task that is dropped with it.
+        // This may drop the last waker of a task, and the task with it.
         drop(stranded);
         Baton { executor: self }
     }
@@ -351,12 +352,12 @@ impl Executor {
             *slot = Some(task);
             return;
         }
-        // A future's drop may wake, spawn or hang up, all of which need the lock.
+        // Dropping a future may wake, spawn or hang up. All of these need the lock.
         drop(state);
         drop(task);
     }
 
-    /// Nothing runs and no event is due: only another thread can end this wait.
+    /// Nothing can run and no event is due. Only another thread can end this wait.
     fn wait_for_another_thread(&self, idle: Idle) {
         let state = self.lock();
         if !state.shared && !idle.held {
@@ -419,7 +420,7 @@ impl State {
         })
     }
 
-    /// Something is to run, or is waited for: if no thread is inside, one has to come.
+    /// Something can run, or is awaited. If no thread is inside, one has to come.
     fn strand(&mut self, me: &Weak<Executor>) {
         let is_moved = self.baton.is_some() || !self.roots.is_empty() || !self.seats.is_empty();
         if !is_moved && self.longest_wait.is_some() && matches!(self.stranded, Stranded::No) {
@@ -460,14 +461,14 @@ fn deadlocked(why: &str) -> ! {
     );
 }
 
-/// Whose turn it is.
+/// What runs next.
 enum Turn<'a> {
     Task(Baton<'a>, Id, BoxFuture<'static, ()>),
     Root(Baton<'a>),
     Idle(Baton<'a>, Idle),
 }
 
-/// How things stood when nothing was left to run.
+/// The state at the moment when nothing could run.
 #[derive(Clone, Copy)]
 struct Idle {
     changes: u64,
@@ -505,25 +506,25 @@ impl Drop for Root<'_> {
     }
 }
 
-/// Who keeps time from moving.
+/// What keeps time from moving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sitter {
-    /// A thread that has not begun.
+    /// A thread that has not started yet.
     Starting,
-    /// A thread, while it is not inside `block_on`.
+    /// A thread, while it is outside `block_on`.
     Thread(ThreadId),
-    /// The test, until it lets go.
+    /// The test, until it drops its guard.
     Hold,
 }
 
-/// Keeps time from moving as its sitter wants, until it is dropped.
+/// Keeps time from moving, as its sitter requires, until it is dropped.
 pub(crate) struct Seat {
     executor: Arc<Executor>,
     id: Id,
 }
 
 impl Seat {
-    /// The calling thread is the one that sits here.
+    /// Seats the calling thread here.
     pub(crate) fn take(&self) {
         let me = thread::current().id();
         let sitter = Sitter::Thread(me);

@@ -58,7 +58,7 @@
 //! | nothing: futures that sleep with [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | when everything waits |
 //! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
 //!
-//! Any other choice fails, and says what to do instead:
+//! Any other choice fails, and the error says what to do instead:
 //!
 //! | a test with | what happens |
 //! |---|---|
@@ -100,9 +100,10 @@
 //! The default is 1.8, Community. [`MockConsul::with_profile`] makes another release or edition; [`consul::Profile`] lists them.
 //!
 //! # Other clients
-//! `LoopbackConsul` (feature `loopback`, on by default) serves a world over HTTP on the real clock, with all its faults: for
-//! adapters, `curl` and the `consul` command. `MockConsul::serve` does so for a world [on tokio](#in-a-test-on-tokio), and the
-//! program `consul-in-memory` (feature `server`) for clients of any language:
+//! `LoopbackConsul` (feature `loopback`, on by default) serves a world with all its faults over
+//! HTTP on the real clock: for adapters, `curl` and the `consul` command. `MockConsul::serve`
+//! serves a world [on tokio](#in-a-test-on-tokio). The program `consul-in-memory` (feature
+//! `server`) is for clients of any language:
 //! `cargo run -p transport-mock --bin consul-in-memory -- --help`.
 //!
 //! # Not for use

@@ -24,16 +24,18 @@ use crate::time::{self, Time};
 use crate::tokio_time::TokioTime;
 use crate::world::World;
 
-/// A simulated world: a Consul in memory, hosts that talk to it over a network that fails on
-/// demand, and a clock that only the test or idleness moves.
+/// A simulated world: a Consul in memory, hosts that use it over a network with failures on demand,
+/// and a clock. Only the test moves the clock, or idleness does.
 ///
-/// Clones are the same world. When the last one is dropped, so are the futures that still run
-/// in it; a [`MockClient`] does not keep them alive.
+/// Clones are the same world. When the last one is dropped, the futures that still run in it are
+/// dropped. A [`MockClient`] does not keep them alive.
 ///
 /// # Panics
-/// When the last clone is dropped while a [`Rule`](crate::Rule) has not struck as often as it is to, which it names: what
-/// the test was to show has not happened. Rules for always don't count, those that were cleared before do. Not
-/// after [`MockConsul::allow_unmet_rules`], and not on a thread that panics already.
+/// When the last clone is dropped and a [`Rule`](crate::Rule) has struck less often than it must:
+/// the test has not shown what it should. The message names the rule.
+/// [`Rule::always`](crate::Rule::always) must have struck once, and rules that were cleared before
+/// count. There is no panic after [`MockConsul::allow_unmet_rules`], or on a thread that is already
+/// panicking.
 ///
 /// ```should_panic
 /// use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -75,12 +77,12 @@ impl Drop for Owner {
 
 /// Running.
 impl MockConsul {
-    /// A world at time zero with an empty Consul. All that happens at random follows from `seed`.
+    /// A world at time zero with an empty Consul. `seed` decides everything that happens at random.
     pub fn new(seed: u64) -> Self {
         Self::with_profile(seed, Profile::default())
     }
 
-    /// The same with another release or edition of Consul:
+    /// Like [`MockConsul::new`], with another release or edition of Consul:
     ///
     /// ```
     /// use transport_mock::adapter::{Method, Request, Transport};
@@ -107,9 +109,10 @@ impl MockConsul {
         }
     }
 
-    /// A world in a test on tokio: its time is tokio's, and so are the tasks that its clients spawn. Under
-    /// `#[tokio::test(start_paused = true)]`, the sleeps and timeouts of the code under test, leases, sessions and
-    /// faults share one clock, which leaps to what comes next when everything waits. It begins at zero.
+    /// A world in a test on tokio. It uses tokio's time, and its clients spawn tokio tasks. Under
+    /// `#[tokio::test(start_paused = true)]`, one clock rules the sleeps and timeouts of the code
+    /// under test, leases, sessions and faults. When everything waits, the clock jumps to the next
+    /// event. It begins at zero.
     ///
     /// ```
     /// use std::time::Duration;
@@ -131,15 +134,15 @@ impl MockConsul {
     /// # }
     /// ```
     ///
-    /// - Nothing has to drive it: [`MockConsul::run`], [`MockConsul::advance`],
-    ///   [`MockConsul::start`] and [`MockConsul::spawn_thread`] are for worlds whose time is their own, and panic here.
-    /// - On one thread, as `start_paused` has it, two runs are the same for the world's seed. `tokio::select!` without
-    ///   `biased` draws from a seed of tokio's own.
-    /// - `tokio::time::sleep` lets the world live through a time. `tokio::time::advance` leaps over it, as if the whole
-    ///   process had been frozen meanwhile: what Consul does goes on, and no renewal is sent.
-    /// - Without `start_paused` it goes by the real clock.
-    /// - Blocking handles need threads, for which tokio's paused time does not wait: give them a world of
-    ///   [`MockConsul::new`].
+    /// - It needs no driving: [`MockConsul::run`], [`MockConsul::advance`], [`MockConsul::start`]
+    ///   and [`MockConsul::spawn_thread`] are for worlds with separate time, and panic here.
+    /// - On one thread, as with `start_paused`, runs with the same seed are the same.
+    ///   `tokio::select!` without `biased` uses tokio's own seed.
+    /// - `tokio::time::sleep` lets the world live through that time. `tokio::time::advance` jumps
+    ///   over it, as if the process had been frozen: Consul continues, but no renewal is sent.
+    /// - Without `start_paused` it uses the real clock.
+    /// - Blocking handles need threads, and tokio's paused time does not wait for threads: use
+    ///   [`MockConsul::new`] for them.
     /// - tokio's timers have a resolution of a millisecond.
     ///
     /// # Panics
@@ -149,7 +152,7 @@ impl MockConsul {
         Self::on_tokio_with_profile(seed, Profile::default())
     }
 
-    /// The same with another release or edition of Consul.
+    /// Like [`MockConsul::on_tokio`], with another release or edition of Consul.
     ///
     /// # Panics
     /// As [`MockConsul::on_tokio`].
@@ -165,28 +168,27 @@ impl MockConsul {
         }
     }
 
-    /// The host of this name: with separate connections, and a target for separate faults.
+    /// The host of this name. It has its own connections, and faults can be aimed at it.
     pub fn client(&self, host: impl AsRef<str>) -> MockClient {
         let host = self.world().with(|network| network.host(host.as_ref()));
         MockClient::new(Arc::clone(self.world()), host)
     }
 
-    /// Runs `future` to its end on the calling thread, and everything that was spawned meanwhile.
+    /// Runs `future` to its end on the calling thread, with everything that is spawned meanwhile.
     /// When nothing can run, virtual time moves to the next timer or message.
     ///
-    /// Several threads may do this at once: they take turns, and time moves only when all of
-    /// them sleep.
+    /// Several threads may call this at once. They take turns, and time moves only when all of them
+    /// sleep.
     ///
     /// # Panics
-    /// When the test can't end: nothing is left that could wake the future, a future wakes
-    /// itself for ever, or [`MockConsul::set_patience`] is over. When called from inside a future
-    /// that this world runs. When a spawned future panics. In a test on tokio, for which there is
-    /// `MockConsul::on_tokio`.
+    /// If the test can't end: nothing can wake the future, a future wakes itself forever, or
+    /// [`MockConsul::set_patience`] is exceeded. If it is called from a future of this world. If a
+    /// spawned future panics. In a test on tokio: use `MockConsul::on_tokio` there.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         time::with_advice(|| self.world().block_on(pin!(future)))
     }
 
-    /// Runs `future` in the background: whenever a thread is in [`MockConsul::run`],
+    /// Runs `future` in the background, while a thread is in [`MockConsul::run`],
     /// [`MockConsul::advance`] or a client's `block_on`.
     pub fn start<F>(&self, future: F) -> Task<F::Output>
     where
@@ -197,20 +199,20 @@ impl MockConsul {
         Task::start(&self.world().executor, future)
     }
 
-    /// Runs all that is due in the next `duration`, in order, and ends `duration` later. With
-    /// [`Duration::ZERO`] it runs what can run now. Before time moves it waits for the threads of
-    /// [`MockConsul::spawn_thread`] to be asleep.
+    /// Runs everything that is due in the next `duration`, in order, and ends `duration` later.
+    /// With [`Duration::ZERO`] it runs what can run now. Time does not move until the threads of
+    /// [`MockConsul::spawn_thread`] sleep.
     ///
     /// # Panics
-    /// When called from inside a future that this world runs, when a future wakes itself for
-    /// ever, and when a spawned future panics.
+    /// If it is called from a future of this world, if a future wakes itself forever, or if a
+    /// spawned future panics.
     pub fn advance(&self, duration: Duration) {
         self.world().advance(duration);
     }
 
-    /// Goes on by one step, for a test that looks between any two: runs what can run now, then
-    /// goes to the next timer or message that is due by `until`, and runs what that wakes. Without
-    /// one, time ends at `until`, and this says `false`.
+    /// Takes one step, for a test that looks between any two steps. It runs what can run now, then
+    /// moves to the next timer or message that is due by `until`, and runs what that wakes. If
+    /// there is none, time moves to `until` and this returns `false`.
     ///
     /// # Panics
     /// As [`MockConsul::advance`].
@@ -219,7 +221,7 @@ impl MockConsul {
         self.world().take_step(until)
     }
 
-    /// What all that happens at random follows from.
+    /// The seed of everything that happens at random.
     pub fn seed(&self) -> u64 {
         self.world().seed
     }
@@ -229,7 +231,7 @@ impl MockConsul {
         self.world().now()
     }
 
-    /// Waits for `duration`, inside a future that this world runs.
+    /// Waits for `duration`, within a future of this world.
     ///
     /// # Cancel safety
     /// Dropping the future removes the timer.
@@ -237,12 +239,12 @@ impl MockConsul {
         self.world().sleep(duration).await;
     }
 
-    /// Starts a thread that lives on virtual time: from now on and until `body` ends, time moves
-    /// on its own only while the thread is inside a client's `block_on` (or [`MockConsul::run`]).
-    /// What it does between takes no virtual time, however slow the machine is.
+    /// Starts a thread on virtual time. Until `body` ends, time moves only while the thread is
+    /// inside a client's `block_on` or [`MockConsul::run`]. Its other work takes no virtual time,
+    /// however slow the machine is.
     ///
-    /// `body` must not wait for another thread by other means, since time may stand still. Threads
-    /// that are to begin at the same time are started under [`MockConsul::hold_time`].
+    /// `body` must not wait for another thread by other means, since time may then stand still. To
+    /// start several threads at the same time, use [`MockConsul::hold_time`].
     pub fn spawn_thread<T: Send + 'static>(
         &self,
         body: impl FnOnce() -> T + Send + 'static,
@@ -255,9 +257,9 @@ impl MockConsul {
         })
     }
 
-    /// Holds time still until the returned guard is dropped: what is due now still happens, and
-    /// nothing else, unless [`MockConsul::advance`] moves time. For instance while a test starts
-    /// several threads that are to begin at the same time.
+    /// Stops time until the returned guard is dropped. What is due now still happens, but time
+    /// moves only by [`MockConsul::advance`]. A test can use this to start several threads at the
+    /// same time.
     pub fn hold_time(&self) -> TimeHold {
         self.world().time.assert_own("`MockConsul::hold_time`");
         TimeHold {
@@ -275,7 +277,7 @@ impl MockConsul {
     }
 }
 
-/// Time stands still as long as this lives. Made by [`MockConsul::hold_time`].
+/// Time stands still while this exists. [`MockConsul::hold_time`] makes it.
 #[must_use = "time goes on when this is dropped"]
 pub struct TimeHold {
     _seat: Seat,
@@ -289,40 +291,42 @@ impl fmt::Debug for TimeHold {
 
 /// Settings.
 impl MockConsul {
-    /// Whether time moves on its own when everything sleeps (it does, unless this says otherwise).
-    /// Otherwise only [`MockConsul::advance`] moves it, whenever the test gets round to it.
+    /// Sets whether time moves when everything sleeps. The default is `true`. With `false` only
+    /// [`MockConsul::advance`] moves it.
     pub fn set_automatic_time(&self, automatic: bool) {
         self.world().set_automatic(automatic);
     }
 
-    /// How much virtual time one [`MockConsul::run`] may take before it is said never to end, 72 hours unless this says
-    /// otherwise; on tokio the world as a whole, 24 hours, after which its clients panic.
+    /// Sets how much virtual time one [`MockConsul::run`] may take before it counts as endless. The
+    /// default is 72 hours. On tokio it applies to the whole world, is 24 hours, and clients panic
+    /// after it.
     pub fn set_patience(&self, patience: Duration) {
         self.world().set_patience(patience);
     }
 
-    /// How long, in real time, somebody may wait in this world while nobody moves it: 5 s, unless this says otherwise.
+    /// Sets how long, in real time, somebody may wait in this world while nobody moves it. The
+    /// default is 5 s.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn set_longest_wait(&self, longest: Duration) {
         self.world().executor.set_longest_wait(Some(longest));
     }
 
-    /// Whether [`MockConsul::trace`] is kept (it is, unless this says otherwise). Many short runs
-    /// take less time without.
+    /// Sets whether [`MockConsul::trace`] is kept. The default is `true`. Many short runs are
+    /// faster without it.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn set_tracing(&self, is_kept: bool) {
         self.world().with(|network| network.trace.is_kept = is_kept);
     }
 
-    /// Whether [`MockConsul::take_writes`] has something to give. Off, unless this says otherwise.
+    /// Sets whether [`MockConsul::take_writes`] collects writes. The default is `false`.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn set_write_log(&self, is_kept: bool) {
         self.world()
             .with(|network| network.writes = is_kept.then(Vec::new));
     }
 
-    /// How long a message travels, one way: drawn again for each from this range. 1 ms, unless
-    /// this says otherwise.
+    /// Sets how long a message travels, one way. The time of each message is drawn from this range.
+    /// The default is 1 ms.
     pub fn set_latency(&self, range: RangeInclusive<Duration>) {
         self.world().with(|network| {
             network.latency = range;
@@ -330,13 +334,14 @@ impl MockConsul {
         });
     }
 
-    /// How many connections the agent allows one host; one more is reset. 200 unless this says otherwise. It
-    /// counts the exchanges under way, what is kept open, and blocking queries that were given up, until their wait is over.
+    /// Sets how many connections the agent allows one host; one more is reset. The default is 200.
+    /// It counts exchanges under way, idle open connections, and blocking queries that were given
+    /// up, until their wait is over.
     pub fn set_max_connections(&self, most: Option<usize>) {
         self.world().with(|network| network.max_connections = most);
     }
 
-    /// The same for one host, whose agent allows it so many.
+    /// The limit for one host.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn set_max_connections_of(&self, host: impl AsRef<str>, most: usize) {
         self.world().with(|network| {
@@ -348,14 +353,13 @@ impl MockConsul {
 
 /// Looking.
 impl MockConsul {
-    /// What went over the network, one line for each thing that happened. Tokens and bodies are
-    /// not in it.
+    /// What happened on the network, one line for each event, without tokens and bodies.
     pub fn trace(&self) -> String {
         self.world().with(|network| network.trace.to_string())
     }
 
-    /// What happened, in a few lines: what went wrong, and what became of the slots and leaders by it. It is a part of
-    /// [`MockConsul::trace`], and as long as that is kept.
+    /// What happened, in a few lines: what went wrong, and how that changed slots and leaders. It
+    /// is a part of [`MockConsul::trace`], and is kept as long.
     ///
     /// ```
     /// use transport_mock::{MockConsul, Semaphore};
@@ -389,7 +393,7 @@ impl MockConsul {
         self.world().with(|network| network.trace.end_of_story())
     }
 
-    /// How many connections of clients that are served are open.
+    /// The number of open connections of served clients.
     #[cfg(feature = "loopback")]
     pub(crate) fn open_connections(&self) -> usize {
         self.world().with(|network| network.connected())
@@ -401,8 +405,8 @@ impl MockConsul {
             .with(|network| network.trace.tell(network.now, format_args!("{what}")));
     }
 
-    /// The writes that have reached Consul since the last call, in order, whatever their outcome:
-    /// with [`MockConsul::step`] this tells whose request changed something.
+    /// The writes that have reached Consul since the last call, in order, whatever their outcome.
+    /// With [`MockConsul::step`] this shows whose request changed something.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn take_writes(&self) -> Vec<Delivered> {
         self.world().with(|network| {
@@ -411,7 +415,7 @@ impl MockConsul {
         })
     }
 
-    /// What went between all hosts and Consul.
+    /// The traffic between all hosts and Consul.
     pub fn stats(&self) -> Stats {
         self.world().with(|network| {
             network
@@ -423,7 +427,7 @@ impl MockConsul {
         })
     }
 
-    /// What went between one host and Consul.
+    /// The traffic between one host and Consul.
     pub fn stats_of(&self, host: impl AsRef<str>) -> Stats {
         self.world().with(|network| {
             network

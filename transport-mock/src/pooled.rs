@@ -1,4 +1,4 @@
-//! A host that keeps its connections open and opens so many at most, as the adapters for a real agent do.
+//! A host that keeps connections open and limits their number, as the adapters for a real agent do.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use crate::client::MockClient;
 use crate::fault::Fault;
 use crate::network::Pool;
 
-/// A [`MockClient`] whose requests go through [`Connections`]. The agent counts those that are kept open, too: see
-/// [`MockConsul::set_max_connections`](crate::MockConsul::set_max_connections).
+/// A [`MockClient`] whose requests go through [`Connections`]. The agent also counts idle open
+/// connections: see [`MockConsul::set_max_connections`](crate::MockConsul::set_max_connections).
 ///
-/// Made by [`MockClient::pooled`]. Clones share the connections.
+/// [`MockClient::pooled`] makes it. Clones share the connections.
 #[derive(Clone)]
 pub struct PooledClient {
     wire: Arc<Wire>,
@@ -32,7 +32,7 @@ struct Wire {
     faults: Option<Faulty>,
 }
 
-/// What each request meets on its connection.
+/// The fault of each request.
 pub(crate) type Faulty = Box<dyn Fn(&Request) -> Option<Fault> + Send + Sync>;
 
 impl PooledClient {
@@ -51,15 +51,15 @@ impl PooledClient {
         Ok(Self { wire, connections })
     }
 
-    /// The most connections that it has had at once, those included that the agent counts for blocking queries that were given
-    /// up.
+    /// The most connections that it has had at once, including those that the agent counts for
+    /// blocking queries that were given up.
     pub fn peak_connections(&self) -> usize {
         self.wire.client.peak_of_pool(self.wire.pool)
     }
 }
 
 impl Drop for Wire {
-    /// Nobody keeps its connections open any more.
+    /// Closes its connections.
     fn drop(&mut self) {
         self.client.close_pool(self.pool);
     }

@@ -16,8 +16,7 @@ use semaphore_core::error::ClosedBy;
 
 use crate::client::MockClient;
 
-/// A [`MockClient`] that runs what it is given only while its process does. Clones are the same
-/// process.
+/// A [`MockClient`] whose tasks run only while its process does. Clones are the same process.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,7 +60,7 @@ impl MockProcess {
         &self.client
     }
 
-    /// Nothing that was spawned here runs until [`Self::go_on`]. Clocks and answers go on.
+    /// Nothing that was spawned here runs until [`Self::go_on`]. Clocks run, and answers arrive.
     pub fn pause(&self) {
         self.process.change(State::Paused);
     }
@@ -76,13 +75,13 @@ impl MockProcess {
         self.process.change(State::Killed);
     }
 
-    /// Like [`Self::kill`], as a process ends whose `main` returns: what its drivers have left to do is still done, in the time
-    /// of their [farewell](semaphore_core::Builder::farewell).
+    /// Ends the process as if its `main` had returned. Unlike [`Self::kill`], its drivers finish
+    /// their work, within the time of their [farewell](semaphore_core::Builder::farewell).
     pub fn exit(&self) {
         self.process.change(State::Exited);
     }
 
-    /// Runs `future` as a part of this process. No output when the process was killed.
+    /// Runs `future` as a part of this process. Returns `None` if the process was killed.
     pub fn living<F>(&self, future: F) -> impl Future<Output = Option<F::Output>> + Send + use<F>
     where
         F: Future + Send + 'static,
@@ -148,19 +147,19 @@ impl Runtime for MockProcess {
         let finishing = Box::pin(async move {
             finished.await;
         });
-        // Where the world is no more, there is nobody to give anything back to.
+        // If the world is gone, nothing can be given back.
         let _ = self.client.spawn(finishing);
     }
 }
 
-/// What runs in one process, and whether it does. Each host has one; a [`MockProcess`] is another one on it.
+/// The state of one process. Each host has one; a [`MockProcess`] is another one on it.
 #[derive(Default)]
 pub(crate) struct Process(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     state: State,
-    /// Who waits for the next change, in the order in which they came.
+    /// The wakers that wait for the next change, in the order in which they came.
     waiting: BTreeMap<u64, Waker>,
     came: u64,
 }
@@ -189,7 +188,7 @@ impl Process {
         self.lock().state.is_over()
     }
 
-    /// Runs `future` as a part of this process. No output when the process was killed.
+    /// Runs `future` as a part of this process. Returns `None` if the process was killed.
     pub(crate) fn living<F: Future>(self: &Arc<Self>, future: F) -> Living<F> {
         Living {
             process: Arc::clone(self),
@@ -233,7 +232,7 @@ impl Process {
 /// A future that lives as long as its process.
 pub(crate) struct Living<F: Future> {
     process: Arc<Process>,
-    /// Among those who wait for a change.
+    /// Its place among the wakers.
     place: Option<u64>,
     future: Option<Pin<Box<F>>>,
 }

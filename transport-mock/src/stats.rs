@@ -1,4 +1,4 @@
-//! What went over the network, in numbers.
+//! The network traffic in numbers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use semaphore_core::adapter::Response;
 
 use crate::kind::RequestKind;
 
-/// What went between one host, or all of them, and Consul.
+/// The traffic between one host, or all hosts, and Consul.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -14,18 +14,17 @@ pub struct Stats {
     pub requests: BTreeMap<RequestKind, u64>,
     /// Answers that arrived, whatever their status.
     pub answers: u64,
-    /// Requests that ended without an answer. Those that the client gave up are not among them.
+    /// Requests that ended without an answer, without those that the client gave up.
     pub failures: u64,
     /// Bytes of the answers that arrived: bodies and headers.
     pub bytes_down: u64,
     /// Exchanges under way now. Each needs a separate connection.
     pub open: usize,
-    /// The most connections that the agent ever counted against the host, see
-    /// [`MockConsul::set_max_connections`](crate::MockConsul::set_max_connections). Over several hosts, the sum of their
-    /// peaks.
+    /// The most connections that the agent has counted for the host at once, see
+    /// [`MockConsul::set_max_connections`](crate::MockConsul::set_max_connections). For several
+    /// hosts, the sum of their peaks.
     pub peak_connections: usize,
-    /// The most exchanges that were ever under way at once. Over several hosts, the sum of
-    /// their peaks.
+    /// The most exchanges that were under way at once. For several hosts, the sum of their peaks.
     pub peak_open: usize,
 }
 
@@ -40,7 +39,7 @@ impl Stats {
         self.requests.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Returns how many are open now.
+    /// Counts a request. Returns how many exchanges are open now.
     pub(crate) fn sent(&mut self, kind: RequestKind) -> usize {
         *self.requests.entry(kind).or_default() += 1;
         self.open += 1;

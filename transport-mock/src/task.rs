@@ -1,4 +1,4 @@
-//! A future that runs in the background, as the test that started it sees it.
+//! A handle for a future that runs in the background.
 
 use std::fmt;
 use std::future::Future;
@@ -10,9 +10,9 @@ use futures_channel::oneshot;
 
 use crate::executor::{Executor, Id};
 
-/// A future that runs in the background. Await it for its output, or look whether it is there.
+/// A future that runs in the background. Await it for its output, or check whether it is there.
 ///
-/// Dropping this lets the future run on; [`Task::abort`] does not.
+/// Dropping this lets the future run on; [`Task::abort`] ends it.
 pub struct Task<T> {
     executor: Arc<Executor>,
     id: Id,
@@ -38,13 +38,13 @@ impl<T: Send + 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// The output, once, when the future has ended.
+    /// The output, if the future has ended. It is returned once.
     pub fn try_take(&mut self) -> Option<T> {
         self.output.try_recv().ok().flatten()
     }
 
-    /// Drops the future where it waits: what cancelling does. A future that is running right now
-    /// goes on to its next wait first.
+    /// Drops the future at its present wait, as cancelling does. A future that is running continues
+    /// to its next wait first.
     pub fn abort(self) {
         self.executor.cancel(self.id);
     }
@@ -54,7 +54,7 @@ impl<T> Future for Task<T> {
     type Output = T;
 
     /// # Panics
-    /// When the future can no longer end: it has panicked, or its world is gone.
+    /// If the future can no longer end: it has panicked, or its world is gone.
     #[expect(clippy::panic, reason = "documented, as for `std::thread::JoinHandle`")]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         Pin::new(&mut self.output)

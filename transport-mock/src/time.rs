@@ -1,4 +1,4 @@
-//! Which clock a world uses, and the advice to a test that mixes two.
+//! Which clock a world uses, and the advice for a test that mixes two clocks.
 
 #[cfg(feature = "tokio")]
 use std::any::Any;
@@ -10,15 +10,15 @@ use crate::tokio_time::TokioTime;
 
 /// The clock of a world.
 pub(crate) enum Time {
-    /// Its own, which moves when everything in it sleeps.
+    /// A separate clock, which moves when everything in the world sleeps.
     Own,
-    /// That of the tokio runtime in which it was made.
+    /// The clock of the tokio runtime in which it was made.
     #[cfg(feature = "tokio")]
     Tokio(TokioTime),
 }
 
 impl Time {
-    /// How many hours are taken for ever: so many as take a moment.
+    /// How many hours count as forever.
     pub(crate) fn patience(&self) -> u64 {
         match self {
             Self::Own => 72,
@@ -27,7 +27,7 @@ impl Time {
         }
     }
 
-    /// What a clock says that is not the world's own.
+    /// The time, if the clock is not the world's own.
     pub(crate) fn elsewhere(&self) -> Option<Instant> {
         match self {
             Self::Own => None,
@@ -36,7 +36,7 @@ impl Time {
         }
     }
 
-    /// Something may be due earlier than it was.
+    /// Something may be due earlier than before.
     pub(crate) fn poke(&self) {
         match self {
             Self::Own => {}
@@ -54,7 +54,7 @@ impl Time {
     }
 }
 
-/// In a test on tokio a world with its own time would have a second clock, and nobody who moves it.
+/// In a test on tokio, a world with separate time would have a second clock that nobody moves.
 pub(crate) fn assert_no_tokio() {
     #[cfg(feature = "tokio")]
     assert!(
@@ -65,13 +65,13 @@ pub(crate) fn assert_no_tokio() {
     );
 }
 
-/// Runs `body`, and says what to do when it fails since it needs tokio.
+/// Runs `body`. Adds advice if it panics because it needs tokio.
 pub(crate) fn with_advice<T>(body: impl FnOnce() -> T) -> T {
     #[cfg(feature = "tokio")]
     {
         use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-        // The panic goes on: nobody sees what it left behind.
+        // The panic continues, so nobody sees broken state.
         catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
             if needs_tokio(&*panic) {
                 eprintln!(
@@ -90,6 +90,6 @@ pub(crate) fn with_advice<T>(body: impl FnOnce() -> T) -> T {
 fn needs_tokio(panic: &(dyn Any + Send)) -> bool {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    // tokio's words, which it has for sockets, timers and tasks.
+    // tokio's message for sockets, timers and tasks.
     text.is_some_and(|text| text.contains("there is no reactor running"))
 }

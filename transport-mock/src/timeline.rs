@@ -1,17 +1,18 @@
-//! What is due when: the one queue that virtual time moves along.
+//! What is due when: the queue along which virtual time moves.
 
 use std::collections::BTreeMap;
 
 use semaphore_core::adapter::Instant;
 
-/// Entries ordered by their time, and among equals by the order in which they were added.
+/// Entries ordered by their time. Entries with the same time keep the order in which they were
+/// added.
 #[derive(Debug)]
 pub(crate) struct Timeline<T> {
     entries: BTreeMap<Key, T>,
     added: u64,
 }
 
-/// Names one entry. Never reused.
+/// Identifies one entry. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     at: Instant,
@@ -50,7 +51,7 @@ impl<T> Timeline<T> {
         self.entries.remove(&key)
     }
 
-    /// Removes the entries for which this does not hold.
+    /// Keeps only the entries for which this is true.
     pub(crate) fn retain(&mut self, stays: impl Fn(&T) -> bool) {
         self.entries.retain(|_, entry| stays(entry));
     }

@@ -1,5 +1,6 @@
-//! A world that uses tokio's clock: one task sleeps until the next thing in the world is due, and lets it happen. Under
-//! paused time tokio's clock jumps to that moment when everything else waits, too.
+//! A world that uses tokio's clock. One task sleeps until the next event in the world is due, and
+//! handles it. Under paused time tokio's clock jumps to that moment when everything else waits,
+//! too.
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -12,11 +13,11 @@ use tokio::time;
 
 use crate::world::World;
 
-/// tokio's clock, from a moment on.
+/// tokio's clock, counted from a moment on.
 pub(crate) struct TokioTime {
     handle: Handle,
     origin: time::Instant,
-    /// Something may be due earlier than it was, or the world is gone.
+    /// Something may be due earlier than before, or the world is gone.
     changed: Arc<Notify>,
 }
 
@@ -36,7 +37,7 @@ impl TokioTime {
         }
     }
 
-    /// Has the world do what is due, for as long as somebody has it.
+    /// Makes the world handle what is due, as long as it exists.
     pub(crate) fn keep(&self, world: Weak<World>) {
         let changed = Arc::clone(&self.changed);
         let origin = self.origin;
@@ -52,7 +53,7 @@ impl TokioTime {
     }
 
     pub(crate) fn now(&self) -> Instant {
-        // Which clock is paused is a matter of the runtime, and this may be any thread.
+        // Whether a clock is paused depends on the runtime, and this may be any thread.
         let _inside = self.handle.enter();
         Instant::from_origin(time::Instant::now().saturating_duration_since(self.origin))
     }
@@ -79,7 +80,8 @@ impl TokioTime {
         self.handle.block_on(future);
     }
 
-    /// Whether tokio's clock stands while the real one goes. It may leap meanwhile, but hardly each time.
+    /// Whether tokio's clock stands still while the real one runs. It may jump during one check,
+    /// but hardly during each.
     fn is_paused(&self) -> bool {
         let _inside = self.handle.enter();
         (0..3).any(|_| {

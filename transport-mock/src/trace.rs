@@ -1,14 +1,14 @@
-//! What happened on the network, as lines that read well and that two runs can be compared by.
+//! What happened on the network, as readable lines that can be compared between two runs.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 
 use semaphore_core::adapter::{Instant, Request};
 
-/// So many lines are kept; older ones make room.
+/// The number of lines that are kept. Older ones are dropped.
 const MAX_LINES: usize = 65_536;
 
-/// So many lines are shown of a run that failed.
+/// The number of lines that are shown of a failed run.
 const SHOWN_AT_THE_END: usize = 30;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Trace {
     story: Lines,
 }
 
-/// The newest of what was written.
+/// The newest lines.
 #[derive(Debug, Default)]
 struct Lines {
     kept: VecDeque<String>,
@@ -34,14 +34,14 @@ impl Trace {
         }
     }
 
-    /// What went over the network.
+    /// Adds a line about the network.
     pub(crate) fn add(&mut self, now: Instant, what: fmt::Arguments<'_>) {
         if self.is_kept {
             self.lines.add(now, what);
         }
     }
 
-    /// What belongs into the story, too.
+    /// Adds a line that is also part of the story.
     pub(crate) fn tell(&mut self, now: Instant, what: fmt::Arguments<'_>) {
         if self.is_kept {
             self.lines.add(now, what);
@@ -100,7 +100,7 @@ impl fmt::Display for Lines {
     }
 }
 
-/// A request in one line, without its token and without its body.
+/// A request in one line, without its token and body.
 pub(crate) struct Line<'a>(pub(crate) &'a Request);
 
 impl fmt::Display for Line<'_> {
@@ -118,7 +118,7 @@ impl fmt::Display for Line<'_> {
         for pair in query.into_iter().flat_map(|query| query.split('&')) {
             f.write_char(separator)?;
             separator = '&';
-            // Consul still takes a token in the query.
+            // Consul still accepts a token in the query.
             let shown = if pair.starts_with("token=") {
                 "token=hidden"
             } else {

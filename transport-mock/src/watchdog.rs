@@ -1,7 +1,8 @@
-//! Ends a world that somebody waits for and nobody moves, and says what to do, instead of hanging in silence.
+//! Ends a world that somebody waits for and nobody moves, with advice, instead of hanging.
 //!
-//! A world with separate time goes on while a thread is in `run`, `advance`, `step` or a client's `block_on`. A future on
-//! another executor waits for such a thread. One watchdog thread for the whole process checks whether one comes.
+//! A world with separate time moves only while a thread is in `run`, `advance`, `step` or a
+//! client's `block_on`. A future on another executor waits for such a thread. One watchdog thread
+//! for the whole process checks whether one comes.
 
 use std::cell::Cell;
 use std::sync::{Mutex, Once, PoisonError, Weak};
@@ -13,10 +14,10 @@ use crate::executor::Executor;
 /// How long, in real time, somebody may wait in a world that nobody moves.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// How often it is looked.
+/// The time between checks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
-/// What is said then.
+/// The panic's message.
 pub(crate) const ADVICE: &str = "nobody has moved this world for 5 s, though something waits in it: its time is its own, and no other \
      executor moves it. Run the code with `MockConsul::run`. In a test on tokio make the world with `MockConsul::on_tokio(seed)`. On \
      smol or another executor whose clock can't be paused use `LoopbackConsul`. Whoever moves the world later than that, by \
@@ -24,7 +25,7 @@ pub(crate) const ADVICE: &str = "nobody has moved this world for 5 s, though som
 
 static WATCHED: Mutex<Vec<Weak<Executor>>> = Mutex::new(Vec::new());
 
-/// Looks after this executor from now on, until it is ended or gone.
+/// Watches this executor from now on, until it is ended or gone.
 pub(crate) fn watch(executor: Weak<Executor>) {
     static LOOKING: Once = Once::new();
     let watched = WATCHED.lock();
@@ -33,7 +34,7 @@ pub(crate) fn watch(executor: Weak<Executor>) {
         .push(executor);
     LOOKING.call_once(|| {
         let looking = thread::Builder::new().name("consul-watchdog".to_owned());
-        // Without a thread for it, a test that hangs hangs in silence.
+        // Without a thread for it, a hanging test just hangs.
         let _ = looking.spawn(look);
     });
 }
@@ -42,7 +43,8 @@ thread_local! {
     static LOOKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is the one that ends worlds. It drops what runs in them, and goes on with the others.
+/// Whether the calling thread is the watchdog. It drops what runs in a world, and must survive
+/// that.
 pub(crate) fn looks_here() -> bool {
     LOOKS.get()
 }

@@ -1,5 +1,5 @@
-//! The words of a test: who holds, who waits, who leads, and what is left. They look at the leader's state and send
-//! nothing.
+//! Queries for tests: who holds, who waits, who leads, and what is left. They look at the leader's
+//! state and send nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::consul::{Consul, Session};
 use crate::mock::MockConsul;
 use crate::process::MockProcess;
 
-/// How often it is looked whether something holds.
+/// The time between checks of a condition.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Words of semaphores and elections.
 impl MockConsul {
-    /// Who holds a slot of the semaphore at this prefix: the value that each was told by
-    /// [`Builder::value`](semaphore_core::Builder::value), once for each slot, else its session. Nobody where there is no
-    /// semaphore.
+    /// The holders of the semaphore at this prefix, once for each slot. Each is the value from
+    /// [`Builder::value`](semaphore_core::Builder::value), or else its session. Empty if there is
+    /// no semaphore.
     ///
     /// ```
     /// use transport_mock::Semaphore;
@@ -43,7 +43,7 @@ impl MockConsul {
     /// ```
     ///
     /// # Panics
-    /// When the prefix is none, and when something else than a semaphore is there.
+    /// If the prefix is invalid, or if something other than a semaphore is there.
     #[track_caller]
     pub fn holders(&self, prefix: impl AsRef<str>) -> Vec<String> {
         let found = self.inspect(prefix.as_ref());
@@ -51,7 +51,7 @@ impl MockConsul {
         holders.into_iter().map(name).collect()
     }
 
-    /// Who waits for a slot, first come first.
+    /// The waiters for a slot, in the order in which they came.
     ///
     /// # Panics
     /// As [`MockConsul::holders`].
@@ -62,7 +62,7 @@ impl MockConsul {
         waiters.into_iter().map(name).collect()
     }
 
-    /// The value of the leader of the election of this key, if somebody leads.
+    /// The value of the leader of this key's election, if somebody leads.
     pub fn leader(&self, key: impl AsRef<str>) -> Option<String> {
         self.consul(|consul, _| {
             let entry = consul.entry(key.as_ref())?;
@@ -71,11 +71,11 @@ impl MockConsul {
         })
     }
 
-    /// Ends the sessions of `whom`, as when their TTL is over or an operator destroys them: keys with this value are tied to
-    /// them, or it is the id of one.
+    /// Ends the sessions of `whom`, as if their TTL were over or an operator destroyed them. `whom`
+    /// is a value of keys that belong to them, or a session's id.
     ///
     /// # Panics
-    /// When there is none: what the test was to show would not happen.
+    /// If there is none, since the test would show nothing.
     #[track_caller]
     pub fn expire_session(&self, whom: impl AsRef<str>) {
         let whom = whom.as_ref();
@@ -92,9 +92,10 @@ impl MockConsul {
         }
     }
 
-    /// Ends all that runs on this host, as `kill -9` does: the drivers of its handles are dropped and give nothing back, so that
-    /// its slots stay until its sessions end. Its handles find themselves without a driver, and its clients send nothing more. A
-    /// [client](MockConsul::client) that is made afterwards is of the process that comes next.
+    /// Ends everything that runs on this host, as `kill -9` does. The drivers of its handles are
+    /// dropped and give nothing back, so its slots stay taken until its sessions end. Its handles
+    /// have no driver any more, and its clients send nothing. A [client](MockConsul::client) that
+    /// is made afterwards belongs to the next process.
     ///
     /// ```
     /// use std::time::Duration;
@@ -121,14 +122,15 @@ impl MockConsul {
         self.kill_processes(host.as_ref());
     }
 
-    /// Waits until something holds, and looks every ten milliseconds. In a world whose time is its own,
-    /// [`MockConsul::run`] runs it.
+    /// Waits until a condition is true, and checks every ten milliseconds. In a world with separate
+    /// time, [`MockConsul::run`] runs it.
     ///
     /// # Panics
-    /// When it does not hold within that time, with `what` was expected and the [story](MockConsul::story).
+    /// If it is not true within that time. The message has `what` was expected and the
+    /// [story](MockConsul::story).
     ///
     /// # Cancel safety
-    /// Nothing happens by it.
+    /// Dropping the future has no effect.
     #[track_caller]
     pub fn expect_within(
         &self,
@@ -150,17 +152,19 @@ impl MockConsul {
         }
     }
 
-    /// A program on this host, to be paused and killed: give it to `connect` in place of the host.
+    /// A program on this host that can be paused and killed. Give it to `connect` in place of the
+    /// host.
     pub fn process(&self, host: impl AsRef<str>) -> MockProcess {
         MockProcess::new(&self.client(host))
     }
 
-    /// Asserts that of the semaphore at this prefix, or of the election of this key, nothing is left but the record with the
-    /// limit, or what the last leader said: no holder, no key, no session that holds one or is named after it. What was given back is so some round trips
-    /// later; `shutdown` of a handle waits for that.
+    /// Asserts that nothing is left of the semaphore at this prefix, or of this key's election: no
+    /// holder, no key, and no session that holds one or is named after it. Only the record with the
+    /// limit may stay, or the last leader's value. Giving back takes some round trips; `shutdown`
+    /// of a handle waits for that.
     ///
     /// # Panics
-    /// When something is left, which it names.
+    /// If something is left. The message names it.
     #[track_caller]
     pub fn assert_nothing_left(&self, prefix: impl AsRef<str>) {
         let prefix = prefix.as_ref();
@@ -196,7 +200,7 @@ impl MockConsul {
     }
 }
 
-/// What a read of the leader shows, without asking it.
+/// What a read of the leader would show, without a request.
 fn inspected(consul: &Consul, now: Instant, prefix: Prefix) -> Result<Snapshot, Error> {
     let mut copy = consul.for_inspection();
     let mut operation = Operation::new(Inspect::new(prefix, Scope::default()), 0);
@@ -227,7 +231,8 @@ fn sessions_of(consul: &Consul, whom: &str) -> BTreeSet<String> {
 fn leftovers(consul: &Consul, prefix: &str) -> Vec<String> {
     let below = format!("{prefix}/");
     let record = record_of(prefix);
-    // The record has the limit, and an election's key what its last leader said. Neither is held.
+    // The record with the limit stays, and an election's key with its last leader's value. Neither
+    // is held.
     let stays = |key: &str| key == record || key == prefix;
     let entries = consul.entries(prefix);
     let ours = entries.filter(|it| it.key() == prefix || it.key().starts_with(&below));

@@ -1,4 +1,4 @@
-//! The network behind a lock, beside the executor that runs on its time.
+//! The network behind a lock, beside the executor that uses its time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::time::Time;
 use crate::timeline::Key;
 use crate::watchdog;
 
-/// The end of time: a sleep until then is never over.
+/// A sleep until this time never ends.
 const NEVER: Instant = Instant::from_origin(Duration::MAX);
 
-/// Locks are taken in the order network, executor, and no waker is called and no future dropped
+/// Locks are taken in the order network, executor. No waker is called and no future is dropped
 /// under either.
 pub(crate) struct World {
     pub(crate) seed: u64,
@@ -30,13 +30,13 @@ pub(crate) struct World {
     pub(crate) time: Time,
     network: Mutex<Network>,
     settings: Mutex<Settings>,
-    /// What runs on each host now.
+    /// The present process of each host.
     processes: Mutex<BTreeMap<Host, Arc<Process>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    /// Whether time moves on its own when everything sleeps.
+    /// Whether time moves when everything sleeps.
     automatic: bool,
     patience: Duration,
 }
@@ -77,7 +77,8 @@ impl World {
         result
     }
 
-    /// Lets happen what is due by the clock that this world goes by, if that is not its own. When the next is due then.
+    /// Handles what is due by the clock of this world, if it is not its own. Returns when the next
+    /// event is due.
     pub(crate) fn catch_up(&self) -> Option<Instant> {
         let now = self.time.elsewhere()?;
         while self.step(now) == Step::Moved {}
@@ -90,7 +91,7 @@ impl World {
         Arc::clone(self.processes().entry(host).or_default())
     }
 
-    /// Ends what runs on this host. What comes next is another process.
+    /// Ends what runs on this host. The next client belongs to another process.
     pub(crate) fn kill(&self, host: Host) {
         let process = self.processes().remove(&host);
         if let Some(process) = process {
@@ -205,7 +206,7 @@ impl World {
         }
     }
 
-    /// That somebody will go on with what is begun here, as far as that can be told.
+    /// Checks, as far as possible, that something will drive what is begun here.
     fn assert_driven(&self) {
         match &self.time {
             Time::Own => {
@@ -225,7 +226,7 @@ impl World {
         }
     }
 
-    /// Somebody waits for something here.
+    /// Somebody waits for something in this world.
     fn awaited(&self, waker: &Waker) {
         if matches!(self.time, Time::Own) {
             self.executor.awaited(waker);
@@ -261,7 +262,7 @@ impl World {
     }
 }
 
-/// What is said of a test that would go on for ever.
+/// The message about a test that would go on forever.
 struct Endless(Duration);
 
 impl fmt::Display for Endless {
@@ -317,7 +318,7 @@ impl Clock for StandingStill {
     }
 }
 
-/// Time that moves up to where the test wants it.
+/// Time that moves as far as the test says.
 struct ByHand<'a> {
     world: &'a World,
     until: Instant,
@@ -371,8 +372,8 @@ impl Drop for Sending {
     }
 }
 
-/// A wait for a point in virtual time. Dropping it removes the timer, so that nothing waits for
-/// a time that nobody wants.
+/// A wait for a point in virtual time. Dropping it removes the timer, so that nothing waits for an
+/// unneeded time.
 struct Sleep {
     world: Arc<World>,
     until: Instant,

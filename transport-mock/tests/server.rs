@@ -1,4 +1,5 @@
-//! The program `consul-in-memory`: Consul's own command against it, faults that are switched on and off, and its end.
+//! The program `consul-in-memory`: Consul's own command against it, faults that are switched on and
+//! off, and its end.
 
 #![cfg(feature = "server")]
 #![allow(
@@ -18,7 +19,7 @@ use real_agent::Client;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_consul-in-memory");
 
-/// Ends with the test: its standard input is a pipe.
+/// The program, which ends with the test, since its standard input is a pipe.
 struct Served {
     program: Child,
     stdin: Option<ChildStdin>,
@@ -75,7 +76,7 @@ impl Drop for Served {
     }
 }
 
-/// The path of Consul's own command.
+/// The path of the `consul` binary.
 fn consul() -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/consul");
     text(&Command::new(script).output().unwrap())
@@ -198,7 +199,7 @@ fn it_ends_when_its_standard_input_does() {
 
 #[test]
 fn it_ends_when_its_parent_is_gone() {
-    // The shell lives until its own standard input ends. The program does not have that.
+    // The shell lives until its own standard input ends. The program has a different one.
     let mut shell = Command::new("sh")
         .args(["-c", "\"$0\" </dev/null & read -r _", PROGRAM])
         .stdin(Stdio::piped())
@@ -214,7 +215,7 @@ fn it_ends_when_its_parent_is_gone() {
     );
     drop(shell.stdin.take());
     shell.wait().unwrap();
-    // The program has the other end of it.
+    // The program has the other end of this pipe.
     stdout.read_to_string(&mut said).unwrap();
 }
 

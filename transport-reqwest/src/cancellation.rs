@@ -1,4 +1,4 @@
-//! A permit's or a leadership's end as a token of tokio-util, for code that takes one.
+//! The end of a permit or leadership as a token of tokio-util, for code that takes one.
 
 use semaphore_core::lost::LostSignal;
 use tokio_util::sync::CancellationToken;
@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 use crate::transport::ReqwestTransport;
 
 impl ReqwestTransport {
-    /// A token that is cancelled when a permit or a leadership is not held any more: lost, given back, or dropped, or its
-    /// runtime has ended. Give it to what is spawned.
+    /// A token that is cancelled when the permit or leadership ends: it is lost, given back or
+    /// dropped, or its runtime ends. Pass it to spawned tasks.
     ///
     /// ```no_run
     /// # async fn example(transport: transport_reqwest::ReqwestTransport, permit: transport_reqwest::Permit) {
@@ -23,7 +23,7 @@ impl ReqwestTransport {
     /// ```
     pub fn cancellation_token(&self, signal: LostSignal) -> CancellationToken {
         let token = CancellationToken::new();
-        // Dropped with the runtime, it cancels, too.
+        // The guard also cancels when the runtime drops this task.
         let guard = token.clone().drop_guard();
         self.wire.handle.spawn(async move {
             signal.await;

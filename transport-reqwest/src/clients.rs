@@ -1,4 +1,5 @@
-//! Chooses the client, and so the connection, of a request: each client has a pool of one connection.
+//! Chooses the client, and so the connection, of each request. Each client has a pool of one
+//! connection.
 //!
 //! ```text
 //!             by HTTP/1.1
@@ -8,12 +9,14 @@
 //!      │      by HTTP/2        │
 //!      └── HTTP/2 is refused ──┘
 //! ```
-//! - Unknown: one request finds out what the agent speaks; others wait for its answer, up to a second.
-//! - Alone: a client for each lane. So a poll is never lent the connection that a renewal needs, and there are never more
-//!   connections than lanes.
-//! - Shared: one client for all short lanes, and one for each [`POLLS_PER_CONNECTION`] polls. A renewal never waits behind the
-//!   answer to a poll. After a request that has timed out, the next ones go by another connection: the one before may be dead
-//!   without saying so. What is under way on it goes on, and it is closed afterwards.
+//! - Unknown: one request finds out which version the agent speaks. Others wait up to a second for
+//!   its answer.
+//! - Alone: each lane has its own client. A poll never gets the connection that a renewal needs,
+//!   and there are never more connections than lanes.
+//! - Shared: all short lanes share one client, and each [`POLLS_PER_CONNECTION`] polls share
+//!   another. A renewal never waits behind the answer to a poll. After a request has timed out, the
+//!   next requests use a new connection, since the old one may be dead. Requests on the old one may
+//!   finish; then it is closed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,18 +30,18 @@ use tokio::sync::MutexGuard;
 use crate::recipe::Recipe;
 use crate::route::Route;
 
-/// How many polls one connection carries over HTTP/2. A server should allow so many streams (RFC 9113, 6.5.2); Consul allows
-/// 250.
+/// How many polls one HTTP/2 connection carries. Servers should allow at least 100 streams (RFC
+/// 9113, 6.5.2); Consul allows 250.
 const POLLS_PER_CONNECTION: usize = 100;
 
-/// How long a request waits for another one to find out what the agent speaks.
+/// How long a request waits while another one finds out which version the agent speaks.
 const SCOUTED: Duration = Duration::from_secs(1);
 
-/// The clients, each made by the first request that needs it.
+/// The clients. Each is made by the first request that needs it.
 pub(crate) struct Clients {
     pub(crate) recipe: Arc<Recipe>,
     state: Mutex<State>,
-    /// Held by the request that finds out what the agent speaks.
+    /// Locked by the request that finds out which version the agent speaks.
     scouting: tokio::sync::Mutex<()>,
 }
 
@@ -54,7 +57,7 @@ enum Spoken {
     Shared,
 }
 
-/// What requests have in common that go by one client.
+/// Requests with the same value share a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     Alone(Lane),
@@ -62,7 +65,7 @@ pub(crate) enum Way {
     Polls(usize),
 }
 
-/// A client, and how it finds a server, unless it is the user's own.
+/// A client and how it finds a server. A client that the user gave has no route.
 #[derive(Clone)]
 pub(crate) struct Made {
     pub(crate) client: Client,
@@ -105,7 +108,7 @@ impl Clients {
         Self::by(Arc::new(recipe))
     }
 
-    /// Others like these, which share no connection with them.
+    /// The same settings, but no shared connections.
     pub(crate) fn anew(&self) -> Self {
         Self::by(Arc::clone(&self.recipe))
     }
@@ -124,12 +127,13 @@ impl Clients {
         }
     }
 
-    /// Waits while another request finds out what the agent speaks. The request that gets the guard keeps it until its answer.
+    /// Waits while another request finds out which version the agent speaks. The request that gets
+    /// the guard keeps it until its answer.
     pub(crate) async fn scout(&self) -> Option<MutexGuard<'_, ()>> {
         if self.state().spoken != Spoken::Unknown {
             return None;
         }
-        // One that gets no answer holds up nobody for long.
+        // The limit keeps a request without an answer from delaying the others.
         let turn = tokio::time::timeout(SCOUTED, self.scouting.lock()).await;
         turn.ok().filter(|_| self.state().spoken == Spoken::Unknown)
     }
@@ -146,7 +150,7 @@ impl Clients {
         Ok(new)
     }
 
-    /// Without its client a connection is closed, unless there is a request on it.
+    /// Dropping the client closes its connection, once no request uses it.
     pub(crate) fn close(&self, lane: Lane) {
         let client = self.state().made.remove(&Way::Alone(lane));
         drop(client);
@@ -160,10 +164,10 @@ impl Clients {
         }
     }
 
-    /// The head of an answer has come by this one.
+    /// This client has received the head of an answer.
     pub(crate) fn answered(&self, made: &Made, version: Version) {
         made.has_answered.store(true, Ordering::Relaxed);
-        // What a client of the user's own shares is for its pool to say.
+        // A client that the user gave manages its pool without us.
         if !self.recipe.offers_http2() || made.way.is_shared() {
             return;
         }
@@ -174,7 +178,8 @@ impl Clients {
         }
     }
 
-    /// A request by this one has timed out, or its connection is broken: the next ones go by another.
+    /// A request of this client has timed out, or its connection broke: the next requests get a new
+    /// client.
     pub(crate) fn leave(&self, made: &Made) {
         let mut state = self.state();
         let is_current = state.made.get(&made.way).is_some_and(|it| it.is(made));
@@ -190,8 +195,9 @@ impl Clients {
         }
     }
 
-    /// A connection was broken. Before its first answer that may be because another server has come, which speaks
-    /// HTTP/1.1 alone. A poll says nothing of that: its first answer may take as long as it waits.
+    /// A connection broke. If it broke before its first answer, the reason may be a new server that
+    /// speaks only HTTP/1.1. Polls say nothing about that: their first answer may take as long as
+    /// they wait.
     pub(crate) fn broken(&self, made: &Made) {
         let is_known = made.has_answered.load(Ordering::Relaxed);
         self.leave(made);

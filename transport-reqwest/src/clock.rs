@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use semaphore_core::adapter::Instant;
 
-/// By so much tokio's clock is never ahead of the system's unless a test moved it.
+/// Tokio's clock is never ahead of the system's by more than this, unless a test moved it.
 const MOVED: Duration = Duration::from_secs(1);
 
-/// Goes on counting while the machine is suspended, as Consul's own clock does, and follows tokio's where a test moves that: a
-/// clock that stood behind its own sleeps would let a lease last for longer than it is to.
+/// A clock that counts while the machine is suspended, as Consul's does. If a test moves tokio's
+/// clock, this one follows: otherwise sleeps would end before the clock shows it, and a lease would
+/// last too long.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     system: boot_time::Instant,
@@ -19,7 +20,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// It begins at zero, within tokio's runtime.
+    /// Starts at zero. Call it within tokio's runtime.
     pub(crate) fn start() -> Self {
         Self {
             system: boot_time::Instant::now(),
@@ -28,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// The present time, asked within tokio's runtime.
+    /// The present time. Call it within tokio's runtime.
     pub(crate) fn now(&self) -> Instant {
         let tokio = tokio::time::Instant::now().saturating_duration_since(self.tokio);
         let system = boot_time::Instant::now().duration_since(self.system);

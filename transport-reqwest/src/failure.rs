@@ -1,16 +1,16 @@
-//! What is known of a request that failed. An error that may come after the first byte was
-//! written is never taken for "not sent".
+//! What is known about a failed request. An error counts as "not sent" only if no byte of the
+//! request can have been written.
 
 use std::error::Error as StdError;
 
 use semaphore_core::adapter::{NotTls, TransportError, TransportErrorKind, is_no_room};
 
-/// A request that can't be sent like this.
+/// A request that can't be sent as it is.
 pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
     TransportError::with_source(TransportErrorKind::Misconfigured, cause)
 }
 
-/// The runtime that it was to be sent by is no more.
+/// The runtime that should send the request has ended.
 pub(crate) fn runtime_ended(is_begun: bool) -> TransportError {
     let kind = if is_begun {
         TransportErrorKind::Unknown
@@ -25,7 +25,7 @@ pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> T
     TransportError::with_source(TransportErrorKind::BadAnswer, cause)
 }
 
-/// An error in the time before the answer's headers were there. `refused` is what it means when TLS is refused.
+/// An error before the answer's head arrived. `refused` is the kind for a refusal by TLS.
 pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) -> TransportError {
     let hyper = find::<hyper::Error>(&error);
     let kind = if is_refused_by_tls(&error) {
@@ -37,15 +37,15 @@ pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) 
     } else if error.is_connect() {
         TransportErrorKind::NotSent
     } else if hyper.is_some_and(hyper::Error::is_timeout) {
-        // There was no sign of life on a connection that carries many requests. It is closed: that is no slow answer.
+        // A shared connection gave no sign of life and was closed. That is not a slow answer.
         TransportErrorKind::Unknown
     } else if error.is_timeout() {
         TransportErrorKind::Timeout
     } else if hyper.is_some_and(hyper::Error::is_parse) {
         TransportErrorKind::BadAnswer
     } else if hyper.is_some_and(hyper::Error::is_canceled) {
-        // The connection was gone before hyper took the request up. An agent that refuses a client
-        // certificate can do that: in TLS 1.3 it says so after the client's handshake is over.
+        // The connection was gone before hyper took the request. An agent that refuses a client
+        // certificate can cause that: in TLS 1.3 it refuses after the client's handshake is over.
         TransportErrorKind::NotSent
     } else if is_refused_stream(&error) {
         TransportErrorKind::NotSent
@@ -61,8 +61,9 @@ pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) 
     TransportError::with_source(kind, error)
 }
 
-/// Whether the other side says that it has not processed the request: it had too many streams, or was about to close the
-/// connection (RFC 9113, 8.7). A stream below the one that a GOAWAY names does not end with it.
+/// Whether the other side says that it has not processed the request. It had too many streams, or
+/// was about to close the connection (RFC 9113, 8.7). Streams up to the one that a GOAWAY names are
+/// not refused by it.
 #[cfg(feature = "tls")]
 fn is_refused_stream(error: &reqwest::Error) -> bool {
     find::<h2::Error>(error).is_some_and(|it| {
@@ -78,7 +79,7 @@ fn is_refused_stream(_: &reqwest::Error) -> bool {
     false
 }
 
-/// Whether the connection is gone with the request, and not a stream of it alone.
+/// Whether the whole connection is gone, and not only this request's stream.
 pub(crate) fn breaks_the_connection(error: &reqwest::Error) -> bool {
     #[cfg(feature = "tls")]
     if find::<h2::Error>(error).is_some_and(h2::Error::is_reset) {
@@ -88,7 +89,7 @@ pub(crate) fn breaks_the_connection(error: &reqwest::Error) -> bool {
     !error.is_connect() && !is_timeout
 }
 
-/// Whether the other side has chosen none of the protocols that it was offered.
+/// Whether the other side accepted none of the offered protocols.
 #[cfg(feature = "tls")]
 pub(crate) fn is_without_http2(error: &reqwest::Error) -> bool {
     use rustls::{AlertDescription, Error as Tls};
@@ -125,7 +126,7 @@ pub(crate) fn during_body(error: reqwest::Error) -> TransportError {
     TransportError::with_source(kind, error.without_url())
 }
 
-/// Whether one side did not accept the other's certificate or terms.
+/// Whether one side refused the other's certificate or TLS settings.
 #[cfg(feature = "tls")]
 pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
     use rustls::{AlertDescription as Alert, Error as Tls};
@@ -155,7 +156,7 @@ pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
         ) => true,
         Some(Tls::AlertReceived(alert)) => REFUSALS.contains(alert),
         Some(_) => is_plain_text(error),
-        // Of what TLS says while HTTP/2 is spoken, h2 keeps the text alone.
+        // With HTTP/2, h2 keeps only the text of an error of TLS.
         None => find::<std::io::Error>(error).is_some_and(|it| {
             let told = it.to_string();
             let mut refusals = REFUSALS.iter();
@@ -170,7 +171,7 @@ pub(crate) fn is_refused_by_tls(_: &reqwest::Error) -> bool {
     false
 }
 
-/// The first error of this type among the causes. An `io::Error` hides the error it wraps from
+/// The first error of this type among the causes. `io::Error` hides the error it wraps from
 /// `source`, so it is opened here.
 fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let mut next = Some(error);

@@ -1,5 +1,5 @@
-//! Gives back what is held when a tokio runtime ends. Its tasks are dropped in the middle, and its sockets and timers work no
-//! longer, so a thread with a separate runtime and separate connections does it.
+//! Gives back what is held when a tokio runtime ends. The runtime drops its tasks, and its sockets
+//! and timers stop working. So a thread does it, with a separate runtime and separate connections.
 //!
 //! ```text
 //!  the runtime is dropped ─▶ a driver is dropped ─▶ finish() ──┐ waits for the answer
@@ -22,26 +22,27 @@ use crate::runtime::seed;
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
 
-/// So many connections are enough for what is left of all who share a transport.
+/// Enough connections for the remaining work of all users of a transport.
 const CONNECTIONS: usize = 8;
 
-/// The thread, once there is a need for it. It ends when this is dropped and it has nothing left to do.
+/// The thread, started when first needed. It ends when this is dropped and its work is done.
 #[derive(Default)]
 pub(crate) struct Farewell {
     jobs: Mutex<Option<UnboundedSender<Job>>>,
-    /// Whether one took too long: nobody waits after that, so that the end is put off once, not by each semaphore.
+    /// Whether one job took too long. After that nobody waits, so that the runtime's end is delayed
+    /// once and not by each semaphore.
     is_late: Arc<AtomicBool>,
 }
 
-/// What is left, and where it is told whether that is done.
+/// The remaining work, and the channel that reports whether it is done.
 struct Job {
     rest: Unfinished,
     done: mpsc::Sender<bool>,
 }
 
 impl Farewell {
-    /// Brings it to its end, and waits for that on this thread. `wire` makes what it is sent with on the runtime that it
-    /// is given.
+    /// Does the remaining work, and waits for it on this thread. `wire` makes the connection to the
+    /// agent on the given runtime.
     pub(crate) fn finish(
         &self,
         rest: Unfinished,
@@ -85,21 +86,21 @@ impl Farewell {
         thread::Builder::new()
             .name("consul-farewell".to_owned())
             .spawn(move || runtime.block_on(work(receiver, transport)))?;
-        // The thread takes what is sent here until this is dropped.
+        // The thread takes jobs until this sender is dropped.
         let _ = sender.send(job);
         *jobs = Some(sender);
         Ok(())
     }
 }
 
-/// The life of the thread.
+/// What the thread runs.
 async fn work(mut jobs: UnboundedReceiver<Job>, transport: ReqwestTransport) {
     let transport = Arc::new(transport);
     let mut running = JoinSet::new();
     while let Some(Job { rest, done }) = jobs.recv().await {
         let finished = rest.finish(transport.clone(), transport.clone());
         running.spawn(async move {
-            // A caller that has stopped waiting needs no answer.
+            // The caller may have stopped waiting.
             let _ = done.send(finished.await);
         });
         while running.try_join_next().is_some() {}

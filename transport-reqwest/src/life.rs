@@ -1,5 +1,5 @@
-//! Whether the tokio runtime still has sockets and timers. They panic if they are used after its end, or if it was built
-//! without them.
+//! Whether the tokio runtime still has sockets and timers. Using them panics after the runtime's
+//! end, or if it was built without them.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use semaphore_core::error::ClosedBy;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Knows when the runtime ends: a task of it goes with it.
+/// Knows when the runtime ends, because a task of it ends too.
 #[derive(Clone)]
 pub(crate) struct Life {
     task: watch::Receiver<()>,
@@ -17,7 +17,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Of the runtime that this is. The task ends with the last clone.
+    /// Watches this runtime. The task ends with the last clone.
     pub(crate) fn of(runtime: &Handle) -> Self {
         let (alive, task) = watch::channel(());
         runtime.spawn(async move { alive.closed().await });
@@ -27,9 +27,9 @@ impl Life {
         }
     }
 
-    /// Why it does nothing more, once that is so.
+    /// Why the runtime has ended, or `None` while it runs.
     pub(crate) fn end(&self) -> Option<ClosedBy> {
-        // After a fork none of the threads is there, whatever the memory says.
+        // A forked process has none of the threads.
         if std::process::id() != self.process {
             Some(ClosedBy::Fork)
         } else if self.task.has_changed().is_err() {
@@ -39,13 +39,13 @@ impl Life {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the runtime's end.
     pub(crate) async fn ended(&self) {
         let mut task = self.task.clone();
         while task.changed().await.is_ok() {}
     }
 
-    /// Fails where a task of it could never speak to an agent.
+    /// Fails if a task of this runtime could never reach an agent.
     pub(crate) fn ensure_able(&self, runtime: &Handle) -> io::Result<()> {
         if let Some(by) = self.end() {
             return Err(io::Error::other(match by {
@@ -63,7 +63,7 @@ impl Life {
         }
         let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0));
         let Ok(socket) = socket.and_then(|it| it.set_nonblocking(true).map(|()| it)) else {
-            // Without a socket there is nothing to try it with.
+            // Without a socket this can't be checked.
             return Ok(());
         };
         let sockets = || drop(tokio::net::UdpSocket::from_std(socket));

@@ -14,11 +14,11 @@ use crate::route::{ByRoute, Host, Route};
 /// Where the clients come from.
 pub(crate) enum Recipe {
     Ours(Box<Ours>),
-    /// One of the user's own, with its own pool.
+    /// The user's client, which has its own pool.
     Own(Client),
 }
 
-/// What our clients have in common.
+/// What all clients that we build have in common.
 pub(crate) struct Ours {
     pub(crate) connect_timeout: Duration,
     pub(crate) host: Arc<Host>,
@@ -40,7 +40,7 @@ impl Recipe {
         }
     }
 
-    /// Whether agents that speak HTTP/2 are asked by it.
+    /// Whether its clients offer HTTP/2.
     #[cfg_attr(
         not(feature = "tls"),
         expect(clippy::unused_self, reason = "as with TLS")
@@ -53,7 +53,7 @@ impl Recipe {
         false
     }
 
-    /// What the files of certificates hold was refused.
+    /// One side refused what the certificate files hold.
     #[cfg_attr(
         not(feature = "tls"),
         expect(clippy::unused_self, reason = "as with TLS")
@@ -72,8 +72,8 @@ impl Ours {
             Arc::clone(&self.host),
             Arc::clone(&self.servers),
         ));
-        // What another crate's features could switch on (compression, proxies of the
-        // environment) is switched off, so that the bytes counted are the bytes sent.
+        // Another crate's features could switch on compression or the environment's proxies. They
+        // are switched off, so that the bytes counted are the bytes sent.
         let client = Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -101,13 +101,13 @@ impl Ours {
         if !self.offers_http2 {
             return self.tls.apply(client.http1_only(), &["http/1.1"]);
         }
-        // A connection that carries many requests is asked for a sign of life while it has any.
+        // A shared connection is asked for a sign of life while it carries requests.
         let client = client
             .http2_keep_alive_interval(QUIET)
             .http2_keep_alive_timeout(self.connect_timeout)
             .http2_keep_alive_while_idle(false);
         if way.is_shared() {
-            // Without prior knowledge, each of several requests that find no connection would open one.
+            // Without prior knowledge, simultaneous requests would each open a connection.
             self.tls.apply(client.http2_prior_knowledge(), &["h2"])
         } else {
             self.tls.apply(client, &["h2", "http/1.1"])
@@ -129,7 +129,7 @@ fn idle_time(way: Way) -> Duration {
     }
 }
 
-/// After so long without a byte from the agent, it is asked for a sign of life. It has as long for that as a new connection
-/// has for being opened.
+/// After this time without a byte from the agent, the agent is asked for a sign of life. It must
+/// give one within the connect timeout.
 #[cfg(feature = "tls")]
 const QUIET: Duration = Duration::from_secs(5);

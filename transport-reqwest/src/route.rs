@@ -1,7 +1,9 @@
-//! How the client of a lane finds a server: to which addresses the agent's name leads, and in which order they are tried.
+//! How a lane's client finds a server: to which addresses the agent's name resolves, and in which
+//! order they are tried.
 //!
-//! hyper tries one address after the other, and gives each the same part of the connect timeout. It does not say which one
-//! failed: that is told from the order, and from the address that answered.
+//! hyper tries one address after the other, and gives each an equal part of the connect timeout. It
+//! does not say which ones failed. That is deduced from the order and from the address that
+//! answered.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use semaphore_core::adapter::{Instant, Response, Servers};
 
-/// The way of one lane.
+/// How one lane reaches the agent.
 pub(crate) struct Route {
     host: Arc<Host>,
     pub(crate) servers: Arc<Servers>,
     trail: Mutex<Trail>,
 }
 
-/// The agent's host, whatever name its certificate is checked for.
+/// The agent's host. Its certificate may be checked for another name.
 pub(crate) struct Host {
     pub(crate) name: String,
     #[cfg(test)]
@@ -25,9 +27,9 @@ pub(crate) struct Host {
 
 #[derive(Default)]
 struct Trail {
-    /// Where the connection that is being opened goes, in this order.
+    /// The addresses of the connection that is being opened, in the order in which they are tried.
     tried: Vec<IpAddr>,
-    /// Where the one goes that is open.
+    /// The server of the open connection.
     peer: Option<IpAddr>,
 }
 
@@ -41,13 +43,13 @@ impl Route {
         }
     }
 
-    /// Whether the open connection is to be closed instead of used.
+    /// Whether the open connection should be closed instead of used.
     pub(crate) fn is_left(&self, now: Instant) -> bool {
         let peer = self.trail().peer;
         peer.is_some_and(|peer| self.servers.is_left(now, peer))
     }
 
-    /// The head of an answer has come from there.
+    /// The head of an answer came from this server.
     pub(crate) fn connected(&self, now: Instant, peer: IpAddr) {
         let mut trail = self.trail();
         let tried = std::mem::take(&mut trail.tried);
@@ -67,7 +69,7 @@ impl Route {
         }
     }
 
-    /// There was no connection, or it is gone.
+    /// No connection could be opened, or the open one is gone.
     pub(crate) fn failed(&self, now: Instant) {
         let mut trail = self.trail();
         let first = std::mem::take(&mut trail.tried).first().copied();

@@ -24,13 +24,13 @@ impl Runtime for ReqwestTransport {
         self.wire.sleep(duration).await;
     }
 
-    /// By the runtime that it is awaited on, where that is another one.
+    /// Uses the runtime that the caller awaits it on, if that is another one.
     async fn timer(&self, duration: Duration) {
         let here = || tokio::time::sleep(duration);
         let timer = Handle::try_current().is_ok().then(|| catch_unwind(here));
         match timer {
             Some(Ok(timer)) => timer.await,
-            // There is none, or it has no timers.
+            // There is no other runtime, or it has no timers.
             Some(Err(_)) | None => self.sleep(duration).await,
         }
     }
@@ -45,32 +45,32 @@ impl Runtime for ReqwestTransport {
         self.wire.life.end()
     }
 
-    /// From the operating system's randomness, by way of the standard library's hash keys.
+    /// From the operating system's randomness, through the standard library's hash keys.
     fn seed(&self) -> u64 {
         seed()
     }
 
-    /// Where the tokio runtime is dropped: a farewell delays that by as long as it takes.
+    /// Called when the tokio runtime is dropped. The drop waits until this returns.
     fn finish(&self, rest: Unfinished) {
         self.wire.farewell.finish(rest, self.wire.anew());
     }
 }
 
 impl BlockOn for ReqwestTransport {
-    /// Waits on a thread that is none of the runtime's.
+    /// Blocks a thread that does not belong to the runtime.
     ///
-    /// On a current-thread runtime, another thread must be running it: this one does not drive
-    /// its sockets and timers.
+    /// A current-thread runtime must be running on another thread: this one does not drive its
+    /// sockets and timers.
     ///
     /// # Panics
-    /// When called from within async code, as tokio does.
+    /// When called from async code, as tokio does.
     fn block_on(&self, future: BoxFuture<'_, ()>) {
         self.wire.handle.block_on(future);
     }
 
-    /// Ends in time also where nobody runs the runtime.
+    /// Ends in time even if nobody runs the runtime.
     fn block_on_for(&self, timeout: Duration, mut future: BoxFuture<'_, ()>) {
-        // Within async code tokio refuses, and says so.
+        // This panics within async code, with tokio's message.
         self.wire.handle.block_on(async {});
         let end = std::time::Instant::now().checked_add(timeout);
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -99,7 +99,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Why there is no transport outside of tokio: the cause of a
+/// Why a transport can't be built outside of tokio: the cause of a
 /// [`BuildError::Backend`](semaphore_core::BuildError::Backend).
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -108,7 +108,7 @@ impl Wake for Unpark {
 )]
 pub struct NoRuntime(#[source] pub(crate) TryCurrentError);
 
-/// A number that nobody foresees.
+/// An unpredictable number.
 pub(crate) fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,4 +1,5 @@
-//! Names that lead to several servers, for tests: no option of the builder says where a name leads.
+//! Tests names that resolve to several servers. No option of the builder sets what a name resolves
+//! to.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,4 +1,5 @@
-//! The trusted authorities and the client certificate. They are looked up for each connection, since files may have been replaced.
+//! The trusted authorities and the client certificate. Each new connection looks them up, since
+//! their files may have been replaced.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The provider is named here because reqwest panics when the process has none installed, also for a plain `http`
-    /// address.
+    /// The provider is named explicitly: reqwest panics if the process has installed none, even for
+    /// a plain `http` address.
     pub(crate) fn new(options: &Connection, url: &AgentUrl) -> Result<Self, BuildError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let making = Making::new(options, url, &provider)?;
@@ -43,13 +44,14 @@ impl Config {
             .with_custom_certificate_verifier(verifier)
             .with_client_cert_resolver(Arc::clone(&credentials) as _);
         if !credentials.0.is_fixed() {
-            // A session that is resumed asks for no certificate: a ticket would bring back what was replaced.
+            // A resumed session asks for no certificate, so a ticket would bring back what was
+            // replaced.
             tls.resumption = Resumption::disabled();
         }
         Ok(Self { tls, credentials })
     }
 
-    /// Offers these protocols. The clones of a configuration share the tickets that resume a session.
+    /// Offers these protocols. Clones of a configuration share the tickets for resuming sessions.
     pub(crate) fn apply(&self, client: ClientBuilder, protocols: &[&str]) -> ClientBuilder {
         let mut tls = self.tls.clone();
         tls.alpn_protocols = protocols.iter().map(|it| it.as_bytes().to_vec()).collect();
@@ -62,12 +64,12 @@ impl Config {
     }
 }
 
-/// How verifier and certificate are made of what the builder was given.
+/// Makes the verifier and the certificate from the builder's options.
 struct Making {
     ca_cert: Option<Pem>,
     client_cert: Option<(Pem, Pem)>,
     accepts_any: bool,
-    /// Made once: it reads the platform's authorities.
+    /// Made once, because it reads the platform's authorities.
     platform: Option<Arc<Verifier>>,
     provider: Arc<CryptoProvider>,
 }
@@ -78,7 +80,8 @@ impl Making {
         url: &AgentUrl,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, BuildError> {
-        // Reading the platform's authorities takes milliseconds that plain `http` has no use for.
+        // Reading the platform's authorities takes milliseconds, and plain `http` doesn't need
+        // them.
         let is_asked = url.is_https() && options.ca_cert.is_none() && !options.accepts_any;
         let platform = is_asked
             .then(|| Verifier::new(Arc::clone(provider)))
@@ -138,7 +141,7 @@ impl Making {
     }
 }
 
-/// Whom to trust, and who we are, at one time.
+/// The authorities and the client certificate at one moment.
 #[derive(Clone)]
 struct Current {
     /// None for plain `http`.
@@ -146,7 +149,8 @@ struct Current {
     client: Option<Arc<CertifiedKey>>,
 }
 
-/// The same, as the files say when a connection is opened: what is asked first looks at them. One that is open goes on.
+/// The same, from the present files. The first lookup of a new connection checks whether the files
+/// changed. Open connections are not affected.
 struct Credentials(Reloaded<Current>);
 
 impl Current {
@@ -220,7 +224,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Cause> {
     Ok(found)
 }
 
-/// What is wrong with a document, without a line of it: a key whose lines were joined is one line.
+/// What is wrong with a document, without quoting it: a key may be on one line.
 fn without_lines(error: pem::Error) -> Cause {
     match error {
         pem::Error::IllegalSectionStart { .. } => "the line that begins a section is broken".into(),

@@ -10,25 +10,28 @@ use crate::wire::Wire;
 
 /// HTTP(S) to a Consul agent through reqwest, on tokio.
 ///
-/// Clones share their connections. Nothing is sent until a request is.
+/// Clones share their connections. Building a transport sends nothing.
 ///
-/// - It opens [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent at most, or as many as
-///   [`TransportBuilder::max_connections`] says, however many semaphores share it. Renewals and releases go first; a
-///   long poll that finds no connection is replaced by a read every five seconds. See [`Connections`].
-/// - Connections are kept open and reused. With an agent at an `https` address that offers HTTP/2, as Consul does, requests
-///   share connections: one carries all requests that are answered at once, each further one 100 long polls, 1,000 in all. A
-///   connection that stays silent is left for another one: after a request that has timed out, or when it gives no sign of
-///   life for 5 seconds and the connect timeout. `TransportBuilder::http1_only` does without. Other addresses are spoken to by HTTP/1.1.
-/// - A name may lead to several servers. A new connection resolves it and tries one address after the other: first those
-///   that serve, last those that failed. What is open to one that has failed, or that can't serve for three seconds, as without
-///   a leader, is not used again as long as there is a better one.
-/// - Files of certificates may be replaced: see `TransportBuilder::ca_cert_file`. Certificates that fitted and do so no longer
-///   are tried again for a minute.
-/// - A redirect is not followed, and a proxy of the environment not used: an agent is local, and
+/// - It opens at most [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent, or
+///   as many as [`TransportBuilder::max_connections`] says, however many semaphores share it.
+///   Renewals and releases go first. A long poll that finds no connection is replaced by a read
+///   every five seconds. See [`Connections`].
+/// - Connections are kept open and reused. At an `https` address, an agent that offers HTTP/2, as
+///   Consul does, needs fewer: all short requests share one connection, and each 100 long polls
+///   share another, up to 1,000 polls. A silent connection is replaced: after a request has timed
+///   out, or when it gives no sign of life for 5 seconds plus the connect timeout.
+///   `TransportBuilder::http1_only` turns HTTP/2 off. All other addresses use HTTP/1.1.
+/// - A name may have several addresses. Each new connection resolves the name and tries one address
+///   after the other: servers that work first, servers that failed last. A connection is left if
+///   its server fails, or can't serve for three seconds, for example because it has no leader. That
+///   is done only while another server works better.
+/// - Certificate files may be replaced: see `TransportBuilder::ca_cert_file`. If certificates that
+///   were accepted are refused, they are tried again for a minute.
+/// - Redirects are not followed, and the environment's proxies are not used: an agent is local, and
 ///   a proxy would see the token.
-/// - [`Request::timeout`] covers all of a request, from name resolution to the last byte.
-/// - The future of a request can be awaited on any executor, as long as the tokio runtime runs in
-///   which the transport was built.
+/// - [`Request::timeout`] covers the whole request, from name resolution to the last byte.
+/// - The future of a request can be awaited on any executor, while the tokio runtime that built the
+///   transport runs.
 #[derive(Clone)]
 pub struct ReqwestTransport {
     pub(crate) wire: Arc<Wire>,
@@ -38,7 +41,7 @@ pub struct ReqwestTransport {
 
 impl ReqwestTransport {
     /// A transport to the agent at `url`, for example `http://127.0.0.1:8500`, with the default
-    /// options. It uses the tokio runtime that this is called in.
+    /// options. It uses the tokio runtime of the caller.
     ///
     /// # Errors
     /// [`BuildError`], before anything is sent.
@@ -48,8 +51,9 @@ impl ReqwestTransport {
 
     /// A transport to the agent at `url` with options.
     ///
-    /// `url` is `http://host:port`, `https://host:port` or `host:port`, or `unix:///path` of a socket that the agent listens
-    /// on. A path after the port, as of an agent behind a proxy, is put before the path of each request.
+    /// `url` is `http://host:port`, `https://host:port`, `host:port`, or `unix:///path` for a
+    /// socket of the agent. A path after the port is put before the path of each request, for an
+    /// agent behind a proxy.
     pub fn builder(url: impl AsRef<str>) -> TransportBuilder {
         TransportBuilder::new(url.as_ref().parse().map_err(BuildError::Url))
     }

@@ -7,7 +7,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate for the agent's. Only that the other side has the certificate's key is checked, as Go does.
+/// Accepts any certificate of the agent. It only checks that the other side has the certificate's
+/// key, as Go does.
 #[derive(Debug)]
 pub(crate) struct Unverified(pub(crate) Arc<CryptoProvider>);
 

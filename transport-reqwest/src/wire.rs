@@ -33,7 +33,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// To the same agent by the same clock, on another runtime.
+    /// The same agent and clock, on another runtime.
     pub(crate) fn anew(&self) -> impl FnOnce(Handle) -> Self + Send + use<> {
         let clients = self.clients.anew();
         let (url, max_body, clock) = (self.url.clone(), self.max_body, self.clock.clone());
@@ -151,7 +151,8 @@ impl Wire {
             refusals += 1;
             self.clients.recipe.doubt();
             route.failed(self.now());
-            // One of several servers may be ahead of the others, or behind, while certificates are replaced.
+            // While certificates are being replaced, one of several servers may already have new
+            // ones and another may not.
             if refusals >= route.servers.count() || self.now() >= ends {
                 let kind = route.servers.refused_by_tls(self.now());
                 return Err(failure::before_answer(error, kind));
@@ -160,7 +161,7 @@ impl Wire {
     }
 }
 
-/// Whether it says something of the server that it came from, or of the way there.
+/// Whether the error says something about the server or the network path.
 fn is_of_the_server(error: &TransportError) -> bool {
     use TransportErrorKind::{Misconfigured, NoRoom};
     !matches!(error.kind(), Misconfigured | NoRoom)
@@ -173,7 +174,8 @@ impl Lanes for Wire {
         let mut exchange = pin!(self.exchange(lane, request));
         let mut end = pin!(self.life.ended());
         let mut is_begun = false;
-        // Sockets and timers of tokio panic when they are polled outside of its runtime, or after its end.
+        // Tokio's sockets and timers panic if they are polled outside its runtime, or after its
+        // end.
         poll_fn(|context| {
             if end.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Err(failure::runtime_ended(is_begun)));

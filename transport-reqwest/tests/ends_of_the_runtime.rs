@@ -1,4 +1,5 @@
-//! What can't run says so: a tokio runtime that has ended, that can't do what is needed, or that nobody drives.
+//! Operations that can't run say so: the tokio runtime has ended, lacks something, or is driven by
+//! nobody.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -30,7 +31,7 @@ fn a_handle_in_a_static_says_that_the_runtime_of_the_first_test_has_ended() {
             .connect(transport)
             .unwrap()
     });
-    // As `#[tokio::test]` does it: a runtime for each test.
+    // As `#[tokio::test]` does: each test has its own runtime.
     runtime().block_on(async {
         let permit = SEMAPHORE.acquire().await.unwrap();
         permit.release().await.unwrap();

@@ -1,5 +1,5 @@
-//! With a real agent over HTTPS, hundreds of semaphores are held over a handful of connections, and the loss of one costs
-//! no hold.
+//! With a real agent over HTTPS, hundreds of semaphores are held over a few connections. Losing one
+//! connection costs no hold.
 
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -11,11 +11,11 @@ use tokio::time::{sleep, timeout};
 use transport_conformance::tls::{Authority, Names};
 use transport_reqwest::{Permit, ReqwestTransport, Semaphore};
 
-/// One for the first request, one for all that are answered at once, and one for each hundred polls.
+/// One for the first request, one for all short requests, and one for each hundred polls.
 const CONNECTIONS: u64 = 5;
 const SEMAPHORES: usize = 250;
 
-/// How long anything may take that is bound to happen: a loaded machine is no reason to fail.
+/// How long anything may take that must happen: a test must not fail because the machine is loaded.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,7 +52,7 @@ async fn connections_that_are_cut_cost_no_hold() {
     scene.give_back(semaphores, permits).await;
 }
 
-/// They stay open, and nothing comes through. New ones are served.
+/// They stay open, but nothing arrives. New connections work.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_stall_cost_no_hold() {
     let scene = Scene::start();
@@ -120,7 +120,7 @@ impl Scene {
     }
 }
 
-/// Waits until the lease of each has become longer twice.
+/// Waits until each lease was extended twice.
 async fn wait_for_renewals(permits: &[Permit]) {
     for _ in 0..2 {
         let before: Vec<_> = permits.iter().map(end_of).collect();

@@ -1,5 +1,5 @@
-//! The token is in no line of the log, at any level, and nowhere else. Alone in its file, since it
-//! collects the logs of the process.
+//! The token appears in no line of the log at any level, and nowhere else. This test has its own
+//! file, because it collects the logs of the whole process.
 
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]

@@ -1,4 +1,4 @@
-//! What happens on threads that are none of tokio's.
+//! What happens on threads that don't belong to tokio.
 
 use semaphore_core::adapter::{Method, Request, Transport};
 use tokio::runtime::Runtime;

@@ -1,4 +1,4 @@
-//! Where a test moves tokio's time.
+//! What happens when a test moves tokio's time.
 
 use std::time::Duration;
 

@@ -21,12 +21,12 @@ use crate::dial::Dial;
 use crate::runtime::seed;
 use crate::transport::UreqTransport;
 
-/// The largest body of an answer that is read unless [`TransportBuilder::max_body`] says
-/// otherwise: 32 MiB, room for some 100,000 contenders.
+/// The limit on an answer's body unless [`TransportBuilder::max_body`] sets another: 32 MiB, enough
+/// for about 100,000 contenders.
 pub const DEFAULT_MAX_BODY: usize = 32 * 1024 * 1024;
 
-/// How long a connection may take to open unless [`TransportBuilder::connect_timeout`] says
-/// otherwise: 5 seconds.
+/// The limit on the time to open a connection unless [`TransportBuilder::connect_timeout`] sets
+/// another: 5 seconds.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The options of a [`UreqTransport`].
@@ -34,7 +34,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct TransportBuilder {
     url: Result<AgentUrl, BuildError>,
     max_body: usize,
-    /// What requests carry unless a handle is told otherwise.
+    /// What requests carry unless a handle sets something else.
     defaults: Scope,
     basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
@@ -42,7 +42,7 @@ pub struct TransportBuilder {
     client: Option<Agents>,
 }
 
-/// The options that a client of the user's own replaces.
+/// The options that have no effect on a client that the user gives.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Connection {
     connect_timeout: Option<Duration>,
@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     pub(crate) ca_cert: Option<Pem>,
     #[cfg(feature = "tls")]
     pub(crate) client_cert: Option<(Pem, Pem)>,
-    /// A folder. It counts where there is no `ca_cert`.
+    /// A folder. It is used only if there is no `ca_cert`.
     #[cfg(feature = "tls")]
     ca_path: Option<Pem>,
     #[cfg(feature = "tls")]
@@ -74,27 +74,31 @@ impl TransportBuilder {
         }
     }
 
-    /// The agent that the environment names, with the options of the environment, as the `consul`
-    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`; a socket as `unix:///path`), `CONSUL_HTTP_SSL`,
-    /// `CONSUL_HTTP_AUTH`, `CONSUL_CACERT` or else `CONSUL_CAPATH`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`,
-    /// `CONSUL_TLS_SERVER_NAME` and `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` hold for each handle
-    /// that names no other. The token is set on the handle, see [`token_source_from_env`](crate::token_source_from_env).
+    /// A builder with the address and options of the environment. It reads the variables of the
+    /// `consul` command: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`; a socket as
+    /// `unix:///path`), `CONSUL_HTTP_SSL`, `CONSUL_HTTP_AUTH`, `CONSUL_CACERT` or else
+    /// `CONSUL_CAPATH`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`, `CONSUL_TLS_SERVER_NAME` and
+    /// `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` apply to each handle
+    /// that sets no other. The token is set on the handle, see
+    /// [`token_source_from_env`](crate::token_source_from_env).
     ///
-    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are never used: an agent is near, and a proxy would see the token. If you
-    /// need one, give a [`client`](Self::client) that has it.
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are ignored: an agent is local, and a proxy would
+    /// see the token. If you need a proxy, pass a [`client`](Self::client) that has one.
     ///
     /// # Errors
-    /// [`BuildError::Environment`] for what can't be understood: a truth value that is misspelt, too. [`BuildError::File`] or
-    /// [`BuildError::ClientCertificateIncomplete`].
+    /// [`BuildError::Environment`] for a value that can't be understood, such as a misspelt truth
+    /// value. [`BuildError::File`] for a file that can't be read.
+    /// [`BuildError::ClientCertificateIncomplete`] if only one of `CONSUL_CLIENT_CERT` and
+    /// `CONSUL_CLIENT_KEY` is set.
     pub fn from_env() -> Result<Self, BuildError> {
         Self::from_lookup(|name| env::var(name).ok())
     }
 
-    /// Like [`from_env`](Self::from_env), with the variables as `lookup` gives them: for programs whose command line or
-    /// configuration goes before the environment.
+    /// Like [`from_env`](Self::from_env), but asks `lookup` for the variables. This is for programs
+    /// whose command line or configuration overrides the environment.
     ///
     /// # Errors
-    /// The same.
+    /// As [`from_env`](Self::from_env).
     pub fn from_lookup<S: Into<OsString>>(
         lookup: impl Fn(&str) -> Option<S>,
     ) -> Result<Self, BuildError> {
@@ -107,70 +111,76 @@ impl TransportBuilder {
         Ok(builder)
     }
 
-    /// Reads at most this many bytes of an answer's body. A larger one ends its request with
-    /// [`BadAnswer`](semaphore_core::adapter::TransportErrorKind::BadAnswer). By default
+    /// Reads at most this many bytes of an answer's body. A request with a larger answer fails with
+    /// [`BadAnswer`](semaphore_core::adapter::TransportErrorKind::BadAnswer). The default is
     /// [`DEFAULT_MAX_BODY`].
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self
     }
 
-    /// Opens at most this many connections to the agent, each with a thread, whatever is sent; half of them are
-    /// for long polls. By default [`MOST_CONNECTIONS`]. An agent allows an address 200 unless
-    /// `limits.http_max_conns_per_client` says otherwise: let all that run on a machine stay below it.
+    /// Opens at most this many connections to the agent, each with a thread. Half of them are for
+    /// long polls. The default is [`MOST_CONNECTIONS`]. An agent allows 200 connections from one
+    /// address unless `limits.http_max_conns_per_client` sets another limit. All programs of a
+    /// machine together must stay below it.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.max_connections = most;
         self
     }
 
-    /// Sends this user and password with each request, as HTTP Basic authentication, beside the ACL token. Consul doesn't ask
-    /// for them; what stands before it may. Without TLS everybody on the way can read them.
+    /// Sends this user and password with each request, as HTTP Basic authentication, beside the ACL
+    /// token. Consul doesn't ask for them, but a proxy in front of it may. Without TLS everybody on
+    /// the network path can read them.
     pub fn basic_auth(mut self, user: impl AsRef<str>, password: impl AsRef<str>) -> Self {
         self.basic_auth = BasicAuth::new(user.as_ref(), password.as_ref()).map(Some);
         self
     }
 
-    /// Gives up opening a connection after this long; the request then counts as not sent. Of several addresses that a name
-    /// leads to each gets the same part of it. By default [`DEFAULT_CONNECT_TIMEOUT`].
+    /// Gives up opening a connection after this time; the request then counts as not sent. If a
+    /// name has several addresses, each gets an equal part of the time. The default is
+    /// [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connection.connect_timeout = Some(timeout);
         self
     }
 
-    /// Trusts these authorities, certificates in PEM, instead of the platform's.
+    /// Trusts these authorities instead of the platform's. They are certificates in PEM.
     #[cfg(feature = "tls")]
     pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.connection.ca_cert = Some(Pem::Given(pem.into()));
         self
     }
 
-    /// The same with a file of them. It may be replaced: a new connection trusts those that are in it then. A file that can't be
-    /// used, as while it is written, leaves those in use that were in it before; that is logged.
+    /// Like [`ca_cert`](Self::ca_cert), from a file. The file may be replaced: each new connection
+    /// uses its present content. While the file can't be used, for example because it is being
+    /// written, the last usable content stays in use. That is logged.
     #[cfg(feature = "tls")]
     pub fn ca_cert_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.connection.ca_cert = Some(file("ca_cert_file", path));
         self
     }
 
-    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. A file
-    /// without a certificate is an error. They may be replaced, as those of [`ca_cert_file`](Self::ca_cert_file). That and
-    /// [`ca_cert`](Self::ca_cert) go before it.
+    /// Trusts the authorities in all files of this folder and its subfolders instead of the
+    /// platform's. The files are PEM. A file without a certificate is an error. The files may be
+    /// replaced, as with [`ca_cert_file`](Self::ca_cert_file). [`ca_cert`](Self::ca_cert) and
+    /// `ca_cert_file` take precedence over this.
     #[cfg(feature = "tls")]
     pub fn ca_path(mut self, folder: impl Into<PathBuf>) -> Self {
         self.connection.ca_path = Some(self::folder("ca_path", folder));
         self
     }
 
-    /// Shows this certificate (in PEM, with its chain) to an agent that asks for one. The key is
-    /// PEM, too.
+    /// Presents this certificate to an agent that asks for one. The certificate, with its chain,
+    /// and the key are PEM.
     #[cfg(feature = "tls")]
     pub fn client_cert(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
         self.connection.client_cert = Some((Pem::Given(pem.into()), Pem::Given(key_pem.into())));
         self
     }
 
-    /// The same with a file of the certificate and one of its key. They may be replaced: a new connection shows what is in them
-    /// then. Files that can't be used, or don't fit together, leave in use what was in them before; that is logged.
+    /// Like [`client_cert`](Self::client_cert), from one file for the certificate and one for the
+    /// key. The files may be replaced: each new connection uses their present content. While they
+    /// can't be used or don't match, the last usable content stays in use. That is logged.
     #[cfg(feature = "tls")]
     pub fn client_cert_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         let named_by = "client_cert_files";
@@ -186,21 +196,22 @@ impl TransportBuilder {
         self
     }
 
-    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. An attacker who can answer in the
-    /// agent's place then reads the ACL token and the password, and says who holds what: more can hold than the limit allows. A
-    /// warning in the log says so when the transport is built.
+    /// With `true`, any certificate of the agent is accepted, as with
+    /// `CONSUL_HTTP_SSL_VERIFY=false`. An attacker who can answer in the agent's place then reads
+    /// the ACL token and the password. The attacker can also lie about who holds what, so more may
+    /// hold than the limit allows. A warning is logged when the transport is built.
     #[cfg(feature = "tls")]
     pub fn danger_accept_any_certificate(mut self, accepts_any: bool) -> Self {
         self.connection.accepts_any = accepts_any;
         self
     }
 
-    /// Sends through agents with this configuration instead of ours. What they do to a request is
-    /// then its owner's choice: proxies, TLS, buffers, middleware.
+    /// Sends through ureq agents with this configuration instead of ours. Its owner then decides
+    /// about proxies, TLS, buffers and middleware.
     ///
-    /// Statuses as errors, redirects, compression and the total timeout are overridden for each
-    /// request; other timeouts must leave room for a blocking query. Middleware doesn't see the
-    /// token.
+    /// Some settings are overridden for each request: statuses as errors, redirects, compression
+    /// and the total timeout. Other timeouts must leave time for a blocking query. Middleware
+    /// doesn't see the token.
     pub fn client(mut self, config: ureq::config::Config) -> Self {
         self.client = Some(Agents::Own(Box::new(config)));
         self
@@ -238,7 +249,7 @@ impl TransportBuilder {
 
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
-        // What can't be read is told now.
+        // Read now so that an unreadable file is reported now.
         found.certificates(|path| fs::read(path))?;
         let named = |named_by: &'static str| move |path: String| file(named_by, path);
         let client = found.client_cert.map(named("CONSUL_CLIENT_CERT"));
@@ -263,7 +274,8 @@ impl std::fmt::Debug for TransportBuilder {
 }
 
 impl Connection {
-    /// With the folder of authorities where that counts. Tells what is not verified.
+    /// Uses the folder of authorities if there is no `ca_cert`. Warns if certificates are not
+    /// verified.
     #[cfg(feature = "tls")]
     fn trusting(mut self, url: &AgentUrl) -> Self {
         self.ca_cert = self.ca_cert.or(self.ca_path.take());
@@ -304,7 +316,7 @@ impl Connection {
     }
 }
 
-/// How to begin configurations of agents that are all alike.
+/// Makes builders of equal configurations.
 pub(crate) fn config(options: &Connection) -> impl Fn() -> ConfigBuilder<AgentScope> + use<> {
     let connect_timeout = options.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
     move || {
@@ -313,16 +325,16 @@ pub(crate) fn config(options: &Connection) -> impl Fn() -> ConfigBuilder<AgentSc
             .timeout_connect(Some(connect_timeout))
             .input_buffer_size(BUFFER)
             .output_buffer_size(BUFFER)
-            // A head that fills the buffer would look like the end of the connection.
+            // ureq would take a head that fills the buffer for the end of the connection.
             .max_response_header_size(BUFFER - 1)
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
-            // A worker that rests for shorter closes its connection when it ends.
+            // A worker that rests for a shorter time closes its connection when it ends.
             .max_idle_age(Lane::Short(0).idle_time())
     }
 }
 
-/// ureq's own 128 KiB, twice for each connection, are far more than a request of Consul's needs.
+/// ureq's default is 128 KiB, twice for each connection. A request to Consul needs far less.
 const BUFFER: usize = 8 * 1024;
 
 #[cfg(feature = "tls")]

@@ -16,17 +16,17 @@ use crate::failure;
 
 /// How to make an agent for a worker.
 pub(crate) enum Agents {
-    /// With the builder's options.
+    /// Agents with the builder's options.
     Ours { config: Box<Config>, dial: Dial },
-    /// With a configuration of the user's own.
+    /// Agents with the user's configuration.
     Own(Box<Config>),
 }
 
-/// A worker's own agent, with one connection at most.
+/// One worker's agent, with one connection at most.
 pub(crate) struct Client {
     agent: Agent,
     exchange: Arc<Exchange>,
-    /// None with a configuration of the user's own.
+    /// `None` with the user's configuration.
     dial: Option<Dial>,
     url: Arc<AgentUrl>,
     max_body: usize,
@@ -93,8 +93,9 @@ impl Client {
             };
             dial.doubt();
             refusals += 1;
-            // One of several servers may be ahead of the others, or behind, while certificates are replaced. Those that can be
-            // told while connecting have all been asked.
+            // While certificates are being replaced, one of several servers may already have new
+            // ones and another may not. If the refusal came while connecting, all servers were
+            // already tried.
             if connecting || refusals >= dial.peers.count() || dial.peers.now() >= ends {
                 return Err(failed.told(dial.peers.refused_by_tls()));
             }
@@ -104,8 +105,8 @@ impl Client {
     fn once(&self, request: &Request) -> Result<Response, Failed> {
         self.exchange.begin(request);
         let described = self.describe(request)?;
-        // ureq sends a `Content-Length` with every body that has a known length, an empty one
-        // included, and none with `()`.
+        // ureq sends a `Content-Length` with every body of known length, even an empty one. It
+        // sends none with `()`.
         match request.method() {
             Method::Put => self.run(described.map(|()| request.body()), request),
             _ if request.body().is_empty() => self.run(described, request),
@@ -113,7 +114,7 @@ impl Client {
         }
     }
 
-    /// All of the request's head but what [`Exchange`] hides from ureq.
+    /// The request's head, without what [`Exchange`] hides from ureq.
     fn describe(&self, request: &Request) -> Result<http::Request<()>, TransportError> {
         if !request.target().starts_with('/') {
             return Err(failure::misconfigured(
@@ -149,7 +150,7 @@ impl Client {
         if answer.body().content_length() > Some(limit) {
             return Err(failure::bad_answer("the body is larger than the limit").into());
         }
-        // ureq refuses a body that reaches its limit, and not only one that exceeds it.
+        // ureq already refuses a body that only reaches its limit.
         let body = answer
             .body_mut()
             .with_config()
@@ -186,7 +187,7 @@ impl Failed {
         }
     }
 
-    /// Whether it says something of the server that the connection goes to.
+    /// Whether the error says something about the server of this connection.
     fn is_of_the_server(&self) -> bool {
         use TransportErrorKind::{Misconfigured, NoRoom};
         match self {

@@ -1,14 +1,14 @@
-//! What stands between ureq and its connections.
+//! A layer between ureq and its connections.
 //!
 //! ```text
 //!   client ── head without token ──► ureq ──► Connected ──► TLS ──► socket
 //!      └───────── the token's header ──────────────┘
 //! ```
 //!
-//! - ureq logs at TRACE the bytes of every head it writes. So it never gets the token: that is added
-//!   when ureq hands the first bytes of the head to the connection.
-//! - ureq takes a reset, and an end without TLS's leave, for the end of a body that has no length. So
-//!   it gets to know them as errors of another kind.
+//! - At TRACE, ureq logs the bytes of every head that it writes. So it never gets the token: the
+//!   token is added when ureq passes the head's first bytes to the connection.
+//! - If a body has no length, ureq takes a reset, or an end that TLS did not announce, for its end.
+//!   So such ends are reported to ureq as errors of another kind.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -19,15 +19,15 @@ use semaphore_core::adapter::Request;
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-/// What a worker is at, shared with the connections of its agent.
+/// What a worker is doing, shared with its agent's connections.
 #[derive(Default)]
 pub(crate) struct Exchange {
     connecting: AtomicBool,
     hidden: Mutex<Option<Hidden>>,
 }
 
-/// The header lines that ureq doesn't know, and the beginning of the request they belong to. A
-/// `CONNECT` to a proxy begins otherwise.
+/// Header lines that ureq doesn't know, and the method of their request. A `CONNECT` to a proxy has
+/// another method and doesn't get them.
 struct Hidden {
     method: &'static str,
     lines: Vec<u8>,
@@ -53,12 +53,12 @@ impl Exchange {
     }
 
     fn set_connecting(&self, connecting: bool) -> bool {
-        // Set and read by the worker's thread alone.
+        // Only the worker's thread reads and writes this.
         self.connecting.swap(connecting, Ordering::Relaxed)
     }
 
-    /// The head that begins with these bytes, with what is hidden from ureq. That goes after the
-    /// request line, and once only.
+    /// The head that begins with these bytes, with the hidden lines after the request line. They
+    /// are added once only.
     fn complete(&self, written: &[u8]) -> Option<Vec<u8>> {
         let mut hidden = self.hidden();
         let method = hidden.as_ref()?.method.as_bytes();
@@ -75,7 +75,7 @@ impl Exchange {
     }
 }
 
-/// Opens connections as another connector does, and adds to what is sent on them.
+/// Opens connections through another connector, and adds the hidden lines to what is sent on them.
 pub(crate) struct Connecting<C> {
     pub(crate) connector: C,
     pub(crate) exchange: Arc<Exchange>,
@@ -89,7 +89,7 @@ impl<C: Connector> Connector for Connecting<C> {
         details: &ConnectionDetails,
         chained: Option<()>,
     ) -> Result<Option<Self::Out>, Error> {
-        // On the way to a proxy's other side this is called from within.
+        // With a proxy, this is called within another call of it.
         let outer = self.exchange.set_connecting(true);
         let opened = self.connector.connect(details, chained)?;
         self.exchange.set_connecting(outer);

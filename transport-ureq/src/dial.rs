@@ -1,4 +1,4 @@
-//! How a connection is opened: the name is resolved only then, and one of its addresses after the other tried.
+//! Opens a connection: resolves the name, then tries one address after the other.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -29,17 +29,17 @@ use crate::tls::Credentials;
 #[cfg(not(unix))]
 type Socket = ();
 
-/// Opens connections to the agent. All workers share one TLS configuration, and with it the tickets that resume a session,
-/// and what is known of the servers.
+/// Opens connections to the agent. All workers share one TLS configuration, with its tickets for
+/// resuming sessions, and what is known about the servers.
 #[derive(Clone)]
 pub(crate) struct Dial {
-    /// The agent's address when its URL holds one, so that nothing needs to be resolved.
+    /// The agent's address if its URL has one. Then no name is resolved.
     address: Option<SocketAddr>,
-    /// Where the agent is instead, if it is no address of the network.
+    /// The path of the agent's socket, if it listens on one.
     #[cfg(unix)]
     socket: Option<PathBuf>,
     pub(crate) peers: Arc<Peers>,
-    /// Where the connection of this worker goes.
+    /// The server of this worker's connection.
     pub(crate) peer: Arc<Peer>,
     #[cfg(feature = "tls")]
     tls: Arc<Credentials>,
@@ -67,14 +67,14 @@ impl Dial {
         }
     }
 
-    /// Resolves every name by this.
+    /// Resolves every name with this.
     #[cfg(test)]
     pub(crate) fn with_lookup(mut self, lookup: Option<transport_conformance::Lookup>) -> Self {
         self.lookup = lookup;
         self
     }
 
-    /// For another worker.
+    /// A copy for another worker.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             peer: Arc::default(),
@@ -125,7 +125,8 @@ impl Dial {
         Ok(found)
     }
 
-    /// Opens a connection to one of the addresses. Each gets the same part of the time that is left, for its handshake, too.
+    /// Opens a connection to one of the addresses. Each gets an equal part of the remaining time,
+    /// which includes its handshake.
     fn reach(&self, details: &ConnectionDetails) -> Result<(Option<Opened>, IpAddr), Error> {
         let began = Instant::now();
         let addresses = self.addresses(details)?;
@@ -183,8 +184,8 @@ impl Dial {
                 &ConnectionDetails {
                     uri: self.server_name.as_ref().unwrap_or(details.uri),
                     config: &tls.config,
-                    // A request's own timeout makes its configuration one of the request, and for
-                    // those ureq builds a TLS configuration each time.
+                    // ureq builds a TLS configuration for each request that has its own settings,
+                    // and every request has its own timeout. This avoids that.
                     request_level: false,
                     ..copy(details)
                 },
@@ -205,8 +206,8 @@ impl Dial {
     }
 }
 
-/// Which of several failures is told: a certificate that does not fit before a server that is gone, and that before a lack of
-/// our own, which may be that of one address family.
+/// Which of several failures is reported. A refused certificate comes first, then a server that
+/// can't be reached, then our lack of resources, which may concern one address family only.
 fn weight(error: &Error) -> u8 {
     match error {
         error if is_refused_by_tls(error, true) => 3,
@@ -220,10 +221,10 @@ fn is_lack_of_ours(error: &Error) -> bool {
     matches!(error, Error::Io(error) if is_no_room(error))
 }
 
-/// No connection is opened in less.
+/// No connection opens in less time.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// What is open already, or TCP.
+/// TCP, or the socket that is open already.
 type Tcp = <TcpConnector as Connector<Socket>>::Out;
 #[cfg(feature = "tls")]
 type Opened = <RustlsConnector as Connector<Tcp>>::Out;
@@ -261,8 +262,8 @@ impl fmt::Debug for Dial {
     }
 }
 
-/// ureq resolves before each request, also when it has an open connection. This leaves the work to
-/// [`Dial`].
+/// ureq resolves the name before each request, even if it has an open connection. This resolver
+/// does nothing: [`Dial`] resolves.
 #[derive(Debug)]
 pub(crate) struct NoResolver;
 

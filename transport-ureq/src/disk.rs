@@ -34,7 +34,8 @@ impl Files for Disk {
                 } else if !(kind.is_symlink() && path.is_dir()) {
                     files.push(path);
                 }
-                // A link to a folder could lead back. In what Kubernetes mounts it leads to where a file is found, too.
+                // Links to folders are skipped, since they could form a circle. Kubernetes links
+                // each file of a mount, too, so it is found.
             }
         }
         Ok(files)

@@ -1,5 +1,5 @@
-//! What is known of a request that failed. An error that may come after the first byte was
-//! written is never taken for "not sent".
+//! What is known about a failed request. An error counts as "not sent" only if no byte of the
+//! request can have been written.
 
 use std::error::Error as StdError;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 use semaphore_core::adapter::{NotTls, TransportError, TransportErrorKind, is_no_room};
 use ureq::{Error, Timeout};
 
-/// A request that can't be sent like this.
+/// A request that can't be sent as it is.
 pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
     TransportError::with_source(TransportErrorKind::Misconfigured, cause)
 }
@@ -17,8 +17,8 @@ pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> T
     TransportError::with_source(TransportErrorKind::BadAnswer, cause)
 }
 
-/// An error in the time before the answer's headers were there. `connecting` says that it came
-/// while a connection was opened; agents of the user's own don't say it. It is no refusal by TLS.
+/// An error before the answer's head arrived, other than a refusal by TLS. `connecting` says that
+/// it came while a connection was opened; it is never set with the user's configuration.
 pub(crate) fn before_answer(error: Error, connecting: bool) -> TransportError {
     let kind = match &error {
         Error::Io(error) if is_no_room(error) => TransportErrorKind::NoRoom,
@@ -59,7 +59,7 @@ pub(crate) fn by_tls(kind: TransportErrorKind, error: Error) -> TransportError {
     TransportError::with_source(kind, error)
 }
 
-/// What TLS says, where it is TLS that failed.
+/// The error of TLS, if this is one.
 #[cfg(feature = "tls")]
 fn tls_error(error: &Error) -> Option<&rustls::Error> {
     match error {
@@ -84,7 +84,7 @@ fn is_plain_text(_: &Error) -> bool {
     false
 }
 
-/// Whether one side did not accept the other's certificate or terms.
+/// Whether one side refused the other's certificate or TLS settings.
 #[cfg(feature = "tls")]
 pub(crate) fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
     use rustls::{AlertDescription as Alert, Error as Tls};

@@ -1,4 +1,4 @@
-//! The semaphore on plain threads and on smol, with ureq. There is no tokio in its tree.
+//! The semaphore on plain threads and on smol, with ureq. The crate does not depend on tokio.
 //!
 //! ```no_run
 //! use transport_ureq::{UreqTransport, blocking::Semaphore};
@@ -50,9 +50,9 @@
 //        └─────answer──────│ then rests, and ends after a time │
 //   dropped: shutdown() ──►└──────────────────────────────────┘
 //
-// A worker serves one request at a time, and is that of a `Lane`: a renewal never waits behind a
-// long poll, and giving up a request closes that request's connection and no other. There are as many lanes as
-// `TransportBuilder::max_connections` says.
+// A worker serves one request of one `Lane` at a time. So a renewal never waits behind a long poll,
+// and giving up a request closes only that request's connection.
+// `TransportBuilder::max_connections` sets the number of lanes.
 //
 // | file | says |
 // |---|---|

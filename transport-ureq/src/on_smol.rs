@@ -10,11 +10,13 @@ use semaphore_core::{BuildError, Scope};
 
 use crate::transport::UreqTransport;
 
-/// A [`UreqTransport`] for programs that run on smol: the handles' futures are awaited there, and its clock is smol's.
+/// A [`UreqTransport`] for programs that run on smol. Futures of the handles are awaited there, and
+/// timers are smol's.
 ///
-/// Nothing else of it runs on smol's executor. A task of the program that does not yield would hold up the renewals of
-/// all that is held, and at the end of `main` that executor ends unasked. Requests never run on the threads of
-/// `smol::unblock`: there a renewal could wait behind long polls, and giving one up would not stop it.
+/// Nothing else runs on smol's executor. There, a task that does not yield would delay the
+/// renewals, and the executor ends when `main` does. Requests never run on the threads of
+/// `smol::unblock`: a renewal could wait there behind long polls, and giving up a request would not
+/// stop it.
 ///
 /// ```
 /// # fn main() -> Result<(), transport_ureq::BuildError> {

@@ -1,4 +1,4 @@
-//! The servers that the agent's name stands for, and which of them a worker's connection goes to.
+//! The servers that the agent's name resolves to, and which of them a worker's connection goes to.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use semaphore_core::adapter::{Instant, Response, Servers, TransportErrorKind};
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
-/// What all workers of a transport know, by a separate clock.
+/// What all workers of a transport know about the servers, with a separate clock.
 pub(crate) struct Peers {
     servers: Servers,
     origin: boot_time::Instant,
@@ -47,7 +47,7 @@ impl Peers {
     }
 }
 
-/// Where the connection of one worker goes, if it has one.
+/// The server of one worker's connection, if it has one.
 #[derive(Default)]
 pub(crate) struct Peer(Mutex<Option<IpAddr>>);
 
@@ -61,11 +61,11 @@ impl Peer {
     }
 }
 
-/// A connection to a server that may be left for another one.
+/// A connection that is closed if its server should be left for another one.
 pub(crate) struct Reached<T> {
     pub(crate) transport: T,
     pub(crate) peers: Arc<Peers>,
-    /// None for a socket of the file system.
+    /// `None` for a Unix socket.
     pub(crate) server: Option<IpAddr>,
 }
 
@@ -82,7 +82,7 @@ impl<T: Transport> Transport for Reached<T> {
         self.transport.await_input(timeout)
     }
 
-    /// ureq asks before it uses the connection again.
+    /// ureq asks this before it uses the connection again.
     fn is_open(&mut self) -> bool {
         let Peers { servers, .. } = &*self.peers;
         let now = self.peers.now();

@@ -1,4 +1,4 @@
-//! The thread and the descriptors that timers need.
+//! Starts the thread and the descriptors that timers need.
 
 use std::future::Future;
 use std::io;
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use async_io::Timer;
 
-/// Has async-io start what it needs for timers. On its own it does so with the first timer that is waited for, and
-/// panics where the system gives no thread or descriptor: then a task that holds slots would end.
+/// Starts what async-io needs for timers. Otherwise async-io does so at the first timer, and panics
+/// if the system gives no thread or descriptor. That would end a task that holds slots.
 ///
 /// # Errors
-/// Where it panics. It tries again the next time.
+/// If async-io panics. The next call tries again.
 pub(crate) fn start() -> io::Result<()> {
     let started = catch_unwind(|| {
         let timer = pin!(Timer::after(Duration::from_secs(1)));

@@ -9,10 +9,10 @@ use semaphore_core::error::ClosedBy;
 use crate::tasks;
 use crate::transport::UreqTransport;
 
-/// Plain threads: all tasks of a process share one.
+/// Plain threads. All tasks of a process share one thread.
 #[async_trait]
 impl Runtime for UreqTransport {
-    /// Goes on counting while the machine is suspended, as Consul's own clock does.
+    /// Counts while the machine is suspended, as Consul's clock does.
     fn now(&self) -> Instant {
         self.wire.now()
     }
@@ -21,7 +21,7 @@ impl Runtime for UreqTransport {
         self.wire.sleep(duration).await;
     }
 
-    /// Runs the future on the thread of all tasks.
+    /// Runs the future on the thread of the tasks.
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.wire.prepare()?;
         tasks::spawn(future)
@@ -31,25 +31,25 @@ impl Runtime for UreqTransport {
         self.wire.ended()
     }
 
-    /// From the operating system's randomness, by way of the standard library's hash keys.
+    /// From the operating system's randomness, through the standard library's hash keys.
     fn seed(&self) -> u64 {
         seed()
     }
 
-    /// That thread ends unasked when `main` does.
+    /// Waits, because the thread of the tasks ends when `main` does.
     fn linger(&self, rest: BoxFuture<'_, ()>) {
         tasks::wait_for(rest);
     }
 }
 
 impl BlockOn for UreqTransport {
-    /// Waits on any thread that may block.
+    /// Blocks any thread that may block.
     fn block_on(&self, future: BoxFuture<'_, ()>) {
         async_io::block_on(future);
     }
 }
 
-/// A number that nobody foresees.
+/// An unpredictable number.
 pub(crate) fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

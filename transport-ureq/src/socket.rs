@@ -1,4 +1,4 @@
-//! A connection to a socket of the file system, which ureq has none of.
+//! A connection to a Unix socket. ureq has none.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -14,9 +14,9 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, LazyBuffers, NextTimeout, ShutdownHandle, Transport,
 };
 
-/// An open connection. Time is kept as ureq does for TCP.
+/// An open connection. Timeouts work as those of ureq's TCP connections.
 pub(crate) struct Socket {
-    /// Shared with the one that gives the request up.
+    /// Shared with the caller, which can give the request up.
     stream: Arc<Stream>,
     buffers: LazyBuffers,
 }
@@ -34,7 +34,7 @@ impl Socket {
     }
 }
 
-/// A plain `connect` would wait without end for an agent that stands still and has no room for one more.
+/// A plain `connect` would wait forever for an agent that stands still and whose backlog is full.
 fn open(path: &Path) -> io::Result<UnixStream> {
     let stream = async_io::block_on(Async::<UnixStream>::connect(path))?.into_inner()?;
     stream.set_nonblocking(false)?;
@@ -43,7 +43,7 @@ fn open(path: &Path) -> io::Result<UnixStream> {
 
 impl ShutdownHandle for Stream {
     fn shutdown(&self) {
-        // An error says that it is closed already.
+        // An error means that it is closed already.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
@@ -82,7 +82,7 @@ impl Transport for Socket {
         Ok(amount > 0)
     }
 
-    /// Whether it is neither closed nor has what nobody asked for.
+    /// Whether it is open and has no unexpected bytes.
     fn is_open(&mut self) -> bool {
         let mut stream = &self.stream.0;
         let is_quiet = stream.set_nonblocking(true).is_ok()
@@ -91,7 +91,7 @@ impl Transport for Socket {
     }
 }
 
-/// Until when something may take.
+/// The time at which an operation must be over.
 struct Deadline {
     began: Instant,
     timeout: NextTimeout,
@@ -103,7 +103,7 @@ impl Deadline {
         Self { began, timeout }
     }
 
-    /// Tries it with the time that is left, and again after each signal.
+    /// Tries it with the remaining time, and again after each signal.
     fn attempt<T>(
         &self,
         mut attempt: impl FnMut(Option<Duration>) -> io::Result<T>,

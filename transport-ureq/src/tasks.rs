@@ -1,7 +1,7 @@
 //! The thread that all tasks of a process share.
 //!
-//! A task is the driver of a semaphore or an election, which waits most of the time. It never waits for a request: those
-//! have [separate threads](crate::workers).
+//! A task is the driver of a semaphore or election, and mostly waits. It never blocks on a request:
+//! requests have [separate threads](crate::workers).
 
 use std::cell::Cell;
 use std::io;
@@ -11,10 +11,10 @@ use std::thread;
 use async_executor::Executor;
 use semaphore_core::adapter::BoxFuture;
 
-/// A task that panics ends, and no other with it.
+/// A task that panics ends, but no other does.
 static TASKS: Executor<'static> = Executor::new();
 
-/// The process in which the thread was started, once it was. It lasts as long as that.
+/// The process in which the thread was started. The thread runs until that process ends.
 static STARTED_IN: Mutex<Option<u32>> = Mutex::new(None);
 
 thread_local! {
@@ -24,16 +24,16 @@ thread_local! {
 /// Runs the task until it ends.
 ///
 /// # Errors
-/// Where the system gives no thread for it. The task is dropped then.
+/// If the system gives no thread. Then the task is dropped.
 pub(crate) fn spawn(task: BoxFuture<'static, ()>) -> io::Result<()> {
     start()?;
     TASKS.spawn(task).detach();
     Ok(())
 }
 
-/// Waits on this thread for something that a task does.
+/// Blocks this thread until a task has done something.
 pub(crate) fn wait_for(done: BoxFuture<'_, ()>) {
-    // The thread of the tasks would wait for itself.
+    // The thread of the tasks would wait forever for itself.
     if !IS_THIS_THREAD.get() {
         async_io::block_on(done);
     }
@@ -43,7 +43,7 @@ fn start() -> io::Result<()> {
     let mut started_in = STARTED_IN.lock().unwrap_or_else(PoisonError::into_inner);
     match *started_in {
         Some(process) if process != std::process::id() => {
-            // The executor has the tasks of the parent, which go on there.
+            // The executor holds the parent's tasks, which run there.
             return Err(io::Error::other(
                 "this process was forked off from one that speaks to Consul on threads, and has none of them: fork before that, \
                  or start another program",

@@ -1,4 +1,5 @@
-//! Whom to trust, and who we are: made again for the next connection when a file has been replaced.
+//! The trusted authorities and the client certificate. When a file was replaced they are made again
+//! for the next connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,17 +20,18 @@ use crate::disk::Disk;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// What connections are encrypted with, as the files say when one is opened. One that is open goes on.
+/// The TLS settings. Each new connection uses the present content of the files. Open connections
+/// are not affected.
 pub(crate) type Credentials = Reloaded<Arc<Tls>>;
 
-/// The same at one time, and the tickets that resume its sessions. Where files have been replaced a ticket would bring back
-/// what was in them before, so the next one of these begins without.
+/// The TLS settings at one moment, with their tickets for resuming sessions. After files were
+/// replaced, a ticket would bring back the old content, so the next settings begin without tickets.
 pub(crate) struct Tls {
     pub(crate) config: Config,
     pub(crate) connector: RustlsConnector,
 }
 
-/// What ureq would only find out at the first request, or pass over in silence, is checked here.
+/// Checks what ureq would only report at the first request, or ignore.
 pub(crate) fn credentials(options: &Connection, url: &AgentUrl) -> Result<Credentials, BuildError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     if url.is_https() && options.ca_cert.is_none() && !options.accepts_any {
@@ -52,7 +54,7 @@ pub(crate) fn credentials(options: &Connection, url: &AgentUrl) -> Result<Creden
     })
 }
 
-/// How it is made of what the builder was given.
+/// Makes the settings from the builder's options.
 struct Making {
     ca_cert: Option<Pem>,
     client_cert: Option<(Pem, Pem)>,
@@ -106,7 +108,7 @@ fn client_cert(cert: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Cli
         .collect();
     let checked = PrivateKeyDer::from_pem_slice(key).map_err(without_lines)?;
     CertifiedKey::from_der(chain, checked, provider)?;
-    // What ureq says would quote the document.
+    // ureq's error would quote the document.
     let private = PrivateKey::from_pem(key).map_err(|_| "ureq reads no key in it")?;
     Ok(ClientCert::new_with_certs(&ours, private))
 }
@@ -120,7 +122,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Cause> {
     Ok(found)
 }
 
-/// What is wrong with a document, without a line of it: a key whose lines were joined is one line.
+/// What is wrong with a document, without quoting it: a key may be on one line.
 fn without_lines(error: pem::Error) -> Cause {
     match error {
         pem::Error::IllegalSectionStart { .. } => "the line that begins a section is broken".into(),

@@ -1,4 +1,4 @@
-//! Tokens that are replaced while the process lives.
+//! Tokens that are replaced while the process runs.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::token_from_env;
 /// it has changed, and when Consul has refused its token; see [`TokenFile`].
 ///
 /// # Errors
-/// [`BuildError::File`] when it can't be read, or holds no token.
+/// [`BuildError::File`] if the file can't be read or holds no token.
 pub fn token_file(path: impl Into<PathBuf>) -> Result<TokenFile, BuildError> {
     let path = path.into();
     let (shown, stamped) = (path.display().to_string(), path.clone());
@@ -24,8 +24,8 @@ pub fn token_file(path: impl Into<PathBuf>) -> Result<TokenFile, BuildError> {
     )
 }
 
-/// The token of the process's environment, see [`token_from_env`], which is replaced when `CONSUL_HTTP_TOKEN_FILE` gets another
-/// content. None where the environment names no token.
+/// The token that the environment names, see [`token_from_env`]. It follows changes of the file in
+/// `CONSUL_HTTP_TOKEN_FILE`. `None` if the environment names no token.
 ///
 /// # Errors
 /// As [`token_from_env`].
@@ -34,7 +34,7 @@ pub fn token_source_from_env() -> Result<Option<TokenProvider>, BuildError> {
         return Ok(None);
     };
     let path = env::var_os("CONSUL_HTTP_TOKEN_FILE").filter(|path| !path.is_empty());
-    // An empty file leaves the word to `CONSUL_HTTP_TOKEN`.
+    // If the file is empty, `CONSUL_HTTP_TOKEN` is used.
     let file = path.and_then(|path| token_file(path).ok());
     Ok(Some(match file {
         Some(file) => TokenProvider::new(file),

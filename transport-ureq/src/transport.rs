@@ -19,26 +19,27 @@ use crate::workers::Workers;
 
 /// HTTP(S) to a Consul agent through ureq, on separate threads.
 ///
-/// Clones share threads and connections. No thread is started until a semaphore is connected, and nothing sent until a
-/// request is. When the last clone is dropped, its threads end.
+/// Clones share threads and connections. The first connected semaphore starts the threads. Building
+/// a transport sends nothing. When the last clone is dropped, its threads end.
 ///
-/// - It opens [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent at most, or as many as
-///   [`TransportBuilder::max_connections`] says, however many semaphores share it, each with a thread. Renewals and
-///   releases go first; a long poll that finds no connection is replaced by a read every five seconds. See
-///   [`Connections`].
+/// - It opens at most [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent, or
+///   as many as [`TransportBuilder::max_connections`] says, however many semaphores share it. Each
+///   has a thread. Renewals and releases go first. A long poll that finds no connection is replaced
+///   by a read every five seconds. See [`Connections`].
 /// - Connections are kept open and reused.
-/// - A name may lead to several servers. A new connection resolves it and tries one address after the other: first those
-///   that serve, last those that failed. What is open to one that has failed, or that can't serve for three seconds, as without
-///   a leader, is not used again as long as there is a better one.
-/// - Files of certificates may be replaced: see `TransportBuilder::ca_cert_file`. Certificates that fitted and do so no longer
-///   are tried again for a minute.
-/// - A redirect is not followed, and a proxy of the environment not used: an agent is local, and
+/// - A name may have several addresses. Each new connection resolves the name and tries one address
+///   after the other: servers that work first, servers that failed last. A connection is left if
+///   its server fails, or can't serve for three seconds, for example because it has no leader. That
+///   is done only while another server works better.
+/// - Certificate files may be replaced: see `TransportBuilder::ca_cert_file`. If certificates that
+///   were accepted are refused, they are tried again for a minute.
+/// - Redirects are not followed, and the environment's proxies are not used: an agent is local, and
 ///   a proxy would see the token.
-/// - [`Request::timeout`] covers all of a request, from name resolution to the last byte.
+/// - [`Request::timeout`] covers the whole request, from name resolution to the last byte.
 /// - The future of a request can be awaited on any executor.
 /// - Dropping that future closes the request's connection at once. A name resolution or a TCP
-///   connect in progress can't be interrupted; its thread ends when that does, after the
-///   [connect timeout](TransportBuilder::connect_timeout) at the latest.
+///   connect in progress can't be interrupted. Its thread ends when it does, at the latest after
+///   the [connect timeout](TransportBuilder::connect_timeout).
 #[derive(Clone)]
 pub struct UreqTransport {
     pub(crate) wire: Arc<Wire>,
@@ -67,8 +68,9 @@ impl UreqTransport {
 
     /// A transport to the agent at `url` with options.
     ///
-    /// `url` is `http://host:port`, `https://host:port` or `host:port`, or `unix:///path` of a socket that the agent listens
-    /// on. A path after the port, as of an agent behind a proxy, is put before the path of each request.
+    /// `url` is `http://host:port`, `https://host:port`, `host:port`, or `unix:///path` for a
+    /// socket of the agent. A path after the port is put before the path of each request, for an
+    /// agent behind a proxy.
     pub fn builder(url: impl AsRef<str>) -> TransportBuilder {
         TransportBuilder::new(url.as_ref().parse().map_err(BuildError::Url))
     }
@@ -121,12 +123,13 @@ impl Transport for UreqTransport {
 }
 
 impl Wire {
-    /// None of the threads survives a fork.
+    /// The threads don't survive a fork.
     pub(crate) fn ended(&self) -> Option<ClosedBy> {
         (std::process::id() != self.process).then_some(ClosedBy::Fork)
     }
 
-    /// Has at hand what renewals and releases need, before others take what the system gives: a thread, and timers.
+    /// Prepares what renewals and releases need, a thread and timers, while the system still has
+    /// some.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         reactor::start()?;
         self.workers.prepare(Lane::Short(0))
@@ -144,7 +147,7 @@ impl Lanes for Wire {
         self.workers.dismiss(lane);
     }
 
-    /// Goes on counting while the machine is suspended, as Consul's own clock does.
+    /// Counts while the machine is suspended, as Consul's clock does.
     fn now(&self) -> Instant {
         Instant::from_origin(boot_time::Instant::now().duration_since(self.origin))
     }

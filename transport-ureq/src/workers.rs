@@ -8,7 +8,8 @@
 //!      agent shut down └──────┘                  ▼        ▼
 //!                                               (ended)
 //! ```
-//! Each lane has a separate worker, and for a moment two, while one that was given up closes its connection.
+//! Each lane has its own worker. For a moment it has two, while a worker that was given up closes
+//! its connection.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -43,7 +44,7 @@ struct Shared {
     resting: Mutex<Resting>,
 }
 
-/// The workers without a job, of each lane the one that rested last on top.
+/// The workers without a job. In each lane, the one that rested last is on top.
 #[derive(Default)]
 struct Resting {
     closed: bool,
@@ -89,7 +90,7 @@ impl Workers {
             };
             match worker.send(job) {
                 Ok(()) => return Ok(pending),
-                // This worker ended by a panic. The next one gets the job.
+                // This worker has panicked. The next one gets the job.
                 Err(mpsc::SendError(unsent)) => job = unsent,
             }
         }
@@ -99,13 +100,14 @@ impl Workers {
         Ok(pending)
     }
 
-    /// Starts the lane's worker, if it has none at rest, so that there is one when the system gives no
+    /// Starts the lane's worker, if none rests, so that there is one even when the system gives no
     /// more threads.
     pub(crate) fn prepare(&self, lane: Lane) -> io::Result<()> {
         if lock(&self.shared.resting).has(lane) {
             return Ok(());
         }
-        // It rests before its thread has begun, so that the first request finds it however slow that is.
+        // It rests before its thread has begun. So the first request finds it, even if the thread
+        // starts slowly.
         let Some(place) = rest(&self.shared, lane) else {
             return Ok(());
         };
@@ -159,7 +161,7 @@ impl Drop for Workers {
     }
 }
 
-/// A request on its way. Dropping it gives the request up.
+/// A request under way. Dropping this gives the request up.
 pub(crate) struct Pending {
     answer: oneshot::Receiver<Answer>,
     fate: Arc<Mutex<Fate>>,
@@ -170,7 +172,7 @@ impl Future for Pending {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
         Pin::new(&mut self.answer).poll(context).map(|answer| {
-            // A worker that is gone without an answer has panicked, who knows when.
+            // A worker that is gone without an answer has panicked, and nobody knows when.
             answer.unwrap_or_else(|gone| {
                 Err(TransportError::with_source(
                     TransportErrorKind::Unknown,
@@ -196,8 +198,8 @@ struct Job {
     fate: Arc<Mutex<Fate>>,
 }
 
-/// Decided under one lock, so that giving up never shuts down an agent that has moved on to
-/// another request.
+/// All changes happen under one lock. So giving up never shuts down an agent that has begun another
+/// request.
 enum Fate {
     Waiting,
     Running(Agent),
@@ -211,7 +213,7 @@ enum Next {
     Wait(Place),
 }
 
-/// The life of a worker.
+/// What a worker's thread runs.
 fn work(shared: &Arc<Shared>, lane: Lane, first: Next) {
     let mut client = shared.client();
     let mut next = Some(first);
@@ -223,11 +225,11 @@ fn work(shared: &Arc<Shared>, lane: Lane, first: Next) {
                 if answer.is_none() {
                     client = shared.client();
                 }
-                // The worker rests before its caller knows the answer, so that the caller's next request
-                // finds it, and with it an open connection.
+                // The worker rests before its caller gets the answer. So the caller's next request
+                // finds it, with its open connection.
                 let place = rest(shared, lane);
                 if let Some(answer) = answer {
-                    // A caller that has gone needs no answer.
+                    // The caller may be gone.
                     let _ = job.answer.send(answer);
                 }
                 place.map(Next::Wait)
@@ -236,7 +238,7 @@ fn work(shared: &Arc<Shared>, lane: Lane, first: Next) {
     }
 }
 
-/// The answer, or `None` when the request was given up and the client's agent is spent.
+/// The answer, or `None` if the request was given up. Then the client's agent can't be used again.
 fn run(client: &Client, fate: &Mutex<Fate>, request: &Request) -> Option<Answer> {
     {
         let mut fate = lock(fate);
@@ -252,7 +254,7 @@ fn run(client: &Client, fate: &Mutex<Fate>, request: &Request) -> Option<Answer>
     }
 }
 
-/// A worker's place on the stack, and where its next job arrives.
+/// A worker's place on the stack, and the channel for its next job.
 struct Place {
     id: u64,
     jobs: Receiver<Job>,
@@ -276,7 +278,7 @@ fn wait(shared: &Shared, lane: Lane, place: &Place) -> Option<Job> {
         Err(RecvTimeoutError::Disconnected) => None,
         Err(RecvTimeoutError::Timeout) => {
             lock(&shared.resting).remove(lane, place.id);
-            // A job may have been on its way when the time ran out.
+            // A job may have been sent while the time ran out.
             place.jobs.recv().ok()
         }
     }
@@ -288,12 +290,12 @@ impl Shared {
     }
 }
 
-/// No invariant spans a panic here: each lock guards single assignments.
+/// A panic breaks no invariant: each lock protects single assignments.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// The crate `races` compiles this file, too, without what this test needs.
+// The crate `races` also compiles this file, without what this test needs.
 #[cfg(all(test, not(semaphore_races)))]
 mod tests {
     use semaphore_core::adapter::Method;
@@ -312,7 +314,7 @@ mod tests {
         }
     }
 
-    /// A worker whose rest is over and a job for it may meet at any moment.
+    /// A worker may get a job at the moment at which its rest is over.
     #[test]
     fn a_request_to_a_worker_that_is_about_to_end_is_answered() {
         let server = Server::start(|connection| connection.answer_all(200, "true"));

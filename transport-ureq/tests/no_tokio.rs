@@ -1,4 +1,4 @@
-//! The dependency tree has no tokio in it, whatever features are on.
+//! The dependency tree has no tokio, whatever features are on.
 
 use std::process::Command;
 

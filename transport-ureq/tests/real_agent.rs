@@ -1,5 +1,5 @@
-//! What a semaphore does on real Consul agents, on plain threads and on smol: what depends on them.
-//! `real_agent_whole.rs` has the rest, too.
+//! What depends on plain threads or smol, on real Consul agents. `real_agent_whole.rs` runs the
+//! whole suite.
 
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]

@@ -1,5 +1,5 @@
-//! Everything that a semaphore does on real Consul agents, on plain threads and on smol. It runs when it is asked
-//! for, as `scripts/nightly` does: at each change transport-reqwest's tests show the whole, on tokio.
+//! The whole suite on real Consul agents, on plain threads and on smol. It runs only on demand, as
+//! in `scripts/nightly`. For each change, transport-reqwest's tests run the whole suite on tokio.
 
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]

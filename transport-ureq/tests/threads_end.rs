@@ -1,5 +1,5 @@
-//! A dropped transport leaves no thread behind. Alone in its file, since it counts the threads of
-//! the process.
+//! A dropped transport leaves no thread behind. This test has its own file, because it counts the
+//! threads of the process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -42,7 +42,8 @@ fn dropping_the_transport_ends_its_threads() {
         .spawn(Box::pin(async move {
             let held = Request::new(Method::Get, "/v1/held").as_long_poll();
             let mut held = polling.send(held);
-            // Started, and then dropped unanswered together with this clone of the transport.
+            // The request is started, and then dropped without an answer, with this clone of the
+            // transport.
             let started = std::future::poll_fn(|context| {
                 std::task::Poll::Ready(held.as_mut().poll(context).is_pending())
             });

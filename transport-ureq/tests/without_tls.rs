@@ -1,4 +1,4 @@
-//! Without the feature `tls` an encrypted agent is refused, and a plain one is not.
+//! Without the feature `tls`, `https` agents are refused and `http` agents work.
 
 #![cfg(not(feature = "tls"))]
 

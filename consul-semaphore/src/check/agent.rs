@@ -6,7 +6,7 @@ use super::{Finding, LIMITS, RELEASE, get};
 use crate::agent::Agent;
 use crate::identity::printable;
 
-/// What the agent tells of itself to those who may know: `agent` read.
+/// What the agent says about itself to tokens with `agent` read.
 #[derive(Default)]
 pub(super) struct Known(Option<Told>);
 
@@ -34,7 +34,7 @@ struct Limits {
     value_size: Option<u64>,
 }
 
-/// The oldest release that was tried.
+/// The oldest release that was tested.
 const OLDEST: (u32, u32, u32) = (1, 8, 7);
 
 /// See `docs/CONSUL.md`.
@@ -58,7 +58,7 @@ const TO_AVOID: &[(&str, &str)] = &[
     ("1.22.4", "it was withdrawn: answers are cut after 30 s"),
 ];
 
-/// One process may open as many connections as this.
+/// The most connections of one process.
 const CONNECTIONS: u64 = 64;
 
 impl Known {

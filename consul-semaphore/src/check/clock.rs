@@ -1,7 +1,8 @@
-//! Whether this machine's clock runs as fast as the agent's: a holder's may run a tenth slower than Consul's, and no more.
+//! Whether this machine's clock runs as fast as the agent's. A holder's clock may run at most a
+//! tenth slower than Consul's.
 //!
-//! Each answer says the agent's time in whole seconds. So the measurement runs from the beginning of one second to the
-//! beginning of another.
+//! Answers have the agent's time in whole seconds. So the measurement runs from the beginning of
+//! one second to the beginning of another.
 
 use std::time::Duration;
 
@@ -12,18 +13,19 @@ use semaphore_core::adapter::Runtime as _;
 use super::{CLOCK, Finding, get};
 use crate::agent::Agent;
 
-/// For how long the clocks are compared.
+/// How long the clocks are compared.
 const SECONDS: i64 = 3;
 
 /// How often the agent is asked for its time.
 const STEP: Duration = Duration::from_millis(15);
 
-/// More requests than this are not needed, unless something is wrong.
+/// More requests than this are only needed if something is wrong.
 const MOST: u32 = 600;
 
 const ABOUT: &str = "clock";
 
-/// The beginning of one of the agent's seconds: after the answer before it was asked for, and before the answer that showed it came.
+/// The beginning of one of the agent's seconds. It lies between the request before the change and
+/// the answer that showed the change.
 struct Edge {
     second: i64,
     after: Instant,
@@ -41,7 +43,7 @@ pub(super) async fn check(agent: &Agent) -> Finding {
     judge(least, most, Duration::from_secs(theirs))
 }
 
-/// What passed here was between the two.
+/// `least` and `most` are the bounds of the time that passed here.
 fn judge(least: Duration, most: Duration, theirs: Duration) -> Finding {
     if theirs.is_zero() {
         return Finding::unknown(ABOUT, "the agent's clock was set back meanwhile");
@@ -53,7 +55,7 @@ fn judge(least: Duration, most: Duration, theirs: Duration) -> Finding {
         most.as_secs_f64(),
         theirs.as_secs()
     );
-    // Half of what is granted.
+    // Half of the allowed deviation.
     if rate(most) < 0.95 || rate(least) > 1.05 {
         Finding::bad(
             ABOUT,
@@ -67,7 +69,7 @@ fn judge(least: Duration, most: Duration, theirs: Duration) -> Finding {
     }
 }
 
-/// When the agent's clock has gone on by so many seconds from the present one.
+/// Waits until the agent's clock has advanced by this number of seconds.
 async fn edge(agent: &Agent, seconds: i64) -> Option<Edge> {
     let mut after = Instant::now();
     let begin = time(agent).await?;

@@ -1,4 +1,4 @@
-//! Whether every release takes the prefix as a key.
+//! Whether every release accepts the prefix as a key.
 
 use transport_ureq::Prefix;
 

@@ -1,4 +1,5 @@
-//! `check`: whether a semaphore has all that it needs. It says what is wrong and what to do, with an exit code for each.
+//! `check`: whether a semaphore has everything that it needs. It says what is wrong and what to do,
+//! with an exit code for each case.
 //!
 //! | file | looks at |
 //! |---|---|
@@ -36,7 +37,7 @@ pub(crate) struct CheckOptions {
     /// Print the least policy that the token needs, and check nothing
     #[arg(long, requires = "prefix")]
     policy: bool,
-    /// Leave the clock out, which takes three seconds
+    /// Skip the clock check, which takes three seconds
     #[arg(long)]
     no_clock: bool,
 }
@@ -62,7 +63,7 @@ const KEY: Exit = Exit::of_code(18);
 const CLOCK: Exit = Exit::of_code(19);
 const OTHERS: Exit = Exit::of_code(20);
 
-/// What was found out about one thing.
+/// The result of one check.
 struct Finding {
     about: &'static str,
     verdict: Verdict,
@@ -137,7 +138,7 @@ impl Finding {
     }
 }
 
-/// Prints what is found as it is found, and remembers the first failure.
+/// Prints each finding at once, and remembers the first failure.
 #[derive(Default)]
 struct Report {
     first: Option<Exit>,
@@ -177,7 +178,7 @@ impl CheckOptions {
         let mut report = Report::default();
         let way = way::check(agent).await;
         report.add(&way)?;
-        // Without that nothing else can be asked.
+        // Without a connection nothing else can be checked.
         if way.exit().is_some() {
             return Ok(report.exit());
         }
@@ -200,13 +201,13 @@ impl CheckOptions {
     }
 }
 
-/// A read that the libraries have no use for.
+/// A read that the libraries don't have.
 async fn get(agent: &Agent, path: &str) -> Result<Response, RequestError> {
     let request = Request::new(Method::Get, path).with_token(agent.token());
     agent.send(request).await
 }
 
-/// What an answer says, in a line.
+/// The content of an answer in one line.
 fn said(response: &Response) -> String {
     let text = String::from_utf8_lossy(response.body());
     let text = crate::identity::printable(text.trim());

@@ -1,4 +1,4 @@
-//! Who else is on the prefix: clients of another kind don't wait for lock delays.
+//! Other clients on the prefix. Clients of another kind don't wait for lock delays.
 
 use semaphore_core::sans_io::api::ListKeys;
 use semaphore_core::sans_io::{Dialect, View};
@@ -12,14 +12,14 @@ use crate::overview::details;
 
 const ABOUT: &str = "others";
 
-/// What Go's client and `consul lock` name their sessions unless they are told.
+/// The default session names of Go's client and `consul lock`.
 const OF_GO: &[&str] = &[
     "Consul API Semaphore",
     "Consul API Lock",
     "Consul lock for ",
 ];
 
-/// Of no more contenders the sessions are asked for.
+/// The most contenders whose sessions are requested.
 const MOST: usize = 64;
 
 pub(super) async fn check(agent: &Agent, prefix: &Prefix) -> Finding {

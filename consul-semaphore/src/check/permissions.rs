@@ -1,4 +1,5 @@
-//! What a token may do is found out by doing it: with a session of a few seconds, and a key that no client reads.
+//! Tests a token's permissions by using them: with a session of a few seconds, and a key that no
+//! client reads.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::failure::{Failure, whole};
 
 const ABOUT: &str = "permissions";
 
-/// The least that a token needs for this semaphore, to be pasted.
+/// The least policy that a token needs for this semaphore, ready to paste.
 pub(super) fn policy(prefix: &Prefix, node: Option<&str>) -> String {
     let session = match node {
         Some(node) => format!("session {node:?} {{ policy = \"write\" }}"),
@@ -23,7 +24,7 @@ pub(super) fn policy(prefix: &Prefix, node: Option<&str>) -> String {
     format!("key_prefix {keys:?} {{ policy = \"write\" }}\n{session}\n")
 }
 
-/// What went wrong, and with what.
+/// What went wrong, and where.
 enum Fault {
     Denied(&'static str, String),
     Other(String),
@@ -50,7 +51,7 @@ async fn tried(agent: &Agent, prefix: &Prefix) -> Result<(), Fault> {
         "making a session (session write on the agent's node)",
     ))?;
     let keys = used(agent, prefix, &session).await;
-    // With the session its key goes.
+    // The end of the session deletes its key.
     let destroy = DestroySession { session: &session }.request(&agent.scope());
     let destroyed = agent.send(destroy).await;
     let destroyed = destroyed.and_then(|answer| DestroySession::parse(&answer));
@@ -69,9 +70,9 @@ async fn created(agent: &Agent) -> Result<SessionId, Failure> {
     Ok(CreateSession::parse(&answer)?)
 }
 
-/// Writes a key below the prefix, and sees whether it can be read there.
+/// Writes a key below the prefix, and checks whether it can be read there.
 async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(), Fault> {
-    // Not directly below the prefix: it is no contender's.
+    // It is not directly below the prefix, so it is not a contender's.
     let key = format!("{}.check/{session}", prefix.directory());
     let acquire = AcquireKey {
         key: &key,
@@ -95,7 +96,7 @@ async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(),
     let list = ListKeys::parse(&answer)
         .map_err(Failure::from)
         .map_err(judged(what))?;
-    // Agents before 1.11 leave out in silence what may not be read.
+    // Agents before 1.11 don't say that they leave out what may not be read.
     if list.filtered || !list.entries.iter().any(|entry| entry.key() == key) {
         let text = "the list leaves keys out".to_owned();
         return Err(Fault::Denied(what, text));

@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::failure::whole;
 use crate::identity::printable;
 
-/// What Consul says of a token, except the secret itself.
+/// What Consul says about a token, without the secret.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) async fn check(agent: &Agent) -> Finding {
             }
             Finding::good(ABOUT, text)
         }
-        // Of the anonymous token nobody is told more without a permission.
+        // Without a permission nobody learns more about the anonymous token.
         403 | 404 if !has_token => Finding::unknown(ABOUT, "ACLs are on, and there is none"),
         401 | 403 | 404 => Finding::bad(
             ABOUT,

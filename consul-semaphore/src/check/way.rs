@@ -1,4 +1,4 @@
-//! Address, TLS, a leader.
+//! Checks the address, TLS, and that there is a leader.
 
 use semaphore_core::adapter::TransportErrorKind;
 use transport_ureq::{BuildError, RequestError};
@@ -7,7 +7,7 @@ use super::{ADDRESS, Finding, NO_LEADER, TLS, UNREACHABLE, get, said};
 use crate::agent::Agent;
 use crate::failure::{Failure, whole};
 
-/// There is no transport.
+/// No transport could be built.
 pub(super) fn unusable(failure: &Failure) -> Finding {
     let text = failure.whole();
     match failure {

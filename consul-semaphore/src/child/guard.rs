@@ -1,11 +1,13 @@
-//! A second process that kills the command, and what the command has started, when this process can't: after it was
-//! killed, or while it stands still (stopped, or without a processor) and the lease ends.
+//! A second process that kills the command, and what the command has started, when this process
+//! can't. That is the case after it was killed, or while it stands still (stopped, or without a
+//! processor) and the lease ends.
 //!
 //! ```text
 //!  this process ── until when ──▶ pipe ──▶ guard: kills the group then, or when the pipe ends
 //!               ── dismissed ───▶                 ends, and does nothing
 //! ```
-//! On Linux the system can kill the command together with its parent, but not what the command has started.
+//! On Linux the system can kill the command together with its parent, but not the command's
+//! children.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,29 +24,29 @@ use nix::unistd::Pid;
 
 use crate::exit::Exit;
 
-/// The first argument of a guard. No subcommand has such a name.
+/// A guard's first argument. No subcommand has this name.
 const MARK: &str = "__guard";
 
-/// The clock is looked at as often as this: timers stand still while a machine is suspended.
+/// How often the clock is read: timers stand still while a machine is suspended.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a guard is told.
+/// A message to a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
-    /// Kill the group when the clock says so.
+    /// Kill the group at this time.
     Until { millis: u64 },
     /// Nothing of the group is left.
     Dismissed,
 }
 
-/// While this lives, the guard waits at the other end.
+/// While this exists, the guard waits at the other end.
 pub(super) struct Guard {
     words: PipeWriter,
     process: process::Child,
 }
 
 impl Guard {
-    /// Over this group of processes.
+    /// A guard for this process group.
     pub(super) fn start(group: Pid) -> io::Result<Self> {
         let (end, words) = io::pipe()?;
         let process = Command::new(super::own_path()?)
@@ -53,13 +55,13 @@ impl Guard {
             .stdin(end)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What ends the command or this process by a terminal does not end it.
+            // A terminal's signal to the command or this process does not reach it.
             .process_group(0)
             .spawn()?;
         Ok(Self { words, process })
     }
 
-    /// The group may live for so long from now on.
+    /// Allows the group to live for this time from now on.
     pub(super) fn allow(&mut self, time: Duration) {
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.say(Word::Until {
@@ -67,13 +69,13 @@ impl Guard {
         });
     }
 
-    /// Nothing of the group is left: its number may be another's soon.
+    /// Nothing of the group is left. Its number may soon belong to another group.
     pub(super) fn dismiss(mut self) {
         self.say(Word::Dismissed);
         let _ = self.process.wait();
     }
 
-    /// A guard that has gone can't be told anything, and has done no harm.
+    /// A guard that has gone needs no message, and has killed nothing.
     fn say(&mut self, word: Word) {
         let _ = self.words.write_all(&word.encode());
     }
@@ -82,7 +84,7 @@ impl Guard {
 impl Word {
     const LENGTH: usize = 8;
 
-    /// A time of zero has passed long ago: it stands for the end.
+    /// The time zero is long past, so it stands for the end.
     fn encode(self) -> [u8; Self::LENGTH] {
         match self {
             Self::Until { millis } => millis.max(1).to_be_bytes(),
@@ -98,7 +100,7 @@ impl Word {
     }
 }
 
-/// Guards, if this process is a guard.
+/// Works as a guard, if this process is one.
 pub(crate) fn enter() -> Option<Exit> {
     let mut arguments = env::args_os().skip(1);
     if arguments.next()? != MARK {
@@ -110,14 +112,14 @@ pub(crate) fn enter() -> Option<Exit> {
     else {
         return Some(Exit::USAGE);
     };
-    // Not init's, nor everybody.
+    // Never kill init's group or all processes.
     if group > 1 && must_kill(&listen()) {
         let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
     }
     Some(Exit::SUCCESS)
 }
 
-/// What comes through the pipe, until it ends.
+/// The messages from the pipe, until it ends.
 fn listen() -> Receiver<Word> {
     let (sender, words) = mpsc::channel();
     thread::spawn(move || {
@@ -132,7 +134,7 @@ fn listen() -> Receiver<Word> {
     words
 }
 
-/// Waits until there is nothing to guard any more, or nobody else who does.
+/// Waits until nothing is left to guard, or nobody else guards it. Returns whether to kill.
 fn must_kill(words: &Receiver<Word>) -> bool {
     let mut until = None;
     loop {
@@ -149,14 +151,14 @@ fn must_kill(words: &Receiver<Word>) -> bool {
     }
 }
 
-/// A clock that all processes share, and that goes on while the machine is suspended.
+/// A clock that all processes share, and that runs while the machine is suspended.
 fn now() -> u64 {
     #[cfg(target_os = "linux")]
     const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
     #[cfg(not(target_os = "linux"))]
     const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
     let time = clock_gettime(CLOCK).map(Duration::from);
-    // Both are always there; without a clock nothing may be believed.
+    // Both clocks always exist. Without one, nothing may be believed.
     time.map_or(u64::MAX, |time| {
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
     })

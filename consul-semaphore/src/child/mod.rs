@@ -1,4 +1,4 @@
-//! The command while it runs: a separate process group, which ends whole.
+//! The running command: a separate process group, which ends as a whole.
 //!
 //! ```text
 //!  this process ── fork ──▶ stage: ends with its parent, has the terminal ── exec ──▶ the command ── … ──▶ grandchildren
@@ -29,9 +29,9 @@ use self::terminal::Terminal;
 use crate::failure::Failure;
 use crate::program::Program;
 
-/// The command, and all that it has started.
+/// The command and everything that it has started.
 ///
-/// Dropping it kills what is left.
+/// Dropping this kills what is left.
 pub(crate) struct Child {
     process: process::Child,
     group: Pid,
@@ -42,8 +42,9 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts the command, with these variables beside those of this process. It ends with the thread that calls this, which
-    /// must be the main one: Linux tells a child of the end of the thread that has started it.
+    /// Starts the command with these additional variables. The command ends with the calling
+    /// thread, which must be the main one: Linux signals a child when the thread that started it
+    /// ends.
     pub(crate) fn start(
         program: &Program,
         variables: &[(&'static str, OsString)],
@@ -88,7 +89,7 @@ impl Child {
             .name("child".to_owned())
             .spawn(move || {
                 watch(group, has_terminal);
-                // A supervisor that does not listen any more has killed it.
+                // If the supervisor no longer listens, it has killed the command.
                 let _ = sender.send(());
             })
             .map_err(Failure::system("no thread for the command can be started"))?;
@@ -102,25 +103,25 @@ impl Child {
         self.process.id()
     }
 
-    /// Waits until the command itself has ended. What it has started may go on.
+    /// Waits until the command has ended. What it has started may continue.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub(crate) async fn ended(&mut self) {
         if (&mut self.ended).await.is_err() {
-            // Its thread can't have gone without a word.
+            // The thread always sends before it ends.
             std::future::pending::<()>().await;
         }
     }
 
-    /// It may live for so long from now on, whatever becomes of this process.
+    /// Allows the command to live for this time from now on, whatever happens to this process.
     pub(crate) fn allow(&mut self, time: Duration) {
         if let Some(guard) = &mut self.guard {
             guard.allow(time);
         }
     }
 
-    /// Sends a signal to all of the group. Those that are stopped are continued, so that they take notice.
+    /// Sends a signal to the whole group. Stopped processes are continued, so that they notice it.
     pub(crate) fn signal(&self, signal: i32) {
         if self.is_gone {
             return;
@@ -131,15 +132,15 @@ impl Child {
         }
     }
 
-    /// Takes note of the command's end. Only then its number may be another process's.
+    /// Reaps the command after its end. Until then no other process can have its number.
     pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
         self.process.wait()
     }
 
-    /// Whether nothing of the group is left, after the command itself was reaped.
+    /// Whether nothing of the group is left, after the command was reaped.
     pub(crate) fn is_gone(&mut self) -> bool {
         if !self.is_gone {
-            // Orphans of the group are this process's to reap.
+            // This process must reap the group's orphans.
             let of_group = Pid::from_raw(-self.group.as_raw());
             while matches!(
                 waitpid(of_group, Some(WaitPidFlag::WNOHANG)),
@@ -171,7 +172,8 @@ impl Drop for Child {
     }
 }
 
-/// Waits until the command has ended, and leaves it to be reaped: until then its number is nobody else's.
+/// Waits until the command has ended, but does not reap it: until then no other process can have
+/// its number.
 fn watch(group: Pid, has_terminal: bool) {
     let mut flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
     if has_terminal {
@@ -179,7 +181,7 @@ fn watch(group: Pid, has_terminal: bool) {
     }
     loop {
         match waitid(Id::Pid(group), flags) {
-            // ^Z: a command that is stopped would keep its slot and the terminal.
+            // ^Z: a stopped command would keep its slot and the terminal.
             Ok(WaitStatus::Stopped(..)) => {
                 let _ = killpg(group, Signal::SIGCONT);
             }
@@ -189,17 +191,17 @@ fn watch(group: Pid, has_terminal: bool) {
     }
 }
 
-/// What the command has started, and outlives it, becomes this process's child, so that it can be reaped.
+/// Processes that outlive the command become children of this process, so that they can be reaped.
 #[cfg(target_os = "linux")]
 fn adopt_orphans() {
-    // Without it somebody else reaps them.
+    // Otherwise another process reaps them.
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn adopt_orphans() {}
 
-/// The program that runs, also when its file was replaced meanwhile.
+/// The running program, even if its file was replaced meanwhile.
 #[cfg(target_os = "linux")]
 #[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
 fn own_path() -> io::Result<std::path::PathBuf> {

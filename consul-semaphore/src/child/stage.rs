@@ -1,7 +1,7 @@
-//! The stage between this process and the command: the same program runs once more, asks the system to end it with its parent,
-//! waits for the terminal, and becomes the command.
+//! A stage between this process and the command. The same program runs once more. It asks the
+//! system to end it with its parent, waits for the terminal, and becomes the command.
 //!
-//! Safe Rust can't do these steps between fork and exec. After an exec it can.
+//! Safe Rust can't do these steps between fork and exec, but it can after an exec.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,16 +14,17 @@ use nix::unistd::{Pid, getppid};
 use super::terminal::Terminal;
 use crate::exit::Exit;
 
-/// The first argument of the stage. No subcommand has such a name.
+/// The stage's first argument. No subcommand has this name.
 const MARK: &str = "__stage";
 
-/// What the stage is called with, before the command.
+/// The arguments of the stage before the command.
 pub(super) fn arguments(on_terminal: bool) -> [OsString; 3] {
     let place = if on_terminal { "terminal" } else { "elsewhere" };
     [MARK.into(), process::id().to_string().into(), place.into()]
 }
 
-/// Becomes the command, if this process is a stage. What comes back is why it could not, or nothing if it is none.
+/// Becomes the command, if this process is a stage. It returns only if it could not, or `None` if
+/// this is not a stage.
 pub(crate) fn enter() -> Option<Exit> {
     let mut arguments = env::args_os().skip(1);
     if arguments.next()? != MARK {
@@ -49,11 +50,11 @@ pub(crate) fn enter() -> Option<Exit> {
     })
 }
 
-/// The system kills this process, and the command that it becomes, when its parent ends in whatever way.
+/// The system kills this process, and the command that it becomes, when its parent ends.
 #[cfg(target_os = "linux")]
 fn end_with(parent: Pid) {
     let set = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
-    // It may have ended before.
+    // The parent may have ended before.
     if set.is_err() || getppid() != parent {
         process::exit(Exit::USAGE.code().into());
     }

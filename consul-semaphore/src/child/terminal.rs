@@ -1,4 +1,5 @@
-//! Who has the terminal: the command while it runs. So it can read from the terminal, and ^C reaches it as usual.
+//! The command has the terminal while it runs. So it can read from the terminal, and ^C reaches it
+//! as usual.
 
 use std::io::{self, IsTerminal as _};
 use std::thread;
@@ -7,13 +8,14 @@ use std::time::Duration;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-/// The terminal on standard input, which was this process's.
+/// The terminal on standard input, which belonged to this process.
 pub(super) struct Terminal {
     former: Pid,
 }
 
 impl Terminal {
-    /// None where standard input is no terminal, or another group of processes has it, as in a pipe's background.
+    /// `None` if standard input is not a terminal, or if another process group has it, as in a
+    /// background pipe.
     pub(super) fn ours() -> Option<Self> {
         let stdin = io::stdin();
         if !stdin.is_terminal() {
@@ -31,7 +33,8 @@ impl Terminal {
         set(self.former);
     }
 
-    /// In the stage: waits until its parent has given the terminal to it. A command that reads before would be stopped.
+    /// In the stage: waits until its parent has given the terminal to it. A command that reads
+    /// earlier would be stopped.
     pub(super) fn wait_for_it() {
         const TRIES: u32 = 1000;
         for _ in 0..TRIES {
@@ -43,12 +46,12 @@ impl Terminal {
     }
 }
 
-/// A process that is not in the terminal's group would be stopped by this unless that signal is blocked.
+/// This would stop a process outside the terminal's group, so the signal is blocked.
 fn set(group: Pid) {
     let mut stops = SigSet::empty();
     stops.add(Signal::SIGTTOU);
     let before = stops.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
-    // A terminal that has gone is nobody's.
+    // An error means that the terminal is gone.
     let _ = tcsetpgrp(io::stdin(), group);
     if let Ok(before) = before {
         let _ = before.thread_set_mask();

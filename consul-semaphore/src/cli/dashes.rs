@@ -1,8 +1,8 @@
-//! Flags as Go spells them: `-http-addr` is `--http-addr`.
+//! Flags in Go's spelling: `-http-addr` is `--http-addr`.
 
 use std::ffi::OsString;
 
-/// Consul's own flags, which its users write with one dash.
+/// Consul's own flags, which users write with one dash.
 const OF_CONSUL: &[&str] = &[
     "http-addr",
     "token",
@@ -18,7 +18,8 @@ const OF_CONSUL: &[&str] = &[
     "stale",
 ];
 
-/// The arguments with two dashes before each of Consul's flags. What follows `--` is the command's.
+/// The arguments with two dashes before each of Consul's flags. What follows `--` belongs to the
+/// command.
 pub(crate) fn doubled(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut is_ours = true;
     arguments
@@ -34,13 +35,13 @@ pub(crate) fn doubled(arguments: impl Iterator<Item = OsString>) -> Vec<OsString
         .collect()
 }
 
-/// What follows one dash.
+/// The text after one dash.
 pub(crate) fn flag(argument: &str) -> Option<&str> {
     let flag = argument.strip_prefix('-')?;
     (!flag.is_empty() && !flag.starts_with('-')).then_some(flag)
 }
 
-/// Without its value.
+/// The flag without its value.
 pub(crate) fn name(flag: &str) -> &str {
     flag.split_once('=').map_or(flag, |(name, _)| name)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// `90`, `1.5s`, `3h`, `1h15m`: a number alone counts seconds.
+/// `90`, `1.5s`, `3h`, `1h15m`. A number alone means seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     const EXPECTED: &str = "not a duration, such as 500ms, 90s, 15m or 1h30m";
     if let Ok(seconds) = text.parse() {
@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| "a duration can't be negative".to_owned())
 }
 
-/// As Go prints it, near enough: `35s`, `2m05s`, `3h10m`.
+/// Similar to Go's format: `35s`, `2m05s`, `3h10m`.
 pub(crate) fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -53,12 +53,12 @@ enum Command {
     Completions(CompletionsOptions),
     /// Print the man page, or that of a subcommand
     Man {
-        /// Of which subcommand
+        /// The subcommand
         of: Vec<String>,
     },
 }
 
-/// Does what the arguments say.
+/// Executes the command line.
 pub(crate) fn main() -> Exit {
     let arguments: Vec<OsString> = env::args_os().collect();
     if let Some(arguments) = like_consul_lock::asked(&arguments) {
@@ -68,7 +68,7 @@ pub(crate) fn main() -> Exit {
     match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.run(),
         Err(error) => {
-            // Where nobody listens any more there is nobody to tell of that either.
+            // If the output is closed, nobody can be told that either.
             let _ = error.print();
             match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::SUCCESS,

@@ -23,7 +23,7 @@ pub(super) fn completions(
     Ok(Exit::SUCCESS)
 }
 
-/// The page of the whole command, or of one of its subcommands.
+/// The page of the whole program, or of a subcommand.
 pub(super) fn man(command: &Command, of: &[String]) -> Result<Exit, Failure> {
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();

@@ -24,7 +24,7 @@ pub(crate) struct StatusOptions {
     json: bool,
 }
 
-/// Who leads, as programs read it.
+/// The leader as JSON.
 #[derive(Serialize)]
 pub(super) struct Shown<'a> {
     pub(super) key: &'a str,

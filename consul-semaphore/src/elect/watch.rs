@@ -22,7 +22,7 @@ pub(crate) struct WatchOptions {
     json: bool,
 }
 
-/// A change, as programs read it.
+/// A change as JSON.
 #[derive(Serialize)]
 struct Change<'a> {
     at: Timestamp,
@@ -57,7 +57,7 @@ impl WatchOptions {
             LeaderEvent::Leaderless { .. } => ("leaderless", None, None),
             LeaderEvent::Interrupted(error) => ("interrupted", None, Some(whole(error))),
             LeaderEvent::Resumed => ("resumed", None, None),
-            // One of a newer library.
+            // An event of a newer library.
             _ => return Ok(()),
         };
         let key = self.key.as_str();

@@ -14,7 +14,7 @@ pub(crate) struct CollectOptions {
     prefix: String,
 }
 
-/// It asks nobody: such keys are of sessions that are gone.
+/// It does not ask: the sessions of such keys are gone.
 pub(crate) fn collect(agent: &AgentOptions, options: &CollectOptions) -> Result<Exit, Failure> {
     let prefix = &options.prefix;
     let agent = agent.connect()?;

@@ -1,4 +1,4 @@
-//! `evict`: ends a session, and with it whatever it holds.
+//! `evict`: ends a session, and so everything that it holds.
 
 use clap::Args;
 use semaphore_core::sans_io::api::DestroySession;
@@ -18,10 +18,10 @@ use crate::overview::details;
 pub(crate) struct EvictOptions {
     /// The session, as `status` shows it
     session: String,
-    /// Why; a holder of the semaphore given with --at is told, and gives its slot back itself
+    /// The reason; a holder of the semaphore in --at is told, and gives its slot back
     #[arg(long, requires = "at", value_name = "TEXT")]
     reason: Option<String>,
-    /// The semaphore where it is told why
+    /// The semaphore whose holder is told the reason
     #[arg(long, requires = "reason", value_name = "PREFIX")]
     at: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What operators change: each asks before it takes something from somebody.
+//! What operators can change. Each command asks before it takes something from somebody.
 
 mod collect;
 mod destroy;
@@ -15,7 +15,7 @@ use transport_ureq::Semaphore;
 use crate::agent::Agent;
 use crate::failure::Failure;
 
-/// A handle to manage the semaphore with. It never contends, so that its limit is nobody's.
+/// A handle for managing the semaphore. It never contends, so its limit does not matter.
 fn semaphore(agent: &Agent, prefix: &str) -> Result<Semaphore, Failure> {
     let mut builder = Semaphore::builder(prefix, 1).scope(agent.scope.clone());
     if let Some(tokens) = &agent.tokens {

@@ -1,7 +1,8 @@
-//! Ends the command before the lease ends: [`plan`] decides what to do and when, and this module does it.
+//! Ends the command before the lease ends. [`plan`] decides what to do and when, and this module
+//! does it.
 //!
-//! The caller gives back what is held, when nothing of the command is left. If this process stands still, the guard of
-//! [`Child`] kills the command in the middle of the margin.
+//! When nothing of the command is left, the caller gives back what is held. If this process stands
+//! still, the guard of [`Child`] kills the command in the middle of the margin.
 
 mod plan;
 
@@ -24,20 +25,20 @@ use crate::hold::Hold;
 use crate::notices::{Event, Notices};
 use crate::signals::Signals;
 
-/// How often it is asked whether those are gone whom the command has left behind.
+/// How often the processes that the command left behind are checked.
 const STEP: Duration = Duration::from_millis(5);
 
-/// Looks after one command.
+/// Supervises one command.
 pub(crate) struct Supervisor<'a> {
     transport: &'a UreqTransport,
     hold: &'a Hold,
     signals: &'a mut Signals,
     care: Care,
     notices: &'a Notices,
-    /// Times count from here.
+    /// The origin of times.
     begun: Instant,
     lease: Lease,
-    /// Why it was lost, once that is known.
+    /// The reason of the loss, once it is known.
     lost: Option<Lost>,
 }
 
@@ -72,7 +73,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Looks after the command until nothing of it is left, and says how it ended.
+    /// Supervises the command until nothing of it is left, and returns how it ended.
     pub(crate) async fn look_after(mut self, mut child: Child) -> Result<Outcome, Failure> {
         let mut stage = Stage::Runs;
         loop {
@@ -106,7 +107,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         let status = self.finish(&mut child).await?;
-        // What it had started ran on until now.
+        // What the command had started ran until now.
         let is_lost = self.lease.is_lost || stage != Stage::Runs || self.hold.remaining().is_zero();
         Ok(if is_lost && self.care.on_lost != OnLost::Ignore {
             Outcome::Lost
@@ -119,8 +120,8 @@ impl<'a> Supervisor<'a> {
         self.begun.elapsed()
     }
 
-    /// Asks how long the lease lasts, and lets the command live for as long. The end of one that is lost stays: until then
-    /// nobody else holds.
+    /// Reads the remaining lease, and allows the command to live that long. After a loss the old
+    /// end stays: until then nobody else holds.
     fn look(&mut self, child: &mut Child) {
         let remaining = self.hold.remaining();
         if remaining.is_zero() {
@@ -177,9 +178,9 @@ impl<'a> Supervisor<'a> {
         child.signal(Signal::SIGKILL as i32);
     }
 
-    /// The command itself has ended: what it has started is told to end, too, and killed if it does not.
+    /// The command has ended. What it has started is told to end, and killed if it does not.
     async fn finish(&mut self, child: &mut Child) -> Result<ExitStatus, Failure> {
-        // Still the group's number: nobody has reaped the command yet.
+        // The number still belongs to the group: nobody has reaped the command yet.
         child.signal(Signal::SIGTERM as i32);
         let status = child
             .reap()

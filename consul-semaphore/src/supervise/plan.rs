@@ -1,10 +1,11 @@
-//! What is to be done with the command now, and when to look again: a function of the time, the lease and what was done before.
+//! What to do with the command now, and when to look again: a function of the time, the lease and
+//! the past steps.
 //!
 //! ```text
 //!  last answer                                   told to end        killed   lease ends      others may hold
 //!  ────┼──────────── the command runs ───────────────┼─── grace ───────┼─ margin ─┼───────────────┼──▶
 //! ```
-//! Times count from a beginning that the caller chooses.
+//! Times count from an origin that the caller chooses.
 
 use std::time::Duration;
 
@@ -21,48 +22,48 @@ pub(crate) enum OnLost {
     Ignore,
 }
 
-/// How a command is looked after.
+/// How a command is supervised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Care {
     pub(crate) on_lost: OnLost,
-    /// From being told to being killed.
+    /// The time between telling and killing.
     pub(crate) grace: Duration,
 }
 
-/// Before the end of a lease nothing of the command is left: so long the system may take to kill and reap.
+/// So long before the end of a lease the command is killed: the system needs time to kill and reap.
 pub(crate) const MARGIN: Duration = Duration::from_millis(500);
 
-/// A lease is looked at as often as this: timers stand still while a machine is suspended.
+/// How often the lease is checked: timers stand still while a machine is suspended.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// Where a command stands.
+/// The state of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Runs,
-    /// It was told to end, and has until then.
+    /// It was told to end. It has time until then.
     Told {
         kill_at: Duration,
     },
     Killed,
 }
 
-/// What is known of the lease.
+/// What is known about the lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
     /// When it ends, or would have ended.
     pub(super) deadline: Duration,
-    /// Whether it is lost already, for whatever reason.
+    /// Whether it is already lost, for any reason.
     pub(super) is_lost: bool,
 }
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Nothing, until so much time has passed or something has happened.
+    /// Nothing, until this time has passed or something has happened.
     Wait(Duration),
-    /// Tell it to end; it is killed at that time.
+    /// Tell it to end. It is killed at this time.
     Tell { kill_at: Duration },
-    /// Kill it, since its lease or its grace is about to end.
+    /// Kill it, because its lease or its grace time is about to end.
     Kill { grace_is_over: bool },
 }
 
@@ -86,7 +87,7 @@ impl Care {
                 }
             }
             (_, Stage::Told { kill_at }) => {
-                // A lease that was renewed meanwhile gives no more grace.
+                // A lease that was renewed meanwhile does not extend the grace time.
                 let end = kill_at.min(to_kill);
                 if now < end {
                     Act::Wait(until(end).min(LOOK))
@@ -99,7 +100,7 @@ impl Care {
         }
     }
 
-    /// When those are killed who outlive the command itself.
+    /// When to kill those that outlive the command.
     pub(super) fn last(self, now: Duration, lease: Lease) -> Duration {
         let grace = now.saturating_add(self.grace);
         match self.on_lost {
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(plan(26_400), Act::Wait(at(100)));
         let kill = |grace_is_over| Act::Kill { grace_is_over };
         assert_eq!(plan(26_500), kill(false));
-        // After a suspension of the machine nothing is left of it.
+        // After a suspend of the machine the lease is over.
         assert_eq!(plan(90_000), kill(true));
     }
 

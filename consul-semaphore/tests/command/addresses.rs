@@ -1,4 +1,4 @@
-//! Which agent, told by Consul's own flags: over TLS, by a socket, with a token from a file.
+//! Consul's flags for the agent: TLS, a socket, a token from a file.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is wrong with the way to Consul, with an exit code for each.
+//! What is wrong with the connection to Consul, with an exit code for each case.
 
 use real_agent::{Agent, Gateway};
 

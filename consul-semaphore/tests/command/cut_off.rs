@@ -1,5 +1,6 @@
-//! A program that is cut off runs a command that is dead before the next one runs: when a server of a real cluster dies and takes sessions with
-//! it, when the network falls silent, and when the supervisor stands still.
+//! If a program is cut off, its command is dead before the next one runs. The cases: a server of a
+//! real cluster dies and takes sessions with it, the network falls silent, and the supervisor
+//! stands still.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::support::{Running, is_alive, names, wait_until};
 const BEATS: &str =
     "trap '' TERM; while :; do date +%s%N >\"$0.new\"; mv \"$0.new\" \"$0\"; sleep 0.02; done";
 
-/// Two who want the same slot, each by a separate server.
+/// Two commands that want the same slot, each through a separate server.
 struct Pair {
     first: Running,
     command: u32,
@@ -24,7 +25,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The first one runs, the next one waits.
+    /// The first one runs, and the next one waits.
     fn start(prefix: &str, on_lost: &str, folder: &Path, first: &str, next: &str) -> Self {
         let name = prefix.replace('/', "-");
         let beats = folder.join(format!("{name}-beats"));
@@ -69,7 +70,7 @@ fn nanos(path: &Path) -> Option<u64> {
 fn a_command_whose_server_dies_is_dead_before_the_next_one_runs() {
     let mut cluster = Cluster::start_with(&Agent::builder().reaped()).expect("a cluster");
     let leader = cluster.wait_for_leader().expect("a leader");
-    // Its death is no election's cause.
+    // Its end causes no election.
     let theirs = (leader + 1) % real_agent::SERVERS;
     let proxy = Proxy::start(cluster.server(theirs).addr()).expect("a proxy");
     let folder = TempDir::new().expect("a folder");
@@ -87,13 +88,14 @@ fn a_command_whose_server_dies_is_dead_before_the_next_one_runs() {
     assert_eq!(code, Some(120), "{events:?}");
     assert!(names(&events).contains(&"killed"), "{events:?}");
     assert_eq!(ends.next.end().0, Some(0));
-    // It was dead when it was said to be.
+    // The program did not report its end too early.
     assert_eq!(nanos(&ends.beats), Some(last_beat));
     let began = nanos(&ends.started).expect("it ran");
     let between = Duration::from_nanos(began.checked_sub(last_beat).expect("not at once"));
     println!("the next command ran {between:?} after the first one's last beat");
 
-    // Without that care two run at once: what was measured can fail.
+    // Without that care, two commands run at the same time. This shows that the measurement can
+    // fail.
     assert_eq!(goes_on.next.end().0, Some(0));
     let began = nanos(&goes_on.started).expect("it ran");
     wait_until("a later beat", || {
@@ -103,7 +105,7 @@ fn a_command_whose_server_dies_is_dead_before_the_next_one_runs() {
     wait_until("its end", || !is_alive(goes_on.command));
 }
 
-/// Both at once, since both have to wait until sessions and lock delays end.
+/// Both cases at the same time, since both wait until sessions and lock delays end.
 #[test]
 fn who_is_cut_off_or_has_a_supervisor_that_stands_still_is_dead_before_the_next_one_runs() {
     let agent = Agent::start().expect("an agent");

@@ -1,7 +1,7 @@
-//! What README and guides tell a reader to type works as printed.
+//! The commands in the README and the guides work as printed.
 //!
-//! Commands of this program are run, each file's in their order, on an agent that nobody has used yet. Of what cargo and the
-//! scripts do, only the names are looked up: CI runs the things themselves.
+//! The commands of this program are run, in the order of each file, on a new agent. For cargo and
+//! the scripts only the names are checked: CI runs them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use crate::support::send;
 
-/// What a reader has who follows a guide: the program, a command to run with it, and a folder.
+/// What the reader of a guide has: the program, a command to run with it, and a folder.
 struct Reader {
     agent: Agent,
     folder: tempfile::TempDir,
@@ -59,7 +59,7 @@ fn scripts_and_packages_exist() {
             let after = |option: &str| {
                 let at = words.iter().position(|word| *word == option)?;
                 let name = words.get(at + 1).copied();
-                // Capitals stand for what the reader chooses.
+                // Words in capitals stand for the reader's own values.
                 name.filter(|name| !name.chars().all(char::is_uppercase))
             };
             let name = program(&command);
@@ -112,7 +112,7 @@ impl Reader {
         self.folder.path().join("bin")
     }
 
-    /// Runs a line of a shell, and compares how it ends with what it asks for.
+    /// Runs a line of a shell, and compares its end with what the line asks for.
     fn run(&self, line: &str) {
         let programs = self.programs();
         let programs = programs.to_str().expect("text");
@@ -128,7 +128,7 @@ impl Reader {
             .stdout(Stdio::piped());
         let mut child = shell.spawn().expect("a shell");
         if line.contains("--watch") {
-            // It goes on until somebody has seen enough.
+            // It does not end, so one line is enough.
             let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
             assert!(lines.next().is_some(), "{line}");
             send("INT", child.id());
@@ -142,13 +142,14 @@ impl Reader {
     }
 }
 
-/// The program that a line runs, behind variables that it sets.
+/// The program that a line runs, after the variables that it sets.
 fn program(line: &str) -> &str {
     let mut words = line.split_whitespace();
     words.find(|word| !word.contains('=')).unwrap_or_default()
 }
 
-/// What a reader types: each line of the blocks marked `sh`, and what follows a prompt in those marked `console`.
+/// What a reader types: each line of the blocks marked `sh`, and the text after a prompt in those
+/// marked `console`.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut language = None;
@@ -167,7 +168,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// What stands between backticks.
+/// The text between backticks.
 fn inline(text: &str) -> Vec<String> {
     let pieces = text.split('`').skip(1).step_by(2);
     pieces.map(ToOwned::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Leading, and seeing who leads.
+//! Leading, and asking who leads.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

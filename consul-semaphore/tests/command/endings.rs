@@ -1,4 +1,4 @@
-//! Nothing of the command outlives it, or us.
+//! The command and this program leave nothing running behind.
 
 use crate::support::{Running, is_alive, scene, wait_until};
 

@@ -1,4 +1,4 @@
-//! What the command gets: input, variables, and nothing that others should not see.
+//! The command's input and variables. It gets nothing that must stay hidden.
 
 use crate::support::{Running, program, run, run_with, scene, wait_until};
 
@@ -89,7 +89,7 @@ fn no_token_is_in_the_list_of_processes() {
     let mut seen = Vec::new();
     for process in std::fs::read_dir("/proc").expect("processes") {
         let folder = process.expect("a process").path();
-        // One that has ended meanwhile says nothing.
+        // A process that has ended meanwhile has no status.
         let status = std::fs::read_to_string(folder.join("status")).unwrap_or_default();
         let words = std::fs::read(folder.join("cmdline")).unwrap_or_default();
         let of_ours = [
@@ -100,7 +100,7 @@ fn no_token_is_in_the_list_of_processes() {
             seen.push(String::from_utf8_lossy(&words).into_owned());
         }
     }
-    // Itself, the command, and the guard.
+    // The program itself, the command, and the guard.
     assert_eq!(seen.len(), 3, "{seen:?}");
     assert!(
         !seen.iter().any(|words| words.contains("hunter2")),

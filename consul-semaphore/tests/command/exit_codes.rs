@@ -19,7 +19,7 @@ fn the_commands_own_code_is_passed_on_and_nothing_is_left() {
             &["run", "-n", "3", &prefix, "--", "sh", "-c", script],
         );
         assert_eq!(ran.code, Some(code), "{script}: {ran:?}");
-        // Nobody watches: it is quiet.
+        // Nobody watches, so the program is quiet.
         assert_eq!(ran.stderr, "", "{script}");
     }
     agent.assert_nothing_left(&prefix);

@@ -1,10 +1,10 @@
-//! What a failure says: what failed, on which key, at which address, why, and what to do.
+//! What an error says: what failed, on which key, at which address, why, and what to do.
 
 use real_agent::Gateway;
 
 use crate::support::{Ran, Running, closed_port, run, scene};
 
-/// It says all of this, in this order, in one line.
+/// Asserts that the error has all of these parts, in this order and in one line.
 #[track_caller]
 fn assert_says(ran: &Ran, parts: &[&str]) {
     let mut rest = ran.stderr.as_str();
@@ -15,7 +15,7 @@ fn assert_says(ran: &Ran, parts: &[&str]) {
         rest = after;
     }
     assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{ran:?}");
-    // Each cause once.
+    // Each cause appears only once.
     let cause = parts.last().expect("a part");
     assert!(!rest.contains(cause), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! What answers as an agent does, with a release that nobody should use, or a clock that runs at another rate.
+//! A false agent: it reports a release that nobody should use, or its clock has another rate.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,23 +8,23 @@ use std::time::Instant;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use jiff::{SignedDuration, Timestamp};
 
-/// What it is to be wrong about.
+/// What the agent is wrong about.
 #[derive(Clone, Copy)]
 pub(crate) struct FalseAgent {
     pub(crate) version: &'static str,
-    /// How much faster than the true clock its own one is.
+    /// How much faster its clock is than the true one.
     pub(crate) rate: f64,
 }
 
 impl FalseAgent {
-    /// Its address. It serves for as long as the process of the test runs.
+    /// Returns its address. It serves until the test's process ends.
     pub(crate) fn start(self) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
         let began = (Timestamp::now(), Instant::now());
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
-                // An error is the end of the connection, which the client sees.
+                // An error ends the connection, which the client sees.
                 thread::spawn(move || self.serve(&connection, began));
             }
         });

@@ -1,4 +1,4 @@
-//! An agent that fails now and then costs time, and nothing else.
+//! An agent that sometimes fails costs only time.
 
 use crate::support::{Dev, run};
 

@@ -1,4 +1,4 @@
-//! A script that calls `consul lock` goes on when it calls this instead.
+//! A script that calls `consul lock` works when it calls this program instead.
 
 use std::process::{Child, Command, Stdio};
 
@@ -95,7 +95,7 @@ fn a_token_is_taken_from_the_command_line_here() {
     like(&agent.url(), &["p", "true"]).assert(1, "denies");
 }
 
-/// One that holds until it is told to end.
+/// A `consul lock` that holds until it is told to end.
 struct Holder(Child);
 
 impl Holder {

@@ -1,4 +1,4 @@
-//! The command ends when what it runs under is lost, and before anybody else can hold.
+//! The command ends when the hold is lost, before anybody else can hold.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn nobody_else_runs_before_a_command_whose_session_was_destroyed_is_dead() {
     let granted = running.event("granted");
     let command = running.command();
     assert_eq!(running.line(), "ready");
-    // The next one asks whether the first is alive, with its first breath.
+    // The first thing that the next command does is to ask whether the first one is alive.
     let asks = format!("kill -0 {command} && exit 9; exit 0");
     let next = Running::start(agent.url(), &[&prefix, "--", "sh", "-c", &asks]);
     wait_until("a waiter", || contenders(&agent, &prefix) == 2);
@@ -108,7 +108,7 @@ fn an_outage_that_is_shorter_than_the_lease_costs_nothing() {
     assert_eq!(running.line(), "ready");
     proxy.silence();
     running.event("started");
-    // How long it is silent is what this is about.
+    // The test is about this length of silence.
     std::thread::sleep(Duration::from_secs(3));
     proxy.resume();
     let (code, events) = running.end();

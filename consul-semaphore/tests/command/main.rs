@@ -1,4 +1,4 @@
-//! The command, driven as a script drives it, on a real agent.
+//! The command as a script runs it, on a real agent.
 #![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 mod addresses;

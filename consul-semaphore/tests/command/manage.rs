@@ -1,4 +1,4 @@
-//! What operators change.
+//! Changes that operators make.
 
 use crate::support::{Running, run, scene};
 

@@ -1,4 +1,4 @@
-//! Completions, man pages, and a Consul to try things on.
+//! Completions, man pages, and a Consul for trying things out.
 
 use crate::support::{Dev, closed_port, run};
 

@@ -1,4 +1,4 @@
-//! What was recorded is told again.
+//! Recordings are replayed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -97,7 +97,7 @@ fn a_recording_that_was_cut_off_or_is_another_versions_is_told_apart() {
     let whole = fs::read_to_string(&file).expect("text");
     fs::write(&file, &whole[..whole.len() - 5]).expect("it is written");
     run("", &["replay", path]).assert(30, "cut off");
-    // Without one of the answers the machine sends something else than it did.
+    // Without one of the answers, the machine sends something else than before.
     let is_answer = |line: &&str| line.contains("answer");
     let answer = whole.lines().find(is_answer).expect("an answer");
     fs::write(&file, whole.replacen(&format!("{answer}\n"), "", 1)).expect("it is written");

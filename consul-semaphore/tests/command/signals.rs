@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::{Running, contenders, names, program, scene, wait_until};
 
-/// Says when it is ready and which signals come, until one of them is HUP's turn to end it.
+/// Prints when it is ready and which signals arrive, until USR1 ends it.
 const COUNTS: &str = "
     n=0
     for s in INT TERM HUP QUIT; do trap \"n=\\$((n+1)); echo $s \\$n\" $s; done
@@ -15,7 +15,7 @@ const COUNTS: &str = "
 #[test]
 fn each_signal_that_asks_for_the_end_is_passed_on_once_and_the_code_stays_the_commands() {
     let (agent, prefix) = scene();
-    // A program that cargo starts in the background may have been told to ignore INT: not so from here.
+    // A program that cargo starts in the background may ignore INT. This one must not.
     let mut running = Running::start(agent.url(), &[&prefix, "--", "bash", "-c", COUNTS]);
     let command = running.command();
     assert_eq!(running.line(), "ready");
@@ -23,7 +23,7 @@ fn each_signal_that_asks_for_the_end_is_passed_on_once_and_the_code_stays_the_co
         running.signal(signal);
         assert_eq!(running.line(), format!("{signal} {}", count + 1));
     }
-    // What had come twice would have been counted and said by now.
+    // A signal that came twice would have been printed by now.
     crate::support::send("USR1", command);
     assert_eq!(running.line(), "USR1");
     let (code, events) = running.end();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use real_agent::{Agent, Client};
 use serde_json::Value as Json;
 
-/// What a condition may take, on a machine that does much else, too.
+/// The longest time for a condition, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The shared agent, and a prefix that nobody else uses.
@@ -22,7 +22,7 @@ pub(crate) fn scene() -> (Client, String) {
     (agent, prefix)
 }
 
-/// The program, with no variable of Consul's but the address.
+/// The program, without Consul's variables except for the address.
 pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_consul-semaphore"));
     for (name, _) in std::env::vars_os() {
@@ -34,7 +34,7 @@ pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a program did.
+/// The output and the exit code of a program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -47,13 +47,13 @@ pub(crate) fn run(url: &str, arguments: &[&str]) -> Ran {
     run_with(program(url, arguments), "")
 }
 
-/// The same with this on its standard input.
+/// The same with this text on its standard input.
 pub(crate) fn run_with(mut command: Command, input: &str) -> Ran {
     command.stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    // A program that reads nothing may be gone already.
+    // A program that reads nothing may have ended already.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("an end");
@@ -69,7 +69,7 @@ impl Ran {
         }
     }
 
-    /// It ended with this code, and said this.
+    /// Asserts that it ended with this code and printed this text.
     #[track_caller]
     pub(crate) fn assert(&self, code: i32, said: &str) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -77,7 +77,7 @@ impl Ran {
     }
 }
 
-/// A program that runs, and tells its events. It ends with the test.
+/// A program that is running and reports its events. It ends with the test.
 pub(crate) struct Running {
     child: Child,
     events: Lines<BufReader<ChildStderr>>,
@@ -104,12 +104,12 @@ impl Running {
         }
     }
 
-    /// Reads events until one of this name comes.
+    /// Reads events until one has this name.
     #[track_caller]
     pub(crate) fn event(&mut self, name: &str) -> Json {
         for line in &mut self.events {
             let line = line.expect("text");
-            // The command may say something there, too.
+            // The command may print something there, too.
             let Ok(event) = serde_json::from_str::<Json>(&line) else {
                 continue;
             };
@@ -147,7 +147,7 @@ impl Running {
         send(signal, self.pid());
     }
 
-    /// Waits for its end: the code, and all events.
+    /// Waits for its end. Returns the code and all events.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<Json>) {
         for line in &mut self.events {
             if let Ok(event) = serde_json::from_str(&line.expect("text")) {
@@ -179,7 +179,7 @@ pub(crate) fn send(signal: &str, pid: u32) {
     assert!(sent.expect("it runs").success());
 }
 
-/// Whether a process is there and not a zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
@@ -202,7 +202,7 @@ pub(crate) fn closed_port() -> String {
     format!("http://{address}")
 }
 
-/// How many contend for this semaphore.
+/// How many contenders this semaphore has.
 pub(crate) fn contenders(agent: &Client, prefix: &str) -> usize {
     let keys = agent
         .get(&format!("/v1/kv/{prefix}/?keys"))

@@ -1,4 +1,5 @@
-//! On a terminal it says for whom it waits, and the command has the terminal while it runs.
+//! On a terminal, the program says whom it waits for. While the command runs, the terminal belongs
+//! to the command.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -10,7 +11,7 @@ use nix::pty::openpty;
 
 use crate::support::{Running, program, run, scene};
 
-/// A program on a separate terminal, and what it writes there.
+/// A program on a separate terminal, and its output there.
 struct OnTerminal {
     child: Child,
     terminal: File,
@@ -22,7 +23,7 @@ impl OnTerminal {
         let pty = openpty(None, None).expect("a terminal");
         let slave = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
         let ours = program(url, arguments);
-        // It makes the terminal its own.
+        // `setsid` makes the terminal the program's own.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(ours.get_program());
         command.args(ours.get_args());
@@ -44,7 +45,7 @@ impl OnTerminal {
         }
     }
 
-    /// Reads until this was written.
+    /// Reads until this text appears.
     #[track_caller]
     fn wait_for(&mut self, text: &str) {
         let mut buffer = [0; 4096];
@@ -166,7 +167,7 @@ fn a_watch_on_a_terminal_is_drawn_anew_with_each_change() {
     watch.wait_for("who held, from ");
     watch.wait_for("db-7  =");
     watch.write("\x03");
-    // That is how `setsid` tells of SIGINT.
+    // `setsid` reports SIGINT like this.
     assert_eq!(watch.end(), Some(2));
     holder.signal("TERM");
     holder.end();

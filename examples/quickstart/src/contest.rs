@@ -28,7 +28,7 @@ pub(crate) fn holds(flags: &Flags, longest: Duration, seed: u64) -> Vec<Duration
 }
 
 impl<H: Transport + Runtime + Clone + 'static> Contest<H> {
-    /// Runs it until nothing is left in Consul: what failed.
+    /// Runs it until nothing is left in Consul. Returns the failures.
     pub(crate) async fn run(&self, flags: &Flags) -> Result<Vec<Error>, Error> {
         let mut semaphores = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
@@ -60,11 +60,11 @@ impl<H: Transport + Runtime + Clone + 'static> Contest<H> {
         semaphore: &Semaphore,
         hold: Duration,
     ) -> Result<(), Error> {
-        // All by one clock.
+        // All use one clock.
         let Some(clock) = self.hosts.first() else {
             return Ok(());
         };
-        // The time of one after the other, and some for an agent that is slow.
+        // The time of all holds one after the other, plus some for a slow agent.
         let patience = Duration::from_secs(120) + self.holds.iter().sum::<Duration>();
         let permit = semaphore.acquire_timeout(patience).await?;
         let token = permit.fencing_token();
@@ -76,7 +76,7 @@ impl<H: Transport + Runtime + Clone + 'static> Contest<H> {
         };
         self.story.ended(clock.now(), number, lost.is_some());
         match lost {
-            // One is cut off where this is shown.
+            // The contender that is cut off for the demonstration.
             Some(_) if self.story.is_cut_off(number) => Ok(()),
             Some(lost) => Err(Error::Lost(lost)),
             None => permit.release().await,

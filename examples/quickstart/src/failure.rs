@@ -10,7 +10,7 @@ use semaphore_core::{BuildError, Error};
 
 use crate::say::complain;
 
-/// Why the program could not do what it was started for. `Display` tells the causes, too.
+/// Why the program failed. `Display` includes the causes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{_0}; see --help")]
@@ -23,7 +23,7 @@ pub(crate) enum Failure {
         #[source]
         source: TransportError,
     },
-    #[error("what answers at {address} is no Consul agent that is ready: status {status}")]
+    #[error("the server at {address} is not a Consul agent that is ready: status {status}")]
     NotReady { address: String, status: u16 },
     #[error("the semaphore failed: {_0}")]
     Semaphore(#[from] Error),
@@ -36,7 +36,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Prints it, and says what to exit with: 2 for what the user gave, before anything was sent, 1 for everything else.
+    /// Prints it and returns the exit code: 2 for bad input, before anything was sent, and 1 for
+    /// everything else.
     pub(crate) fn report(&self) -> ExitCode {
         complain(format_args!("error: {self}"));
         ExitCode::from(match self {
@@ -48,7 +49,7 @@ impl Failure {
     }
 }
 
-/// With its causes, where it does not tell them.
+/// With its causes, if its text does not have them.
 fn told(error: &BuildError) -> String {
     let mut told = error.to_string();
     let mut next = error.source();

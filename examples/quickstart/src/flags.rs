@@ -1,4 +1,4 @@
-//! What the user asks for.
+//! The program's flags.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -28,7 +28,7 @@ Options:
       --svg FILE           Draws the run into this file
   -h, --help               Shows this";
 
-/// What is to be done.
+/// What the program should do.
 pub(crate) enum Asked {
     Help,
     Run(Flags),
@@ -43,7 +43,7 @@ pub(crate) struct Flags {
     pub(crate) svg: Option<PathBuf>,
 }
 
-/// Reads the command line, with the program's name.
+/// Parses the command line, including the program's name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Asked, Failure> {
     parse(arguments).map_err(Failure::Usage)
 }

@@ -1,5 +1,5 @@
-//! On a Consul in memory and on virtual time: the seed decides everything, and minutes take a moment. One host loses its
-//! network while its contender holds a slot.
+//! The run on a Consul in memory and on virtual time. The seed decides everything, and minutes take
+//! a moment. One host loses its network while its contender holds a slot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::say::say;
 use crate::story::{Story, name};
 
 const LONGEST_HOLD: Duration = Duration::from_secs(18);
-/// The run of the README's picture.
+/// The run in the README's picture.
 const SEED: u64 = 1;
-/// A hold that takes longer outlasts a lease with the default TTL.
+/// A longer hold outlasts a lease with the default TTL.
 const LEASE: Duration = Duration::from_millis(13_500);
 
 pub(crate) fn run(flags: &Flags) -> Result<(Story, Vec<Error>), Failure> {
@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(Story, Vec<Error>), Failure> {
     Ok((story.told(), errors))
 }
 
-/// Of those who are admitted after others have given back, the first one whose work outlasts a lease.
+/// Cuts off the first contender that got its slot after others and whose work outlasts a lease.
 async fn cut_one_off(world: &MockConsul, contest: &Contest<MockClient>) {
     let (Some(clock), story) = (contest.hosts.first(), &contest.story) else {
         return;

@@ -1,4 +1,5 @@
-//! Fifteen contenders share three slots. Prints who holds one when, and draws it in the end.
+//! Fifteen contenders share three slots. The program prints who holds one when, and draws it at the
+//! end.
 //!
 //! ```sh
 //! cargo run -p quickstart                                      # a Consul in memory
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the limit was kept and nothing failed.
+/// Returns whether the limit was kept and nothing failed.
 fn run(flags: &Flags) -> Result<bool, Failure> {
     let is_named = env::var_os("CONSUL_HTTP_ADDR").is_some_and(|addr| !addr.is_empty());
     let (story, errors) = if is_named {
@@ -75,7 +76,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
     Ok(errors.is_empty() && most <= story.limit())
 }
 
-/// Prints how it went: how many held at once.
+/// Prints the result. Returns how many held at once.
 fn tell(story: &Story) -> usize {
     say("");
     say(timeline::draw(story).trim_end());

@@ -1,4 +1,4 @@
-//! On the agent that the environment names.
+//! The run on the agent that the environment names.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The story as SVG: a row for each contender in the order of admission, and below how many held at once. Its colours are
-//! readable on light and on dark.
+//! The story as SVG: a row for each contender in the order of admission, and below them how many
+//! held at once. Its colours are readable on light and on dark.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const WIDTH: f64 = 760.0;
 const TOP: f64 = 40.0;
 const ROW: f64 = 18.0;
 const BAR: f64 = 12.0;
-/// One holder in the drawing of how many held at once.
+/// The height of one holder in the chart of how many held at once.
 const STEP: f64 = 12.0;
 
 const STYLE: &str = "\
@@ -159,7 +159,7 @@ impl Picture<'_> {
     }
 }
 
-/// Of a number that a picture has room for.
+/// For numbers that fit into a picture.
 fn as_f64(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::from(u32::MAX), f64::from)
 }

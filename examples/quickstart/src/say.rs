@@ -1,5 +1,5 @@
-//! What the program says. The reader may go in the middle, as `head` does: `println!` panics then, and a slot that is held
-//! would be left to its TTL.
+//! The program's output. Its reader may close the pipe, as `head` does. `println!` would then
+//! panic, and a held slot would be left to its TTL.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

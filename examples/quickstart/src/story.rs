@@ -1,4 +1,4 @@
-//! Who waited, held and lost when. Told while it happens, and kept to be drawn.
+//! Who waited, held and lost when. It is printed while it happens, and kept for the drawing.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,14 +21,14 @@ struct Told {
     cut_off: Option<(usize, Duration)>,
 }
 
-/// One slot held by one contender. Times are from the start; it waited until it held.
+/// One slot held by one contender. Times count from the start; it waited until it held.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) contender: usize,
-    /// How long it was to hold.
+    /// How long it should hold.
     hold: Duration,
     pub(crate) since: Duration,
-    /// None while it holds.
+    /// `None` while it holds.
     until: Option<Duration>,
     pub(crate) was_lost: bool,
 }
@@ -88,12 +88,12 @@ impl Story {
         self.lock().cut_off.is_some_and(|(it, _)| it == contender)
     }
 
-    /// When a contender was cut off, and which.
+    /// The contender that was cut off, and when.
     pub(crate) fn cut(&self) -> Option<(usize, Duration)> {
         self.lock().cut_off
     }
 
-    /// Who holds a slot that somebody had before, and is to hold it for longer than this.
+    /// A holder whose slot somebody had before, and who should hold it for longer than this.
     pub(crate) fn admitted_later_for(&self, longer: Duration) -> Option<usize> {
         let told = self.lock();
         let mut later = told.turns.iter().skip(self.limit());
@@ -107,7 +107,7 @@ impl Story {
         turns.any(|it| it.contender == contender && it.until.is_none())
     }
 
-    /// It, once nobody else tells it.
+    /// The story, when nobody adds to it any more.
     pub(crate) fn told(&self) -> Self {
         Self {
             start: self.start,
@@ -133,14 +133,14 @@ impl Story {
         ends.max().unwrap_or_default()
     }
 
-    /// How many held at each moment at which that changed.
+    /// How many held after each change.
     pub(crate) fn counts(&self) -> Vec<(Duration, usize)> {
         let turns = self.turns();
         let mut moments: Vec<_> = turns
             .iter()
             .flat_map(|it| [(it.since, 1), (it.until(), -1)])
             .collect();
-        // Of one moment, the ends come first: a turn does not include its last.
+        // At the same moment ends come first: a turn does not include its last moment.
         moments.sort_unstable();
         let mut held = 0_usize;
         let count = |(at, change): (Duration, isize)| {
@@ -186,7 +186,7 @@ impl Turn {
     }
 }
 
-/// How a contender and its host are called.
+/// The name of a contender and its host.
 pub(crate) fn name(contender: usize) -> String {
     format!("node-{:02}", contender + 1)
 }
@@ -195,7 +195,7 @@ pub(crate) fn name(contender: usize) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A story of turns in milliseconds; the last word says whether it was lost.
+    /// A story of turns in milliseconds. The last value says whether it was lost.
     pub(crate) fn story(turns: &[(usize, u64, u64, bool)]) -> Story {
         let at = |millis| Instant::from_origin(Duration::from_millis(millis));
         let story = Story::new(at(0), NonZeroU32::MIN);

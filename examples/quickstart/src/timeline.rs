@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::story::{Story, Turn, name};
 
-/// The columns of a terminal that is not wide.
+/// The columns of a narrow terminal.
 const WIDTH: usize = LABEL + COLUMNS as usize;
 const LABEL: usize = 8;
 const COLUMNS: u32 = 72;
 
-/// Each column shows one moment, its middle, so that a column shows two holders only if there was a moment with two.
+/// Each column shows its middle moment. So it shows two holders only if there were two at one
+/// moment.
 pub(crate) fn draw(story: &Story) -> String {
     let (turns, length) = (story.turns(), story.length());
     let mut drawn = String::new();

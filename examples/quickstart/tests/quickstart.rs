@@ -10,14 +10,14 @@ use std::process::Command;
 
 use real_agent::Agent;
 
-/// What it did.
+/// The result of a run.
 struct Ran {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-/// With no other variable of Consul's than the address.
+/// With no variable of Consul except the address.
 fn run(address: Option<&str>, args: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quickstart"));
     for (name, _) in env::vars_os() {
@@ -37,7 +37,7 @@ fn run(address: Option<&str>, args: &[&str]) -> Ran {
 }
 
 impl Ran {
-    /// Its output, after an end without any failure.
+    /// Its output. It must have ended without a failure.
     #[track_caller]
     fn success(self) -> String {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
@@ -45,7 +45,7 @@ impl Ran {
         self.stdout
     }
 
-    /// It ended with `code`, and said `text` and nothing else.
+    /// It must have ended with `code`, and printed only `text`.
     #[track_caller]
     fn assert_refused(&self, code: i32, text: &str) {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
@@ -104,7 +104,7 @@ fn a_seed_decides_everything_in_memory() {
     assert_eq!(shown(), shown());
 }
 
-/// `cargo run -p quickstart -- --svg docs/quickstart.svg` makes it again.
+/// To update it, run `cargo run -p quickstart -- --svg docs/quickstart.svg`.
 #[test]
 fn the_picture_of_the_readme_is_what_the_program_draws() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! The core alone: the protocol is a state machine, and this file is all the I/O around it. No
-//! adapter, no HTTP library, no async: a thread and a socket for each request.
+//! The core alone. The protocol is a state machine, and this file is all the I/O around it: no
+//! adapter, no HTTP library, no async, but a thread and a socket for each request.
 //!
 //! `cargo run --bin by_hand`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR` (plain
 //! HTTP or `unix://`; no TLS and no token).
@@ -25,7 +25,7 @@ type Answer = (RequestId, Result<Response, TransportError>);
 fn main() -> Result<(), Box<dyn Error>> {
     let agent = Agent::find()?;
     let origin = std::time::Instant::now();
-    // The core reads no clock; it is told. Neither does it draw its own randomness.
+    // The core reads no clock, and has no source of randomness: both are passed to it.
     let now = || Instant::from_origin(origin.elapsed());
     let settings = Settings::new(Prefix::new("examples/by-hand")?, 3)?;
     let mut participant = Participant::new(settings, u64::from(std::process::id()));
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     participant.acquire(now(), 1, Some(now() + Duration::from_secs(30)))?;
     loop {
-        // What is due, and what is to be sent.
+        // Do what is due, and send.
         participant.handle_timeout(now());
         while let Some(transmit) = participant.poll_transmit(now()) {
             println!(
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
         }
 
-        // What happened.
+        // Handle what happened.
         while let Some(event) = participant.poll_event() {
             match event {
                 Event::Granted {
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
 
-        // Sleep until an answer comes, or until the machine wants to be called again.
+        // Sleep until an answer comes, or until the machine must be called again.
         let wake = participant.poll_timeout();
         let sleep = wake.map_or(Duration::from_secs(1), |at| at.saturating_since(now()));
         if let Ok((id, result)) = answered.recv_timeout(sleep) {
@@ -82,7 +82,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// One request on a separate connection.
 fn send(url: &AgentUrl, request: &Request) -> Result<Response, TransportError> {
-    // Whether the agent saw the request is the one thing that the core must know of a failure.
+    // The core must know only one thing about a failure: whether the agent can have seen the
+    // request.
     let failed = |kind| move |error: io::Error| TransportError::with_source(kind, error);
     let stream = connect(url, request.timeout()).map_err(failed(TransportErrorKind::NotSent))?;
     exchange(stream, url, request).map_err(failed(TransportErrorKind::Unknown))
@@ -128,7 +129,7 @@ fn exchange(
     parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// An answer whose end was the end of its connection.
+/// An answer that ended with its connection.
 fn parse(answer: &[u8]) -> Option<Response> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
@@ -156,7 +157,7 @@ fn parse(answer: &[u8]) -> Option<Response> {
     })
 }
 
-/// The body in chunks, each after a line with its length; an empty one is the last.
+/// Joins the chunks of a body. Each follows a line with its length, and an empty one is the last.
 fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

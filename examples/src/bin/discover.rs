@@ -1,7 +1,7 @@
 //! Follows the leader of an election and prints each change, until Ctrl-C.
 //!
-//! `cargo run --bin discover -- service/db/leader`, on the agent at `CONSUL_HTTP_ADDR`. Without one it
-//! uses a Consul in memory, where two nodes lead in turn.
+//! `cargo run --bin discover -- service/db/leader`, on the agent at `CONSUL_HTTP_ADDR`. Without an
+//! agent it uses a Consul in memory, where two nodes lead in turn.
 
 use std::error::Error;
 use std::time::Duration;
@@ -17,7 +17,7 @@ struct Flags {
     /// The election's key, such as `service/db/leader`, or `<prefix>/.lock` of `consul lock`
     #[arg(default_value = "examples/discover/leader", value_parser = |key: &str| LockKey::new(key))]
     key: LockKey,
-    /// Ends after so many changes
+    /// Ends after this many changes
     #[arg(long)]
     changes: Option<u64>,
 }
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     };
     let discovery = builder.connect(transport)?;
     say!("following {} on {}", flags.key, agent.describe());
-    // Either ends in the middle of whatever it waits for, and leaves nothing behind.
+    // Either branch is dropped wherever it waits, and leaves nothing behind.
     tokio::select! {
         followed = follow(&discovery, flags.changes) => followed,
         interrupted = tokio::signal::ctrl_c() => {
@@ -76,7 +76,7 @@ async fn follow(
     Ok(())
 }
 
-/// A value is any bytes, from anybody: it must not move the cursor of a terminal.
+/// A value may be any bytes from anybody: it must not move the terminal's cursor.
 fn shown(leader: &Leader) -> String {
     match leader.text() {
         Some(text) => format!("{text:?}"),
@@ -84,7 +84,7 @@ fn shown(leader: &Leader) -> String {
     }
 }
 
-/// What Consul knows of the leader's session. Who may not see it does without.
+/// What Consul knows about the leader's session. It is left out if the token may not read it.
 async fn term(discovery: &Discovery, leader: &Leader) -> String {
     let Ok(Some(session)) = discovery.holder(leader).await else {
         return String::new();
@@ -100,7 +100,7 @@ async fn term(discovery: &Discovery, leader: &Leader) -> String {
     )
 }
 
-/// Something to see on a Consul that nobody else uses.
+/// Gives the program something to show on an unused Consul.
 async fn lead_in_turn(
     transport: ReqwestTransport,
     key: LockKey,

@@ -1,15 +1,15 @@
-//! Campaigns for a key and leads until Ctrl-C, or until the leadership is lost; then it campaigns again.
+//! Campaigns for a key and leads until Ctrl-C. If the leadership is lost, it campaigns again.
 //!
 //! `cargo run --bin leader`, on the agent at `CONSUL_HTTP_ADDR`. Start it in several terminals, and
-//! `discover` in another one: stop the leader, and another one leads at once; `kill -9` it, and another one
-//! leads when its session has expired and the lock delay is over. Without an agent it leads a Consul in
-//! memory for a moment.
+//! `discover` in another one. Stop the leader, and another one leads at once. `kill -9` it, and
+//! another one leads after its session has expired and the lock delay is over. Without an agent it
+//! leads on a Consul in memory for a moment.
 //!
-//! `--candidates 20 --term-ms 0 --terms 500` measures handovers instead: so many candidates in one process, each of which leads for
-//! so long, until there were so many terms.
+//! `--candidates 20 --term-ms 0 --terms 500` measures handovers instead. That number of candidates
+//! runs in one process, and each leads for that time, until there were that many terms.
 //!
-//! It tells since when it leads and leads no more by the machine's clock, in seconds since 1970, so that
-//! several can be laid side by side.
+//! It reports when it leads and stops leading, in seconds since 1970 by the machine's clock, so
+//! that several processes can be compared.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -26,41 +26,41 @@ use examples::wall::WallTime;
 use transport_reqwest::{Builder, Election, Error, Leadership, LockKey, Lost};
 use transport_ureq::SmolTransport;
 
-/// How long a campaign is silent about an agent that does not answer.
+/// How long a campaign waits for an agent before it reports that there is no answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a leader asks whether it still leads.
+/// How often a leader checks whether it still leads.
 const ASKING: Duration = Duration::from_millis(10);
 
-/// Campaigns for a key, and says when it leads.
+/// Campaigns for a key, and reports when it leads.
 #[derive(Debug, Parser)]
 struct Flags {
     /// The election's key, such as `service/db/leader`, or `<prefix>/.lock` of `consul lock`
     #[arg(default_value = "examples/discover/leader", value_parser = |key: &str| LockKey::new(key))]
     key: LockKey,
-    /// What the key shows while this one leads
+    /// The key's value while this one leads
     #[arg(long, default_value_t = format!("process {}", std::process::id()))]
     value: String,
-    /// How many seconds of silence, twice as many at most, end the session of one that has crashed
+    /// The TTL in seconds: the session of a crashed candidate ends after one to two of these
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     ttl: u64,
     /// For how many seconds nobody may lead after that [default: as the TTL, from 15 to 60]
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
     lock_delay: Option<u64>,
-    /// The name of a node that no agent stands for, on which the session is made: no agent or server that goes ends a
-    /// term. It is registered when it is missing
+    /// The name of a node without an agent for the session: then no agent or server that goes ends
+    /// a term. It is registered if it is missing
     #[arg(long, value_name = "NAME", value_parser = flags::own_node)]
     own_node: Option<String>,
-    /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told
+    /// Resigns after leading for this many milliseconds; on a Consul in memory the default is 2000
     #[arg(long)]
     hold_ms: Option<u64>,
-    /// Measures how soon one of so many candidates follows the other
+    /// Measures how soon one of this many candidates follows the other
     #[arg(long, value_name = "COUNT")]
     candidates: Option<NonZeroUsize>,
-    /// With `--candidates`: for how many milliseconds each leads
+    /// With `--candidates`: how many milliseconds each leads
     #[arg(long, default_value_t = 0, requires = "candidates")]
     term_ms: u64,
-    /// With `--candidates`: after how many terms it is over
+    /// With `--candidates`: the number of terms
     #[arg(long, default_value = "500", requires = "candidates")]
     terms: NonZeroUsize,
     /// With `--candidates`: what they share
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lets so many candidates lead in turn, and prints what that costs.
+/// Lets the candidates lead in turn, and prints the cost.
 fn contest(flags: &Flags, candidates: NonZeroUsize) -> Result<(), Failure> {
     let hosts = Hosts::new(flags.backend, Agent::find()?)?;
     let contest = Contest {
@@ -113,7 +113,7 @@ fn contest(flags: &Flags, candidates: NonZeroUsize) -> Result<(), Failure> {
 async fn run(flags: &Flags) -> Result<(), Failure> {
     let agent = Agent::find()?;
     let election = connect(flags, &agent)?;
-    // Nobody else can be seen to lead in memory.
+    // In memory nobody else can lead.
     let alone = agent.is_in_memory().then_some(2000);
     let hold = flags.hold_ms.or(alone).map(Duration::from_millis);
 
@@ -126,8 +126,8 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
             interrupted.map_err(Failure::Signal)
         }
     };
-    // What was interrupted, a campaign or a leadership, is being given back: a process that ended now
-    // would leave it to the TTL.
+    // An interrupted campaign or leadership is being given back. If the process ended now, that
+    // would be left to the TTL.
     election.shutdown().await;
     if outcome.is_ok() {
         say!("stopped, another one may lead now");
@@ -151,7 +151,7 @@ fn builder(flags: &Flags, agent: &Agent) -> Builder<Election> {
     builder
 }
 
-/// The election on the backend that was chosen. A program of your own has one of the three.
+/// The election on the chosen backend. Your own program has one of the three.
 fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
     let builder = builder(flags, agent);
     let unbuilt = |error: Box<dyn std::error::Error + Send + Sync>| Failure::Backend(error);
@@ -172,14 +172,14 @@ fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
     connected.map_err(Failure::Election)
 }
 
-/// Leads, again after each loss, until `hold` is over or a failure that waiting does not mend.
+/// Leads, and again after each loss, until `hold` is over or a permanent failure.
 async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> {
     loop {
         let leadership = campaign(election).await?;
         let (term, token) = (leadership.term(), leadership.fencing_token());
         let since = WallTime::now();
         say!("leads in term {term}, fencing token {token}, since {since}");
-        // The work goes here: it ends with either.
+        // The work goes here. It ends with either of these.
         let (since, lost) = tokio::select! {
             lost = lost(&leadership) => lost,
             () = rest(hold) => return leadership.resign().await,
@@ -188,7 +188,8 @@ async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> 
     }
 }
 
-/// Since when it leads no more, and why. It asks, too, which is right at once after the process was frozen.
+/// When it stopped leading, and why. It also checks regularly, since a check is right at once after
+/// the process was frozen.
 async fn lost(leadership: &Leadership) -> (WallTime, Lost) {
     tokio::select! {
         lost = leadership.lost() => return (WallTime::now(), lost),
@@ -201,7 +202,7 @@ async fn lost(leadership: &Leadership) -> (WallTime, Lost) {
     (WallTime::now(), leadership.lost().await)
 }
 
-/// As [`Election::campaign`], but it says what it waits out.
+/// Like [`Election::campaign`], but reports what it waits for.
 async fn campaign(election: &Election) -> Result<Leadership, Error> {
     loop {
         match election.campaign_timeout(PATIENCE).await {

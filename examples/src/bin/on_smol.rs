@@ -1,4 +1,4 @@
-//! The semaphore on smol: an instant try, and a wait that gives up.
+//! The semaphore on smol: a try without waiting, and a wait with a timeout.
 //!
 //! `cargo run --bin on_smol`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run() -> Result<(), Box<dyn Error>> {
     let agent = Agent::find()?;
 
-    // Requests have separate threads. There is no tokio in it.
+    // Requests run on separate threads. There is no tokio in this program.
     let transport = SmolTransport::from(agent.ureq()?);
     let semaphore = Semaphore::builder("examples/on-smol", 1).connect(transport)?;
 
@@ -25,13 +25,13 @@ async fn run() -> Result<(), Box<dyn Error>> {
         permit.fencing_token()
     );
 
-    // A try waits for nobody: either a slot is free now, or there is none.
+    // A try does not wait: either a slot is free now, or not.
     match semaphore.try_acquire().await? {
         Ok(_) => println!("a try got a slot that is held: impossible"),
         Err(refusal) => println!("a try is refused: {refusal}"),
     }
 
-    // Running out of time is a separate kind of error. Dropping the future would give up, too.
+    // A timeout is a separate kind of error. Dropping the future would also give up.
     match semaphore.acquire_timeout(Duration::from_millis(300)).await {
         Err(SemaphoreError::Timeout { waited, .. }) => println!("gave up after {waited:?}"),
         Err(error) => return Err(error.into()),

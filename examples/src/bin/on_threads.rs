@@ -1,4 +1,4 @@
-//! The semaphore in a program that blocks: no async, no runtime, the same names.
+//! The semaphore in a blocking program: no async, no runtime, the same names.
 //!
 //! `cargo run --bin on_threads`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .value("on_threads")
         .connect(transport)?;
 
-    // A clone for each thread. They share one watch and a few connections.
+    // Each thread has a clone. All share one watch and a few connections.
     thread::scope(|scope| {
         let workers: Vec<_> = (1..=4)
             .map(|number| {
@@ -43,7 +43,7 @@ fn use_the_resource(
     println!("thread {number} holds a slot");
 
     for _step in 0..4 {
-        // Asks the clock and nobody else, so it is right after any pause of the process, too.
+        // It only asks the clock, so it is also right after any pause of the process.
         if !permit.is_held() {
             return Err(permit.lost().into());
         }

@@ -13,8 +13,9 @@ use transport_reqwest::{FencingToken, Semaphore};
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;
 
-    // The transport is also the runtime: the semaphore's driver runs as a task of it. Where there is
-    // always an agent, `ReqwestTransport::from_env()` reads its address and TLS from `CONSUL_*`.
+    // The transport is also the runtime: it runs the semaphore's driver as a task. If there is
+    // always an agent, use `ReqwestTransport::from_env()`, which reads its address and TLS settings
+    // from `CONSUL_*`.
     let transport = agent.reqwest()?;
     let semaphore = Semaphore::builder("examples/on-tokio", 2)
         .value("on_tokio")
@@ -30,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         result?;
     }
 
-    // Waits until nothing of ours is left in Consul. Without it the TTL of the sessions cleans up.
+    // Waits until nothing of ours is left in Consul. Otherwise the TTL of the sessions cleans up.
     semaphore.shutdown().await;
     semaphore.destroy().await?;
     println!("nothing is left");
@@ -44,14 +45,14 @@ async fn use_the_resource(
     let permit = semaphore.acquire_timeout(Duration::from_secs(30)).await?;
     println!("task {number} holds a slot");
 
-    // Holding is a lease. Work that can't stop in the middle sends the fencing token along with every
-    // write, so that the resource itself can refuse a write that comes late.
+    // Holding is a lease. Work that can't stop in the middle sends the fencing token with every
+    // write, so that the resource can refuse a late write.
     tokio::select! {
         () = work(permit.fencing_token()) => println!("task {number} is done"),
         lost = permit.lost() => return Err(lost.into()),
     }
 
-    // Dropping the permit releases, too, in the background. This waits, and tells of failures.
+    // Dropping the permit releases it in the background. This waits, and reports failures.
     permit.release().await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A service of which one instance leads, until it is told to stop: start two, stop the one that leads with ^C or SIGTERM.
+//! A service of which one instance leads. Start two, and stop the leading one with ^C or SIGTERM.
 use std::{error::Error, sync::Arc, time::Duration};
 
 use examples::agent::Agent;

@@ -1,6 +1,6 @@
-//! Tells the story of a recording: what was asked, answered, granted and lost, and when.
+//! Prints the story of a recording: what was requested, answered, granted and lost, and when.
 //!
-//! `cargo run --bin replay -- FILE`. A recording is what `Builder::recorder` writes; `watched` makes one.
+//! `cargo run --bin replay -- FILE`. `Builder::recorder` writes a recording; `watched` makes one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use transport_reqwest::recording::{ReplayError, Story, replay};
 
-/// Replays a recording, and tells its story.
+/// Replays a recording, and prints its story.
 #[derive(Debug, Parser)]
 struct Flags {
     /// The recording
     file: PathBuf,
-    /// Shows lines alone that have this text, such as `event` or `notice`
+    /// Shows only lines with this text, such as `event` or `notice`
     #[arg(long)]
     only: Option<String>,
 }

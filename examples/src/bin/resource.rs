@@ -1,5 +1,5 @@
-//! A resource that serves nobody but the leader: each request carries a sequencer, which the resource
-//! has Consul confirm.
+//! A resource that serves only the leader. Each request carries a sequencer, which the resource
+//! checks with Consul.
 //!
 //! `cargo run --bin resource`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
 
@@ -12,7 +12,7 @@ use transport_reqwest::{Discovery, Election, Sequencer, SequencerStatus};
 /// The election that decides who may write.
 const KEY: &str = "examples/resource/leader";
 
-/// A store that takes writes of the present leader only. It knows which election guards it: a
+/// A store that only accepts writes of the present leader. It knows which election guards it: a
 /// sequencer of any other key proves nothing.
 struct Store {
     leader: Discovery,
@@ -22,28 +22,28 @@ struct Store {
 /// Why the store refuses a write.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
-    /// For good: its term is over.
+    /// Permanently: its term is over.
     #[error("refused, somebody else may lead by now")]
     Stale,
-    /// For now: ask again.
+    /// For now: it may ask again.
     #[error("refused, Consul does not tell who leads")]
     Unknown,
-    /// It is no sequencer of this election, or Consul refuses the store.
+    /// It is not a sequencer of this election, or Consul refuses the store.
     #[error("refused")]
     Failed(#[from] transport_reqwest::Error),
 }
 
 impl Store {
-    /// `sequencer` is text: it came over the network.
+    /// `sequencer` is text, as it came over the network.
     async fn write(&mut self, sequencer: &str, value: &str) -> Result<(), Refusal> {
         let sequencer: Sequencer = sequencer.parse().map_err(transport_reqwest::Error::from)?;
-        // One read. A store that must answer sooner than Consul refuses when its patience is over.
+        // One read. A store that can't wait for Consul refuses after its own timeout.
         let verified = self.leader.verify(&sequencer);
         let verified = tokio::time::timeout(Duration::from_secs(5), verified).await;
         match verified.unwrap_or(Ok(SequencerStatus::Unknown))? {
             SequencerStatus::Current => self.written.push(value.to_owned()),
             SequencerStatus::Stale => return Err(Refusal::Stale),
-            // Whatever else it says: the current is served only.
+            // Only the current leader is served.
             _ => return Err(Refusal::Unknown),
         }
         Ok(())
@@ -77,7 +77,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     println!("node-1 leads: {old}");
     show("node-1", store.write(&old, "by node-1").await);
 
-    // A write that it sent before is still on its way when another one leads.
+    // A write of the former leader is still on its way when another one leads.
     first.resign().await?;
     let second = campaign("node-2").await?;
     let new = second.sequencer().to_string();

@@ -1,7 +1,7 @@
-//! How to test your own code that uses a semaphore: no server, no waiting, every failure on demand.
+//! How to test code that uses a semaphore: no server, no waiting, every failure on demand.
 //!
-//! The tests stand below, as in your own crate: `cargo test --bin testing` runs them, and
-//! `cargo run --bin testing` tells what happens in one of them.
+//! The tests are below, as in your own crate: `cargo test --bin testing` runs them, and
+//! `cargo run --bin testing` shows what happens in one of them.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use semaphore_core::adapter::Runtime;
 use semaphore_core::{Error, Semaphore};
 use transport_mock::MockConsul;
 
-/// The code under test: an hour of work in steps. It knows nothing of the mock.
+/// The code under test: an hour of work in steps. It knows nothing about the mock.
 async fn nightly_job(semaphore: &Semaphore, runtime: &impl Runtime) -> Result<u32, Error> {
     let permit = semaphore.acquire().await?;
     for minute in 0..60 {
@@ -25,12 +25,12 @@ async fn nightly_job(semaphore: &Semaphore, runtime: &impl Runtime) -> Result<u3
 }
 
 fn main() -> Result<(), Box<dyn StdError>> {
-    // A separate world for each test. The seed decides all that happens at random.
+    // Each test has a separate world. The seed decides everything that happens at random.
     let world = MockConsul::new(7);
     let node = world.client("node-1");
     let semaphore = Semaphore::builder("jobs/nightly", 1).connect(node.clone())?;
 
-    // In minute 30 the host loses the network, silently.
+    // In minute 30 the host loses its network without notice.
     let job = world.start({
         let (semaphore, node) = (semaphore.clone(), node.clone());
         async move { nightly_job(&semaphore, &node).await }
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
     world.advance(Duration::from_secs(30 * 60 - 1));
     world.partition("node-1");
 
-    // The job stops on its own: its lease ended without any answer from Consul.
+    // The job stops without help: its lease ended without any answer from Consul.
     let minutes = world.run(job)?;
     println!(
         "worked for {minutes} minutes, which took {} of virtual time",
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_lost_answer_to_the_claim_costs_nothing() {
         let world = MockConsul::new(7);
-        // The first transaction enters, the second makes the record, the third claims.
+        // The first transaction enters, the second creates the record, the third claims.
         let claim = Rule::new(Fault::LoseAnswer).kind(RequestKind::Txn).skip(2);
         world.inject(claim);
         assert_eq!(run(&world).expect("a whole job"), 60);
@@ -85,7 +85,7 @@ mod tests {
             async move { nightly_job(&semaphore?, &node).await }
         });
         world.advance(Duration::from_secs(30 * 60 - 1));
-        // What an operator does is done to Consul itself.
+        // An operator acts on Consul directly.
         world.consul(|consul, now| {
             let sessions: Vec<_> = consul.sessions().map(|s| s.id().to_owned()).collect();
             for session in sessions {

@@ -1,7 +1,9 @@
-//! A service under load that is looked on at: its log at WARN, its figures, and a recording to replay.
+//! A service under load that is observed: its log at WARN, its figures, and a recording for a
+//! replay.
 //!
-//! `cargo run --bin watched -- --record FILE`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage` runs it, and stops the agent for
-//! 20 s meanwhile. Without an agent it runs on a Consul in memory, where nothing goes wrong.
+//! `cargo run --bin watched -- --record FILE`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage`
+//! runs it, and stops the agent for 20 s meanwhile. Without an agent it runs on a Consul in memory
+//! without failures.
 
 use std::error::Error;
 use std::fs::File;
@@ -18,19 +20,19 @@ use transport_reqwest::Semaphore;
 use transport_reqwest::observe::Metrics;
 use transport_reqwest::recording::Recorder;
 
-/// Tasks that share slots, and one that keeps a slot for as long as it can.
+/// Tasks that share slots, and one that keeps a slot as long as it can.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// For how long
+    /// How many seconds it runs
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// How many tasks take turns
     #[arg(long, default_value_t = 4)]
     tasks: u32,
-    /// Where to record what happens
+    /// The file for the recording
     #[arg(long)]
     record: Option<PathBuf>,
-    /// The least level that is logged
+    /// The lowest level that is logged
     #[arg(long, default_value = "warn")]
     log: LevelFilter,
 }
@@ -43,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .with_ansi(false)
         .with_target(false)
         .init();
-    // In a service: an exporter that listens, see the documentation of that crate.
+    // A service would use an exporter that listens: see the documentation of that crate.
     let figures = PrometheusBuilder::new().install_recorder()?;
 
     let agent = Agent::find()?;
@@ -74,14 +76,14 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(())
 }
 
-/// Of each histogram its sum and its count are enough here.
+/// Of each histogram, the sum and the count are enough here.
 fn is_a_figure(line: &str) -> bool {
     !line.starts_with('#') && !line.is_empty() && !line.contains("quantile=")
 }
 
 type Outcome = Result<(), transport_reqwest::Error>;
 
-/// Holds a slot until the end. What is lost is acquired again.
+/// Holds a slot until the end. After a loss it acquires again.
 async fn keep(semaphore: Semaphore, end: Instant) -> Outcome {
     while Instant::now() < end {
         let permit = semaphore.acquire().await?;
@@ -93,7 +95,7 @@ async fn keep(semaphore: Semaphore, end: Instant) -> Outcome {
     Ok(())
 }
 
-/// Holds a slot for a moment, again and again.
+/// Repeatedly holds a slot for a moment.
 async fn take_turns(semaphore: Semaphore, end: Instant) -> Outcome {
     while Instant::now() < end {
         let permit = semaphore.acquire().await?;

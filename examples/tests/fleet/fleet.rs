@@ -1,8 +1,8 @@
-//! `contend --mode fleet`: many semaphores in one process and in many, on separate agents at their
-//! default limits. An agent takes 200 connections from one address.
+//! `contend --mode fleet`: many semaphores in one process and in several, on separate agents with
+//! their default limits. An agent allows 200 connections from one address.
 //!
-//! `SEMAPHORE_FLEET_HOLD_MS` says how long they are held, 15 s unless told: a lease lasts 13.5 s, and
-//! what keeps renewals out shows when it is over.
+//! `SEMAPHORE_FLEET_HOLD_MS` sets how long they are held. The default is 15 s: a lease lasts 13.5
+//! s, so a hold that can't be renewed is lost.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +17,10 @@ use crate::support::{Consul, Ran, run};
 const CONTEND: &str = env!("CARGO_BIN_EXE_contend");
 const BACKENDS: [&str; 3] = ["tokio", "threads", "smol"];
 
-/// What a transport opens at most, unless told otherwise.
+/// The default limit on a transport's connections.
 const CEILING: u64 = 64;
 
-/// Within how many milliseconds a waiter is served when its slot is free.
+/// The longest time in milliseconds until a waiter is served after its slot is free.
 const SERVED_WITHIN: f64 = 10_000.0;
 
 fn hold_ms() -> String {
@@ -28,19 +28,19 @@ fn hold_ms() -> String {
     told.unwrap_or_else(|_| "15000".to_owned())
 }
 
-/// Keeps those apart that keep the whole machine busy.
+/// Separates tests that each keep the whole machine busy.
 fn alone() -> MutexGuard<'static, ()> {
     static BUSY: Mutex<()> = Mutex::new(());
     BUSY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a run said.
+/// The output of a run.
 struct Sailed {
     report: Map<String, Value>,
     ran: Ran,
 }
 
-/// Runs a fleet, below the commands that `within` names, and takes what it says however it ended.
+/// Runs a fleet, after the commands in `within`, and returns its output however it ended.
 #[track_caller]
 fn sail_within(within: &[&str], consul: Consul<'_>, backend: &str, args: &str) -> Sailed {
     let own = ["--mode", "fleet", "--json", "--backend", backend];
@@ -57,7 +57,7 @@ fn sail(consul: Consul<'_>, backend: &str, args: &str) -> Sailed {
     sail_within(&[], consul, backend, args)
 }
 
-/// Beside one another: most of the time they wait.
+/// Side by side: most of the time they wait.
 fn on_each_backend(test: impl Fn(&'static str) + Sync) {
     thread::scope(|threads| {
         for backend in BACKENDS {
@@ -93,7 +93,7 @@ impl Sailed {
         assert_eq!(self.ran.stderr, "", "{self}");
     }
 
-    /// A caller that was refused was told what there was not enough of.
+    /// A refused caller was told which resource was missing.
     #[track_caller]
     fn assert_reasons_name(&self, names: &[&str]) {
         let told = self.ran.stderr.to_lowercase();
@@ -206,11 +206,11 @@ fn assert_250_are_kept_and_50_served(backend: &str) {
     let sailed = sail(Consul::At(&agent.url()), backend, &args);
     sailed.assert_well(250);
     assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
-    // Of fifty, 99 in a hundred are all.
+    // With fifty values, the 99th percentile is the maximum.
     assert!(sailed.number("turn_p99_ms") <= SERVED_WITHIN, "{sailed}");
 }
 
-/// With the defaults: all are of one client.
+/// With the defaults: all belong to one client.
 #[test]
 fn a_thousand_semaphores_of_one_process_are_kept_by_one_session() {
     assert_1000_are_kept_by_one_session("tokio");
@@ -231,13 +231,14 @@ fn assert_1000_are_kept_by_one_session(backend: &str) {
     sailed.assert_well(1000);
     assert_eq!(sailed.count("sessions"), 1, "{sailed}");
     assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
-    // Each looks at its record once more when all have been admitted: those who still acquire go first.
+    // After the last admission each reads its record once more, since those that still acquire go
+    // first.
     let looks = 1e6 / hold_ms().parse::<f64>().expect("milliseconds");
     assert!(sailed.number("requests_per_s") <= 25.0 + looks, "{sailed}");
     agent.assert_nothing_left("fleet");
 }
 
-/// In a process for each backend, all on one agent.
+/// With one process for each backend, all on one agent.
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn what_two_hundred_and_fifty_transports_were_granted_is_kept() {
@@ -255,12 +256,12 @@ fn what_two_hundred_and_fifty_transports_were_granted_is_kept() {
         sailed.assert_reasons_name(&["connections", "http_max_conns_per_client"]);
         granted.fetch_add(sailed.count("granted"), Ordering::SeqCst);
     });
-    // A quarter of the places that the agent has.
+    // A quarter of the connections that the agent allows.
     let granted = granted.into_inner();
     assert!(granted >= 50, "{granted}");
 }
 
-/// A third of them on each backend.
+/// A third of them use each backend.
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn fifty_processes_with_five_semaphores_each_keep_all_of_them() {
@@ -313,8 +314,9 @@ fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
     assert!(sailed.count("threads") <= 30, "{sailed}");
 }
 
-/// A script that runs a command with that many. The system counts the threads of a user: root has to
-/// become another one, and one that is not counts from the start in a namespace of users.
+/// A script that runs a command with this limit. The system counts the threads of a user. So root
+/// has to become another user, and other users run in a user namespace, where counting starts at
+/// zero.
 fn thirty_threads(number: u32) -> String {
     let user = 1_000_000 + 10 * process::id() + number;
     format!(
@@ -325,7 +327,7 @@ fn thirty_threads(number: u32) -> String {
     )
 }
 
-/// Thirty more can't be started there.
+/// There thirty more threads can't be started.
 #[track_caller]
 fn assert_binds() {
     let started = Command::new("sh")
@@ -336,7 +338,7 @@ fn assert_binds() {
     assert!(!started.status.success(), "no limit: {started:?}");
 }
 
-/// How many turns each second that many handles of one process have, one of them each.
+/// The turns per second of this many handles of one process, one turn each.
 #[track_caller]
 fn turns_per_second(agent: &Agent, backend: &str, handles: u32) -> f64 {
     let args = format!(
@@ -350,9 +352,9 @@ fn turns_per_second(agent: &Agent, backend: &str, handles: u32) -> f64 {
     report["acquisitions_per_s"].as_f64().expect("a number")
 }
 
-/// That they are served at four fifths of the rate of half of them is shown on virtual time, by `shared_connections.rs` of
-/// the core: here the figure depends on what else the machine does. Where it makes a round trip take a tenth of a
-/// second, 150 turns take three quarters of a minute, however many wait.
+/// `shared_connections.rs` of the core shows on virtual time that they are served at four fifths of
+/// the rate of half as many. Here the rate depends on the machine's load. If a round trip takes a
+/// tenth of a second, 150 turns take three quarters of a minute, however many wait.
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn three_hundred_handles_that_wait_are_all_served() {

@@ -1,4 +1,5 @@
-//! Many semaphores at once, most of them on real agents. A separate program, since it takes longest: it begins first.
+//! Many semaphores at once, most of them on real agents. It is a separate program, since it takes
+//! longest and so must begin first.
 #![allow(
     clippy::expect_used,
     clippy::panic,

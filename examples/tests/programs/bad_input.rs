@@ -1,4 +1,4 @@
-//! What a user gives is refused before anything is sent; an agent that is not there is told.
+//! Bad input is refused before anything is sent, and a missing agent is reported.
 
 use std::net::{Ipv4Addr, TcpListener};
 

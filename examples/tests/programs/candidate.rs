@@ -11,7 +11,7 @@ pub(crate) const LEADER: &str = env!("CARGO_BIN_EXE_leader");
 pub(crate) const KEY: &str = "examples/elected/leader";
 pub(crate) const STOPPED: [&str; 2] = ["interrupted", "stopped, another one may lead now"];
 
-/// One of several who campaign, with its name as the value.
+/// One of several candidates, with its name as the value.
 pub(crate) struct Candidate {
     name: &'static str,
     program: Running,
@@ -40,12 +40,12 @@ impl Candidate {
         term_and_token(&self.program.line())
     }
 
-    /// Ctrl-C: what it says from then on.
+    /// Ctrl-C. Returns its later output.
     pub(crate) fn interrupt(self) -> Vec<String> {
         self.program.interrupt()
     }
 
-    /// `kill -9`: what it had said by then.
+    /// `kill -9`. Returns its output so far.
     pub(crate) fn kill(self) -> Vec<String> {
         self.program.kill()
     }
@@ -72,7 +72,8 @@ pub(crate) fn shown(agent: &Agent) -> (String, Option<String>) {
     (raw.expect("an answer").text(), session)
 }
 
-/// Waits until the key is another session's than `before`: whose it is, and who is left.
+/// Waits until the key has another session than `before`. Returns the new leader and those that are
+/// left.
 pub(crate) fn next_leader(
     agent: &Agent,
     before: Option<&str>,
@@ -97,7 +98,7 @@ pub(crate) fn wait_for_sessions(agent: &Agent, count: usize) {
     });
 }
 
-/// Asks again and again, for a minute at most.
+/// Asks repeatedly, for at most a minute.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {

@@ -1,4 +1,4 @@
-//! `contend`: what it measures, on the Consul in memory and on a real agent.
+//! `contend` and its measurements, on the Consul in memory and on a real agent.
 
 use std::time::UNIX_EPOCH;
 
@@ -32,7 +32,7 @@ fn measured_on_a_real_agent(args: &str) -> Map<String, Value> {
 #[track_caller]
 fn is_served(report: &Map<String, Value>, acquisitions: u64, limit: u64) {
     assert_eq!(report["acquisitions"], acquisitions, "{report:?}");
-    // Whether short holds ever fill the limit is up to the speed of the machine.
+    // Whether short holds ever reach the limit depends on the machine's speed.
     let held = report["max_held"].as_u64().expect("a count");
     assert!((1..=limit).contains(&held), "{report:?}");
     assert_eq!(report["errors"], 0, "{report:?}");
@@ -167,7 +167,7 @@ fn requests_by_kind_add_up_to_all_of_them() {
     ];
     let sum: Option<u64> = kinds.iter().map(|kind| report[*kind].as_u64()).sum();
     assert_eq!(sum, report["http_requests"].as_u64(), "{report:?}");
-    // Each made a session and ended it, beside what it wrote to keys.
+    // Each created a session and ended it, besides its writes of keys.
     assert_eq!(report["session_creates"], 5);
     assert_eq!(report["session_destroys"], 5);
     assert!(report["raft_writes"].as_u64() > Some(10), "{report:?}");

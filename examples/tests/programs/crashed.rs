@@ -1,4 +1,4 @@
-//! `leader` killed, as `discover` sees it, on a real agent: half a minute of waiting for a session to
+//! `discover` sees that `leader` was killed, on a real agent. The session takes half a minute to
 //! expire.
 
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use crate::candidate::{Candidate, KEY, STOPPED, next_leader, shown, wait_for_ses
 use crate::support::{Consul, Running};
 
 const DISCOVER: &str = env!("CARGO_BIN_EXE_discover");
-/// Consul's shortest.
+/// Consul's shortest TTL.
 const TTL: Duration = Duration::from_secs(10);
 const LOCK_DELAY: Duration = Duration::from_secs(1);
 const FLAGS: [&str; 4] = ["--ttl", "10", "--lock-delay", "1"];
-/// A killed leader believed until then, so its last renewal was sent so long before at most. Consul
-/// ends no session before its TTL, and nobody leads during the lock delay.
+/// The killed leader's last renewal was at most a lease before. Consul never ends a session before
+/// its TTL, and nobody leads during the lock delay.
 const SOONEST: Duration = Duration::from_secs(1).saturating_add(LOCK_DELAY);
 /// What `Election::campaign` promises: twice the TTL, the lock delay and a second.
 const LATEST: Duration = Duration::from_secs(20 + 1 + 1);
-/// What a loaded machine may add.
+/// The delay of a loaded machine.
 const SLACK: Duration = Duration::from_secs(10);
 
 #[test]
@@ -53,13 +53,13 @@ fn a_killed_leader_has_one_successor_within_a_bound_and_one_that_stops_at_once()
 
     let stopped_at = Instant::now();
     assert_eq!(leader.interrupt(), STOPPED);
-    // Its first word: it did not lead beside the other one.
+    // Its first output: it did not lead while the other one did.
     let (term, after) = other.leads();
     let waited = stopped_at.elapsed();
     assert!(waited < TTL, "no session expires so soon: {waited:?}");
     assert_eq!(term, 3);
     assert!(after > token);
-    // The key is free for so short that a follower may see the next leader only.
+    // The key is free for such a short time that a follower may see only the next leader.
     let name = other.name();
     assert_seen(&mut follower, &agent, name);
 
@@ -71,7 +71,7 @@ fn a_killed_leader_has_one_successor_within_a_bound_and_one_that_stops_at_once()
     assert!(agent.client().sessions().expect("an answer").is_empty());
 }
 
-/// Waits until `discover` tells that this one leads, and whose the key is then.
+/// Waits until `discover` reports that this one leads. Returns whose the key is then.
 fn assert_seen(follower: &mut Running, agent: &Agent, name: &str) -> Option<String> {
     let mut line = follower.line();
     if line == "nobody leads" {

@@ -64,7 +64,7 @@ fn of_three_one_leads_and_a_clean_stop_makes_another_one_the_leader() {
     let before = first.leads();
     assert_eq!(before.0, 1);
     let others = ["second", "third"].map(|name| Candidate::start(&url, name));
-    // Who campaigns has a session.
+    // Each candidate has a session.
     wait_for_sessions(&agent, 3);
     let (value, session) = shown(&agent);
     assert_eq!(value, "first");

@@ -9,7 +9,7 @@ const RESOURCE: &str = env!("CARGO_BIN_EXE_resource");
 const DISCOVER: &str = env!("CARGO_BIN_EXE_discover");
 const ONE_LEADER: &str = env!("CARGO_BIN_EXE_one_leader");
 
-/// What a service says last.
+/// The last output of a service.
 const LEFT: &str = "nothing is left but the key";
 
 #[test]
@@ -31,7 +31,7 @@ fn the_resource_serves_the_leader_and_refuses_who_led_before() {
         assert_eq!(over, format!("node-2 {refused}"));
         assert_eq!(written, "written: by node-1, by node-2");
     }
-    // The key stays, and nobody's session holds it.
+    // The key stays, and no session holds it.
     assert!(agent.client().sessions().expect("an answer").is_empty());
 }
 
@@ -71,7 +71,7 @@ fn discover_follows_consul_lock_on_a_real_agent_and_leaves_cleanly() {
     let leads = follower.line();
     assert!(leads.contains(" leads from node "), "{leads}");
     assert_eq!(follower.line(), "nobody leads");
-    // When the key is deleted, nobody leads again.
+    // The key is deleted, so nobody leads.
     let rest = follower.interrupt();
     assert_eq!(
         rest.last().map(String::as_str),

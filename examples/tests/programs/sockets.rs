@@ -1,4 +1,4 @@
-//! Every program on an agent that listens on a socket of the file system.
+//! Every program on an agent that listens on a Unix socket.
 
 use crate::support::{Consul, Running, run};
 use real_agent::Agent;

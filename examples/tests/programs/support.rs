@@ -4,14 +4,14 @@ use std::io::{BufRead as _, BufReader, Lines, PipeReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, ExitStatus, Output};
 
-/// What a program did.
+/// The result of a program.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Which Consul a program is to use.
+/// Which Consul a program should use.
 #[derive(Clone, Copy)]
 pub(crate) enum Consul<'a> {
     InMemory,
@@ -44,7 +44,7 @@ pub(crate) fn run_with(
     }
 }
 
-/// With no other variable of Consul's than the address.
+/// With no variable of Consul except the address.
 fn command(path: &str, consul: Consul<'_>, args: &[&str]) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
@@ -59,7 +59,7 @@ fn command(path: &str, consul: Consul<'_>, args: &[&str]) -> Command {
     command
 }
 
-/// A program that runs. Ends with the test, whatever happens to it.
+/// A running program. It ends with the test, whatever happens.
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<PipeReader>>,
@@ -81,7 +81,7 @@ impl Running {
         self.lines.next().expect("a line").expect("text")
     }
 
-    /// Reads a line and no more, as `head -1` does: how it ends.
+    /// Reads only one line, as `head -1` does. Returns how the program ends.
     pub(crate) fn hang_up(mut self) -> ExitStatus {
         self.line();
         let (closed, _) = std::io::pipe().expect("a pipe");
@@ -89,12 +89,12 @@ impl Running {
         self.child.wait().expect("an end")
     }
 
-    /// Ctrl-C: what it says from then on, to an end without any failure.
+    /// Ctrl-C. Returns its later output. It must end without a failure.
     pub(crate) fn interrupt(self) -> Vec<String> {
         self.told("-INT")
     }
 
-    /// The same after `SIGTERM`, as a supervisor sends it.
+    /// The same after `SIGTERM`, as from a supervisor.
     pub(crate) fn terminate(self) -> Vec<String> {
         self.told("-TERM")
     }
@@ -109,7 +109,7 @@ impl Running {
         rest
     }
 
-    /// `SIGKILL`: what it had said by then.
+    /// `SIGKILL`. Returns its output so far.
     pub(crate) fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("it runs");
         self.child.wait().expect("an end");
@@ -124,14 +124,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended on its own, as a rule.
+        // Usually it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Ran {
-    /// Its output, after an end without any failure.
+    /// Its output. It must have ended without a failure.
     #[track_caller]
     pub(crate) fn success(self) -> String {
         let Self {
@@ -144,7 +144,7 @@ impl Ran {
         stdout
     }
 
-    /// It ended with `code`, and said `text` and nothing else.
+    /// It must have ended with `code`, and printed only `text`.
     #[track_caller]
     pub(crate) fn assert_refused(&self, code: i32, text: &str) {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
@@ -153,7 +153,7 @@ impl Ran {
     }
 }
 
-/// An address at which nobody listens.
+/// An address where nobody listens.
 pub(crate) fn closed_port() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address")

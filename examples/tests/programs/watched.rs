@@ -1,4 +1,4 @@
-//! A service that is looked on at, and the recording that it makes.
+//! An observed service, and its recording.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The deliberate defect of this process, if it has any.
+//! The deliberate defect of this process, if any.
 
 use semaphore_core::defect;
 
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 /// Switches a defect on in this process.
 ///
 /// # Errors
-/// [`Failure::Defect`] when there is none of that name.
+/// [`Failure::Defect`] if there is none of that name.
 pub fn switch_on(name: Option<&str>) -> Result<(), Failure> {
     let defect = name.map(str::parse).transpose();
     defect::switch_on(

@@ -1,4 +1,4 @@
-//! Files of one JSON object per line, each with its moment.
+//! Files with one JSON object per line, each with its time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,8 +20,8 @@ pub struct Line<E> {
     pub event: E,
 }
 
-/// Where one process or thread writes what happens to it. A line is handed to the system as it is
-/// written, so the lines of a process that is killed are there up to its end.
+/// A file in which one process or thread logs its events. Each line goes to the system at once. So
+/// the lines of a killed process are there up to its end.
 #[derive(Debug)]
 pub(crate) struct Diary<E> {
     file: File,
@@ -29,10 +29,10 @@ pub(crate) struct Diary<E> {
 }
 
 impl<E: Serialize> Diary<E> {
-    /// Opens a new one, or goes on with an old one.
+    /// Opens a new file, or continues an old one.
     ///
     /// # Errors
-    /// When the file can't be opened.
+    /// If the file can't be opened.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self {
@@ -44,19 +44,19 @@ impl<E: Serialize> Diary<E> {
     /// Writes one line.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub(crate) fn write(&self, at: Moment, event: E) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Line { at, event })?;
         line.push(b'\n');
-        // Whole lines in one call: threads and processes that append don't mix theirs.
+        // Each line is one call, so the lines of several threads and processes don't mix.
         (&self.file).write_all(&line)
     }
 }
 
-/// All lines of a file. The last one of a process that was killed may be cut short and is left out.
+/// All lines of a file. The last line of a killed process may be cut short, and is left out.
 ///
 /// # Errors
-/// When the file can't be read, or a whole line is not what was expected.
+/// If the file can't be read, or a whole line is not what was expected.
 pub(crate) fn read<E: DeserializeOwned>(path: &Path) -> io::Result<Vec<Line<E>>> {
     let text = fs::read_to_string(path)?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);

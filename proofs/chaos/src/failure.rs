@@ -1,8 +1,8 @@
-//! Why a run could not be made.
+//! Why a run could not be done.
 
 use std::error::Error;
 
-/// What kept a run from being made or judged. It says nothing about the semaphore.
+/// Why a run could not be done or judged. It says nothing about the semaphore.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -15,7 +15,7 @@ pub enum Failure {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A defect was asked for that this build does not have.
+    /// The defect that was asked for does not exist in this build.
     #[error("{0}")]
     Defect(String),
 }
@@ -29,13 +29,13 @@ impl Failure {
         }
     }
 
-    /// In words, with its causes.
+    /// The text with all causes.
     pub fn with_causes(&self) -> String {
         in_words(self)
     }
 }
 
-/// An error with its causes.
+/// An error with all its causes.
 pub(crate) fn in_words(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -47,9 +47,9 @@ pub(crate) fn in_words(error: &dyn Error) -> String {
     words
 }
 
-/// Says what was being done when an error came.
+/// Adds to an error what was being done.
 pub(crate) trait Try<T> {
-    /// With these words.
+    /// Adds these words.
     fn doing(self, doing: &'static str) -> Result<T, Failure>;
 }
 

@@ -1,4 +1,4 @@
-//! Our client processes, each behind a separate proxy.
+//! Our client processes. Each is behind its own proxy.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::client::{LEAVE, Plan};
 use crate::failure::{Failure, Try as _};
 use crate::record::{Folder, Role, Run};
 
-/// All client processes. Dropping it kills them.
+/// All client processes. Dropping this kills them.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     members: Vec<Member>,
@@ -29,14 +29,15 @@ struct Member {
 }
 
 const POLL: Duration = Duration::from_millis(50);
-/// How long a client may take that ends in a hurry. One that waits for its leader's word may take longer.
+/// How long a client may take to end in a hurry. A client that waits for a change of its value may
+/// take longer.
 const LEAVING: Duration = Duration::from_secs(5);
 
 impl Fleet {
     /// Starts the clients of a run.
     ///
     /// # Errors
-    /// When a proxy or a process can't be started.
+    /// If a proxy or a process can't be started.
     pub(crate) fn start(
         run: &Run,
         agents: &[&Agent],
@@ -98,15 +99,15 @@ impl Fleet {
         self.members[number].plan.ttl
     }
 
-    /// Whether a client contends, and has something to give back.
+    /// Whether a client contends, so it has something to release.
     pub(crate) fn contends(&self, number: usize) -> bool {
         self.members[number].plan.role == Role::Contender
     }
 
-    /// Puts a gateway that says this in the place of a client's agent.
+    /// Puts a gateway that answers with this status in the place of a client's agent.
     ///
     /// # Errors
-    /// When there is no port for it.
+    /// If no port is free for it.
     pub(crate) fn go_away(&mut self, number: usize, status: u16) -> io::Result<()> {
         let member = &mut self.members[number];
         let gateway = member.gateway.insert(Gateway::start(status)?);
@@ -115,7 +116,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Puts the agent back in its place, and says how often the gateway was asked.
+    /// Puts the agent back in its place. Returns how often the gateway was asked.
     pub(crate) fn come_back(&mut self, number: usize) -> Option<u64> {
         let member = &mut self.members[number];
         member.proxy.set_target(member.agent);
@@ -123,16 +124,16 @@ impl Fleet {
         member.gateway.take().map(|gateway| gateway.asked())
     }
 
-    /// Tells a client to drop what it has and to end, waits for it, and kills it if it doesn't.
+    /// Tells a client to drop everything and end, and waits for it. Kills it if it does not end.
     ///
     /// # Errors
-    /// When it can't be waited for.
+    /// If it can't be waited for.
     pub(crate) fn leave(&mut self, number: usize) -> io::Result<()> {
         let Some(process) = self.members[number].process.as_mut() else {
             return Ok(());
         };
         if let Some(pipe) = process.stdin.as_mut() {
-            // Who has ended on its own can't be told; its log shows it.
+            // This fails if it has ended already. Its log shows that.
             let _ = pipe.write_all(&[LEAVE]);
         }
         let deadline = Instant::now() + LEAVING;
@@ -145,12 +146,12 @@ impl Fleet {
     /// Starts the next incarnation of a client.
     ///
     /// # Errors
-    /// When the process can't be started.
+    /// If the process can't be started.
     pub(crate) fn begin(&mut self, number: usize) -> io::Result<()> {
         let member = &mut self.members[number];
         let plan = &mut member.plan;
         plan.incarnation += 1;
-        // Each incarnation of each client does something else.
+        // Each incarnation of each client makes other choices.
         plan.seed = plan
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -167,7 +168,7 @@ impl Fleet {
     /// Kills a client (`SIGKILL`) and waits until it is gone.
     ///
     /// # Errors
-    /// When it can't be waited for.
+    /// If it can't be waited for.
     pub(crate) fn kill(&mut self, number: usize) -> io::Result<()> {
         if let Some(mut process) = self.members[number].process.take() {
             process.kill()?;
@@ -179,7 +180,7 @@ impl Fleet {
     /// Freezes a client (`SIGSTOP`).
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub(crate) fn stop(&self, number: usize) -> io::Result<()> {
         self.signal(number, Signal::STOP)
     }
@@ -187,23 +188,23 @@ impl Fleet {
     /// Continues a client.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub(crate) fn cont(&self, number: usize) -> io::Result<()> {
         self.signal(number, Signal::CONT)
     }
 
-    /// Tells all with this role to end in order, waits for it, and kills those that don't: these are
-    /// returned.
+    /// Tells all clients with this role to end in order, and waits for them. Kills those that don't
+    /// end, and returns them.
     ///
     /// # Errors
-    /// When one can't be waited for.
+    /// If one can't be waited for.
     pub(crate) fn end(&mut self, role: Role, within: Duration) -> io::Result<Vec<String>> {
         let mut members: Vec<_> = self.members.iter_mut().collect();
         members.retain(|member| member.plan.role == role);
         for member in &mut members {
             let pipe = member.process.as_mut().and_then(|it| it.stdin.as_mut());
             if let Some(pipe) = pipe {
-                // Who has ended on its own can't be told; its log shows it.
+                // This fails if it has ended already. Its log shows that.
                 let _ = pipe.write_all(b"\n");
             }
         }

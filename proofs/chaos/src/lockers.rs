@@ -1,4 +1,5 @@
-//! Holders of `consul lock`, who know nothing of our queue: of a semaphore with `-n`, of an election without.
+//! Holders by `consul lock`, which does not know our queue. It uses `-n` for a semaphore, and no
+//! `-n` for an election.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,7 +16,7 @@ use crate::diary::Diary;
 use crate::moment::Moment;
 use crate::record::{Hold, Place};
 
-/// The beginning of the names of their sessions.
+/// All names of their sessions begin with this.
 pub const THEIRS: &str = "chaos-lock-";
 
 const POLL: Duration = Duration::from_millis(50);
@@ -54,15 +55,15 @@ impl Lockers {
         }
     }
 
-    /// Tells each to begin no other turn.
+    /// Tells them not to begin another turn.
     pub fn tell_to_end(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Lets each end its turn. Returns how many had to be killed.
+    /// Lets each finish its turn. Returns how many had to be killed.
     ///
     /// # Errors
-    /// When one could not be run.
+    /// If one could not be run.
     pub fn end(mut self) -> io::Result<u64> {
         self.tell_to_end();
         let mut hung = 0;
@@ -81,7 +82,7 @@ impl Drop for Lockers {
     }
 }
 
-/// Whether the last one had to be killed.
+/// Returns whether the last one had to be killed.
 fn lock_again_and_again(
     number: usize,
     place: &Place,
@@ -97,7 +98,7 @@ fn lock_again_and_again(
         let millis = rng.u64(50..2_500);
         let agent = &setup.agents[rng.usize(..setup.agents.len())];
         let mut lock = Command::new(&setup.binary)
-            // With a limit of one it takes the key of an election.
+            // With a limit of one, it uses the key of an election.
             .args(["lock", "-shell=false", "-n", &place.limit.to_string()])
             .args(["-name", &name, "-http-addr", agent, &place.prefix])
             .arg(env::current_exe()?)
@@ -118,7 +119,7 @@ fn lock_again_and_again(
     Ok(false)
 }
 
-/// For so long, unless it is told to end.
+/// Waits this long, unless it is told to end.
 fn rest(time: Duration, stop: &AtomicBool) {
     let end = Instant::now() + time;
     while Instant::now() < end && !stop.load(Ordering::SeqCst) {
@@ -126,7 +127,7 @@ fn rest(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// None when it had to be killed.
+/// `None` if it had to be killed.
 fn wait(lock: &mut Child, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
     let mut patience = None;
     loop {
@@ -145,11 +146,10 @@ fn wait(lock: &mut Child, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// The child of a `consul lock`: writes down that it holds, for as long as it is told to and its
-/// parent lives.
+/// The child of a `consul lock`. It logs that it holds, for `time` and while its parent lives.
 ///
 /// # Errors
-/// When it can't write.
+/// If it can't write.
 pub fn hold(name: &str, prefix: &str, time: Duration, log: &Path) -> io::Result<()> {
     let parent = getppid();
     let diary = Diary::open(log)?;

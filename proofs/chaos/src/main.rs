@@ -1,4 +1,4 @@
-//! `chaos run`, `chaos check DIR`, and what a run starts as separate processes.
+//! `chaos run`, `chaos check DIR`, and the processes that a run starts.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use chaos::failure::Failure;
 use chaos::record::{Folder, Kind, Run};
 use clap::{Parser, Subcommand};
 
-/// Hurts a real cluster and its clients, and checks what they believed.
+/// Disturbs a real cluster and its clients, and checks what they believed.
 ///
-/// Exits with 0 when nothing was violated, with 1 when something was, and with 2 when the run could
-/// not be made.
+/// Exits with 0 if no promise was broken, with 1 if one was, and with 2 if the run could not be
+/// done.
 #[derive(Debug, Parser)]
 struct Flags {
     #[command(subcommand)]
@@ -21,28 +21,28 @@ struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Makes a run and checks it
+    /// Do a run and check it
     Run {
         /// How long things go wrong; the calm afterwards takes half a minute more
         #[arg(long, default_value_t = 1.0, value_parser = minutes)]
         minutes: f64,
-        /// Fixes what is done when [default: another one each time]
+        /// The seed of everything that is done [default: another one each time]
         #[arg(long)]
         seed: Option<u64>,
-        /// Whether servers go for so long that the sessions on them end, and every session has a TTL of its
-        /// own and the default lock delay [default: as the seed says, false below a minute]
+        /// Whether servers are away for so long that their sessions end, and every session has its
+        /// own TTL and the default lock delay [default: as the seed says, false below a minute]
         #[arg(long)]
         reaped: Option<bool>,
-        /// Switches a deliberate defect of the semaphore on
+        /// Switch on a deliberate defect of the semaphore
         #[arg(long)]
         defect: Option<String>,
-        /// Keeps the logs there [default: a temporary folder, kept after a violation]
+        /// Keep the logs in this folder [default: a temporary folder, kept after a violation]
         #[arg(long)]
         logs: Option<PathBuf>,
     },
-    /// Checks the logs of a run
+    /// Check the logs of a run
     Check {
-        /// Where they are
+        /// The folder of the logs
         folder: PathBuf,
     },
     /// A client of a run
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing was violated.
+/// Returns whether no promise was broken.
 fn run(made: &Run, defect: Option<&str>, logs: Option<PathBuf>) -> Result<bool, Failure> {
     chaos::defect::switch_on(defect)?;
     let scratch = match logs {
@@ -136,7 +136,7 @@ fn judge(folder: &Folder) -> Result<bool, Failure> {
     Ok(is_clean)
 }
 
-/// What a run should have hurt somebody by, and did not, so that it shows nothing about it.
+/// What a run should have disturbed but did not, so that it shows nothing about it.
 fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
     let deeds = |kind| figures.deeds.get(&("client", kind)).copied();
     let deeds = |kind| deeds(kind).unwrap_or_default();
@@ -158,13 +158,14 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
     None
 }
 
-/// In a run that lasts as long everything that is drawn strikes.
+/// A run of this length meets everything that is drawn.
 const STRIKING: Duration = Duration::from_mins(3);
-/// One of so many gateways stays until somebody asks.
+/// At least one in this many gateways stays until somebody asks it.
 const GATEWAYS: u64 = 3;
-/// In one of so many times without a leader somebody gives up a write that is applied later.
+/// At least one in this many times without a leader has a write that was given up and is applied
+/// later.
 const SILENCES: u64 = 3;
-/// Of so many programs that end in a hurry one holds, and reaches Consul.
+/// At least one in this many programs that end in a hurry holds and reaches Consul.
 const HURRIES: u64 = 40;
 
 fn minutes(text: &str) -> Result<f64, String> {

@@ -1,4 +1,4 @@
-//! The machine's own clock, which all processes on it share.
+//! The machine's clock, which all its processes share.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Microseconds since the machine started: what one process writes, another can compare.
+/// Microseconds since the machine started. So the processes can compare their times.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -33,7 +33,7 @@ impl Moment {
         Self(self.0.saturating_sub(micros(duration)))
     }
 
-    /// The time from `earlier` to `self`, zero when `earlier` is later.
+    /// The time from `earlier` to `self`, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }

@@ -1,5 +1,5 @@
-//! Hurts the cluster and the clients, in rounds with calm between them. A majority of the servers
-//! keeps its data, always.
+//! Disturbs the cluster and the clients in rounds, with calm in between. A majority of the servers
+//! always keeps its data.
 
 use std::cmp::min;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::fleet::Fleet;
 use crate::moment::Moment;
 use crate::record::{Deed, Kind, Phase, Target};
 
-/// Whom it hurts, and where it writes that down.
+/// What it disturbs, and where it logs that.
 #[derive(Debug)]
 pub(crate) struct Nemesis<'n> {
     /// The servers.
@@ -24,15 +24,15 @@ pub(crate) struct Nemesis<'n> {
     pub(crate) agents: &'n mut [Agent],
     /// The clients.
     pub(crate) fleet: &'n mut Fleet,
-    /// The deeds.
+    /// The log of its deeds.
     pub(crate) diary: &'n Diary<Deed>,
-    /// What it draws from.
+    /// The source of its choices.
     pub(crate) rng: Rng,
-    /// Whether servers go for so long that Consul takes them out of its catalog.
+    /// Whether servers are away for so long that Consul removes them from its catalog.
     pub(crate) reaped: bool,
 }
 
-/// The beginning or the end of a deed, and when in its round.
+/// The beginning or the end of a deed, and its time in the round.
 #[derive(Clone, Copy, Debug)]
 struct Act {
     after: Duration,
@@ -43,10 +43,10 @@ struct Act {
 }
 
 impl Nemesis<'_> {
-    /// Round after round until `end`. Everything is whole again when it returns.
+    /// Does round after round until `end`. Everything works again when it returns.
     ///
     /// # Errors
-    /// When something could not be hurt or healed.
+    /// If something could not be disturbed or repaired.
     pub(crate) fn storm(&mut self, end: Instant) -> Result<(), Failure> {
         let mut leader = None;
         loop {
@@ -74,7 +74,7 @@ impl Nemesis<'_> {
         }
     }
 
-    /// What happens in the next round, within `left`.
+    /// The acts of the next round, within `left`.
     fn plan(&mut self, leader: usize, left: Duration) -> Vec<Act> {
         let mut acts = Vec::new();
         let one = self.server(leader);
@@ -85,7 +85,8 @@ impl Nemesis<'_> {
                 let length = Duration::from_millis(length);
                 let acts_before = acts.len();
                 self.add_for(&mut acts, kind, one, length, left);
-                // It wakes for a moment, long enough to answer with what it knew, and stops again.
+                // The server wakes for a moment, long enough to answer with its old knowledge, and
+                // is frozen again.
                 if kind == Kind::Stop && self.rng.bool() {
                     let wakes = acts.get(acts_before + 1).map(|end| end.after);
                     let blink = Duration::from_millis(self.rng.u64(5..100));
@@ -96,8 +97,8 @@ impl Nemesis<'_> {
             0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
             3..6 => self.add(&mut acts, Kind::Stop, one, 12_000, left),
             6 => self.add(&mut acts, Kind::Restart, one, 3_000, left),
-            // No majority is left for a while. What is sent meanwhile waits at its agent, whether or not its client does, and
-            // is applied when there is a leader again.
+            // There is no majority for a while. Requests wait at their agents meanwhile, even if
+            // their clients don't. They are applied when there is a leader again.
             7..9 => {
                 let length = Duration::from_millis(self.rng.u64(WITHOUT_MAJORITY));
                 let other = self.other_server(one, leader);
@@ -125,7 +126,7 @@ impl Nemesis<'_> {
                 0 => self.add(&mut acts, Kind::Kill, client, 3_000, left),
                 1..3 => self.add(&mut acts, Kind::Stop, client, 25_000, left),
                 3..5 => {
-                    // Some sessions last that long, too.
+                    // With `reaped`, some sessions last just as long.
                     let longest = if self.reaped { 60_000 } else { 14_000 };
                     self.add(&mut acts, Kind::Silence, client, longest, left);
                 }
@@ -165,7 +166,7 @@ impl Nemesis<'_> {
         }
     }
 
-    /// Adds a deed of at most so many milliseconds.
+    /// Adds a deed of at most `longest` milliseconds.
     fn add(
         &mut self,
         acts: &mut Vec<Act>,
@@ -174,7 +175,7 @@ impl Nemesis<'_> {
         longest: u64,
         left: Duration,
     ) {
-        // Most things are over soon, and some outlast the lease.
+        // Most deeds are short, and some outlast the lease.
         let longest = if self.rng.bool() {
             longest / 4
         } else {
@@ -256,7 +257,7 @@ impl Nemesis<'_> {
             (Kind::Restart, Target::Agent(agent)) => self.agents[agent].terminate(),
             (Kind::Leave, Target::Client(client)) => self.fleet.leave(client),
             (Kind::Slow, Target::Client(client)) => {
-                // On the way there and on the way back.
+                // Half on the way there, and half on the way back.
                 let delay = act.later.unwrap_or_default() / 2;
                 self.fleet.proxy(client).set_delay(delay);
                 Ok(())
@@ -282,7 +283,7 @@ impl Nemesis<'_> {
         .doing("hurting somebody")
     }
 
-    /// Says how many requests a gateway has answered.
+    /// Returns how many requests a gateway has answered.
     fn end(&mut self, kind: Kind, target: Target) -> Result<Option<u64>, Failure> {
         match (kind, target) {
             (Kind::Kill | Kind::Leave, Target::Client(client)) => {
@@ -318,7 +319,8 @@ impl Nemesis<'_> {
         Ok(None)
     }
 
-    /// Asks a server to end, and waits for it. One that doesn't is killed when it is relaunched.
+    /// Tells a server to end, and waits for it. If it does not end, it is killed when it is
+    /// launched again.
     fn end_in_order(&self, server: usize) -> Result<(), Failure> {
         let pid = i32::try_from(self.cluster.server(server).pid()).doing("naming a server")?;
         let Some(pid) = Pid::from_raw(pid) else {
@@ -333,13 +335,15 @@ impl Nemesis<'_> {
     }
 }
 
-/// What a gateway says that knows nothing, forbids everything, finds everything too long, or has lost its backend.
+/// The statuses of a gateway: it knows nothing, forbids everything, finds everything too long, or
+/// has lost its backend.
 const REFUSALS: [u16; 6] = [403, 404, 413, 500, 502, 503];
 
-/// Longer than clients wait for an answer, and up to as long as agents hold requests without a leader, in milliseconds.
+/// In milliseconds: longer than clients wait for an answer, and at most as long as agents hold
+/// requests without a leader.
 const WITHOUT_MAJORITY: std::ops::RangeInclusive<u64> = 4_000..=18_000;
 
-/// Consul takes a dead server out after some ten seconds, later when it was the leader.
+/// Consul removes a dead server after some ten seconds, and later if it was the leader.
 const LONG: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(35));
 
 fn millis(time: Duration) -> u64 {

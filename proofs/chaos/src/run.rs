@@ -1,5 +1,5 @@
-//! A whole run: the cluster, the clients beside `consul lock`, the storm, the calm after it, and
-//! what is left.
+//! A whole run: the cluster, our clients beside `consul lock`, the storm, the calm afterwards, and
+//! the leftovers.
 
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -20,34 +20,39 @@ use crate::nemesis::Nemesis;
 use crate::record::{Backend, Client, End, Folder, Place, Role, Run, Sight, Truth, What};
 use crate::witness::{Witnesses, look, sessions};
 
-/// The shortest that Consul allows.
+/// The shortest TTL that Consul allows.
 const TTL: Duration = Duration::from_secs(10);
-/// Those of a run in which servers are taken out, in seconds: most believe for longer than that takes.
+/// The TTLs in seconds if servers are removed. Most holders then believe for longer than the
+/// removal takes.
 const TTLS: std::ops::RangeInclusive<u64> = 10..=60;
-/// Short, so that a client that believes too long is found beside another one. It has to be the default where
-/// sessions end before their time.
+/// It is short, so a client that believes too long overlaps with another one. If sessions end
+/// early, it must be the default instead.
 const LOCK_DELAY: Duration = Duration::from_secs(1);
-/// Half of the runs that last as long have their servers taken out.
+/// Half of the runs with at least this length have their servers removed.
 const LONG_ENOUGH: Duration = Duration::from_mins(1);
-/// The TTL of `consul lock`, which can't be told another one.
+/// The TTL of `consul lock`, which can't be changed.
 const THEIR_TTL: Duration = Duration::from_secs(15);
-/// How long the clients may take to end in order, on a loaded machine, beyond what sessions take that
-/// nobody renews.
+/// How long the clients may take to end in order on a loaded machine. The time until abandoned
+/// sessions expire is added.
 const ENDING: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(3);
-/// A write is applied late that is so long after the end of its client: other requests have been answered since.
+/// A write that is applied this long after its client's end counts as late: other requests have
+/// been answered since.
 const LATE: Duration = Duration::from_secs(1);
 
 impl Run {
-    /// Six clients that contend, two on each backend, each on another server, and one on each backend
-    /// that follows. They contend for two semaphores and in two elections; one of each is shared with
+    /// Six clients contend: two on each backend, each with its own server. One client on each
+    /// backend follows. There are two semaphores and two elections, and one of each is shared with
     /// `consul lock`.
     ///
-    /// With `reaped` their servers go for so long that Consul ends the sessions that were made through them,
-    /// while their holders, each of whom knows no other server, believe on. `consul lock` then takes part
-    /// in an election only: at a semaphore it prunes at once every holder that has vanished, ours included. One contender on each backend
-    /// has its sessions on a separate node, so that none of them ends so. One contender on each backend, with such a node and
-    /// without, talks to a client agent, which goes, too. Unless told, the seed says whether it is such a run.
+    /// With `reaped`, servers are away for so long that Consul ends the sessions that were created
+    /// through them. Their holders know no other server and believe on. `consul lock` then only
+    /// takes part in an election: at a semaphore it prunes every vanished holder at once, ours
+    /// included.
+    ///
+    /// One contender on each backend has its sessions on a separate node, so they don't end with a
+    /// server. One contender on each backend, with or without such a node, talks to a client agent,
+    /// which ends, too. By default, the seed decides about `reaped`.
     pub fn new(seed: u64, chaos: Duration, reaped: Option<bool>) -> Self {
         use What::{Election, Semaphore};
         let mut rng = Rng::with_seed(!seed);
@@ -73,7 +78,7 @@ impl Run {
                 Role::Follower
             },
             ttl: reaped.then(|| Duration::from_secs(rng.u64(TTLS))),
-            // Of the two contenders on a backend one each, and a follower has no session.
+            // One of the two contenders on each backend. A follower has no session.
             own_node: reaped && number % 2 == 1,
         });
         let clients = clients.collect();
@@ -94,30 +99,31 @@ impl Run {
         }
     }
 
-    /// How long nothing goes wrong before the clients are told to end. A session that one of them leaves
-    /// behind then was renewed within the last third of its TTL, so it outlives [`expiry`].
+    /// The calm before the clients are told to end. A session that a client leaves behind then was
+    /// renewed within the last third of its TTL. So it outlives [`expiry`].
     fn calm(&self) -> Duration {
         self.longest_ttl() + Duration::from_secs(2)
     }
 
-    /// How long the clients may take to end: each gets in once more, after those who were killed.
+    /// How long the clients may take to end. Each acquires once more, after the killed ones have
+    /// expired.
     fn ending(&self) -> Duration {
         let longest = (0..self.clients.len()).map(|client| self.lock_delay_of(client));
         ENDING + expiry(self.longest_ttl()) + longest.max().unwrap_or_default()
     }
 }
 
-/// How long after everything went wrong sessions with this TTL may exist that nobody renews any more,
-/// those of the killed and those whose creation was not answered: Consul expires them after twice the
-/// TTL, counted again from the last election.
+/// How long sessions with this TTL may exist after the chaos without being renewed, such as those
+/// of killed clients or those whose creation got no answer. Consul expires them after twice the
+/// TTL, counted from the last election.
 fn expiry(ttl: Duration) -> Duration {
     ttl * 2 + Duration::from_secs(8)
 }
 
-/// Makes the run and leaves its logs in `folder`.
+/// Does the run and leaves its logs in `folder`.
 ///
 /// # Errors
-/// [`Failure`] when the run can't be made. What it shows is for the checker to say.
+/// [`Failure`] if the run can't be done. The checker judges its result.
 pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failure> {
     fs::create_dir_all(folder.clients()).doing("making the folder of the logs")?;
     write(&folder.run(), run)?;
@@ -192,7 +198,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     wait_for_expiry(&admins[0], OURS, healed + expiry(run.longest_ttl()))?;
     look_for_ours(&admins[0], run, &mut end).doing("looking for what is left")?;
     end.hung_locks = lockers.end().doing("ending consul lock")?;
-    // It gives up where it can't reach a leader, and leaves its session and its keys.
+    // A `consul lock` gives up when it can't reach a leader, and leaves its session and its keys.
     wait_for_expiry(&admins[0], THEIRS, healed + expiry(THEIR_TTL))?;
     tell("one takes everything at last");
     witnesses.end().doing("writing down what was seen")?;
@@ -207,7 +213,7 @@ fn write(path: &std::path::Path, what: &impl Serialize) -> Result<(), Failure> {
     fs::write(path, text).doing("writing a log")
 }
 
-/// Waits until no session of such a name is left, or all that may be left have expired.
+/// Waits until no session has such a name, or until all that may be left have expired.
 fn wait_for_expiry(admin: &Admin, name: &str, end: Instant) -> Result<(), Failure> {
     loop {
         let left = sessions(admin).doing("waiting for sessions to expire")?;
@@ -218,7 +224,7 @@ fn wait_for_expiry(admin: &Admin, name: &str, end: Instant) -> Result<(), Failur
     }
 }
 
-/// By now the sessions of those who were killed have expired.
+/// By now, the sessions of killed clients have expired.
 fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
     let names = sessions(admin)?;
     let is_ours = |name: &str| name.starts_with(OURS);
@@ -233,7 +239,7 @@ fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
                 }
             }
             What::Election => {
-                // Who leads by now is another one: it has written what the key says.
+                // By now somebody else may lead. Then the key has another value.
                 if let Sight::Led { value, .. } = look(admin, place)?
                     && is_ours(&value)
                 {
@@ -246,7 +252,7 @@ fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes everything once more. The semaphores come last: those who follow learn meanwhile how the
+/// Acquires everything once more. The semaphores come last, so followers have time to learn how the
 /// elections end.
 fn at_last(run: &Run, admin: &Admin, end: &mut End) -> Result<(), Failure> {
     let (elections, semaphores): (Vec<_>, Vec<_>) =
@@ -279,7 +285,7 @@ fn at_last(run: &Run, admin: &Admin, end: &mut End) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leads, which needs nobody else to lead, and says something that everybody who follows has to see.
+/// Leads, so nobody else may lead, and sets a value that every follower must see.
 fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Failure> {
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
     let election = Election::builder(place.record_key())
@@ -295,7 +301,7 @@ fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Fail
     Ok(())
 }
 
-/// Takes all slots, which needs everybody else to be gone, and cleans up after the dead.
+/// Takes all slots, so nobody else may hold, and removes dead holders.
 fn all_at_last(run: &Run, slots: &Place, admin: &Admin) -> Result<(), Failure> {
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
     let semaphore = Semaphore::builder(&slots.prefix, slots.limit)
@@ -305,7 +311,7 @@ fn all_at_last(run: &Run, slots: &Place, admin: &Admin) -> Result<(), Failure> {
     let permit = semaphore
         .acquire_many_timeout(slots.limit, PATIENCE)
         .doing("acquiring all slots at last")?;
-    // Long enough to ask for each of the dead and to write the record without them.
+    // Long enough to ask about each dead holder and to write the record without them.
     thread::sleep(Duration::from_secs(1));
     permit.release().doing("releasing all slots at last")?;
     // Keys that sessions of `consul lock` have left behind.

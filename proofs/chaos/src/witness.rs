@@ -1,5 +1,5 @@
-//! Looks at the cluster through each server, to tell later who could have reached it when, and
-//! whose session existed.
+//! Watches the cluster through each server. This shows later when a client could have reached it,
+//! and when each session existed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,10 +31,10 @@ pub(crate) struct Witnesses {
 }
 
 impl Witnesses {
-    /// Begins to look through these.
+    /// Starts to watch through these servers.
     ///
     /// # Errors
-    /// When the log can't be opened.
+    /// If the log can't be opened.
     pub(crate) fn start(servers: Vec<Client>, run: &Run, log: &Path) -> io::Result<Self> {
         let stop = Arc::<AtomicBool>::default();
         let mut threads = Vec::new();
@@ -55,7 +55,7 @@ impl Witnesses {
     /// Ends.
     ///
     /// # Errors
-    /// When a sighting could not be written.
+    /// If a sighting could not be written.
     pub(crate) fn end(mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::SeqCst);
         self.threads.drain(..).try_for_each(|thread| {
@@ -100,7 +100,7 @@ impl Witness {
         Ok(())
     }
 
-    /// The names of the holders of each place; of one whose session is gone, its id.
+    /// The names of the holders of each place. A holder whose session is gone appears with its id.
     fn holders(&self, names: &BTreeMap<String, String>) -> io::Result<Vec<Vec<String>>> {
         let of_place = |place: &Place| {
             let holders = holders(&self.client, place)?.into_iter();
@@ -123,7 +123,7 @@ fn nodes(client: &Client) -> io::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The sessions that hold, by what Consul says.
+/// The sessions that hold, according to Consul.
 fn holders(client: &Client, place: &Place) -> io::Result<BTreeSet<String>> {
     match place.what {
         What::Semaphore => Ok(client.leftovers(&place.prefix)?.holders),
@@ -134,10 +134,10 @@ fn holders(client: &Client, place: &Place) -> io::Result<BTreeSet<String>> {
     }
 }
 
-/// What the leader of the cluster says of an election.
+/// What the cluster's leader says about an election.
 ///
 /// # Errors
-/// When there is no such answer.
+/// If there is no such answer.
 pub(crate) fn look(client: &Client, place: &Place) -> io::Result<Sight> {
     let path = format!("/v1/kv/{}?consistent", place.record_key());
     let answer = client.get(&path)?;
@@ -164,7 +164,7 @@ pub(crate) fn look(client: &Client, place: &Place) -> io::Result<Sight> {
 /// The names of all sessions by their ids, as the leader confirms them.
 ///
 /// # Errors
-/// When there is no such answer.
+/// If there is no such answer.
 pub(crate) fn sessions(client: &Client) -> io::Result<BTreeMap<String, String>> {
     let answer = client.get("/v1/session/list?consistent")?;
     if answer.status != 200 {

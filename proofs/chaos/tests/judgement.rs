@@ -1,4 +1,4 @@
-//! `chaos check DIR`: it names what was violated, and its exit code says whether anything was.
+//! `chaos check DIR` names the violations, and its exit code says whether there was any.
 #![allow(clippy::expect_used, reason = "helpers of tests are tests")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use chaos::record::{End, Folder, Hold, Place, Run, What};
 use chaos::{Line, Moment};
 use serde::Serialize;
 
-/// The exit code and what is printed.
+/// The exit code, and the printed text.
 fn check(folder: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_chaos"))
         .arg("check")
@@ -22,7 +22,8 @@ fn check(folder: &Path) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// The logs of two `consul lock` on the key of an election: one from 100 to 200, one from `from` on.
+/// The logs of two `consul lock` that hold the key of an election: one from 100 to 200, one
+/// starting at `from`.
 fn logs(folder: &Path, from: u64) {
     let files = Folder(folder.to_owned());
     let run = Run {

@@ -1,11 +1,11 @@
-//! Measures who believes what when a session ends before its time.
+//! Measures who believes what when a session ends early.
 //!
 //! ```text
 //!  row ─┬─ Cluster: three servers, dead ones are reaped as by default
 //!       ├─ the holder:  `contend` or `leader`, talks to server A alone ◄─ A is killed, frozen, cut off
 //!       └─ the waiter:  the same program, talks to server B alone
 //! ```
-//! Both programs print when they held by the machine's clock. Each row has a separate cluster.
+//! Both programs print when they held, by the machine's clock. Each row has a separate cluster.
 
 mod failure;
 mod program;
@@ -23,21 +23,21 @@ use clap::Parser;
 use crate::failure::Failure;
 use crate::row::{Measured, Row, rows};
 
-/// Measures who believes what when a session ends before its time.
+/// Measures who believes what when a session ends early.
 ///
-/// Exits with 1 when two held at once, with 2 when a row could not be measured.
+/// Exits with 1 if two held at the same time, with 2 if a row could not be measured.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// One row, less than a minute
+    /// Measure one row, which takes less than a minute
     #[arg(long, conflicts_with = "row")]
     quick: bool,
-    /// Only rows whose names contain all of these
+    /// Measure only rows whose names contain all of these
     #[arg(long, value_name = "TEXT", num_args = 1..)]
     row: Vec<String>,
-    /// Names the rows
+    /// Print the names of the rows
     #[arg(long)]
     list: bool,
-    /// How many rows at once
+    /// How many rows to measure at the same time
     #[arg(long, default_value = "3")]
     jobs: NonZeroUsize,
     /// The lock delay of all sessions in seconds, instead of the default
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 
 type Outcomes = Vec<(Row, Result<Measured, Failure>)>;
 
-/// So many at once, each on a separate cluster.
+/// Measures this many at the same time, each on a separate cluster.
 fn measure(rows: &[Row], jobs: NonZeroUsize, lock_delay: Option<u64>) -> Outcomes {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());

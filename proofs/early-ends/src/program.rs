@@ -1,4 +1,4 @@
-//! `contend` and `leader` as a user starts them.
+//! `contend` and `leader`, started as a user would.
 
 use std::env;
 use std::io::{BufRead as _, BufReader};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::row::{PLACE, Row, What};
 
-/// In milliseconds: longer than any row, and an end where nobody is left to kill it.
+/// In milliseconds. It is longer than any row, and ends the program if nobody is left to kill it.
 const HOLD: &str = "600000";
 
-/// One that runs. Dropping it kills it.
+/// A running program. Dropping this kills it.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
@@ -22,7 +22,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts what the row needs, at the agent with this address and no other.
+    /// Starts the program that the row needs. It only knows the agent at this address.
     ///
     /// # Errors
     /// [`Failure::System`].
@@ -60,7 +60,7 @@ impl Program {
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                    // The one that wanted to know may be gone.
+                    // The receiver may be gone.
                     let _ = tell.send(line);
                 }
             });
@@ -72,7 +72,7 @@ impl Program {
         })
     }
 
-    /// When it held at first, by the machine's clock.
+    /// When it first held, by the machine's clock.
     ///
     /// # Errors
     /// [`Failure::Late`].
@@ -119,7 +119,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended on its own.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -11,19 +11,19 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::program::Program;
 
-/// What is held.
+/// What the program holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Semaphore,
     Election,
 }
 
-/// What becomes of the holder's server.
+/// What happens to the holder's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Killed,
     Frozen,
-    /// The holder alone can't reach it: nothing is reaped, and the session ends by its TTL.
+    /// Only the holder can't reach it. No server is removed, and the session ends by its TTL.
     CutOff,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Row {
     pub(crate) what: What,
     pub(crate) ttl: u64,
     pub(crate) fault: Fault,
-    /// Whether it is the cluster's leader that goes.
+    /// Whether the server is the cluster's leader.
     pub(crate) leader: bool,
     pub(crate) backend: Backend,
 }
 
-/// In seconds from the moment that the server went.
+/// Times in seconds from the moment when the server went away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// When its node was seen to be gone from the catalog.
+    /// When its node was seen to be missing in the catalog.
     pub(crate) reaped: Option<f64>,
     pub(crate) admitted: f64,
     pub(crate) believed: f64,
@@ -49,9 +49,9 @@ pub(crate) struct Measured {
 
 /// The semaphore's prefix, and the election's key.
 pub(crate) const PLACE: &str = "early/ends";
-/// What a loaded machine and an election may add to anything.
+/// How much a loaded machine and an election may add to a time.
 const SLACK: Duration = Duration::from_secs(45);
-/// A renewal has come back by then.
+/// By then, a renewal has been answered.
 const ANSWERED: Duration = Duration::from_millis(700);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -60,7 +60,7 @@ pub(crate) fn rows() -> Vec<Row> {
     use Fault::{CutOff, Frozen, Killed};
     use What::{Election, Semaphore};
     let scenes = [
-        // No lock delay is longer than a minute, so that no belief is.
+        // A lock delay is at most a minute, and so is every belief.
         (Semaphore, 120, Killed, false),
         (Semaphore, 60, Frozen, false),
         (Election, 60, Killed, false),
@@ -90,7 +90,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// One that takes less than a minute.
+    /// A row that takes less than a minute.
     pub(crate) fn quick() -> Self {
         Self {
             what: What::Semaphore,
@@ -123,7 +123,7 @@ impl fmt::Display for Row {
 }
 
 impl Measured {
-    /// For how long two held at once.
+    /// For how long two held at the same time.
     pub(crate) fn both(&self) -> f64 {
         (self.believed - self.admitted).max(0.0)
     }
@@ -132,7 +132,7 @@ impl Measured {
 /// Measures one row on a separate cluster.
 ///
 /// # Errors
-/// [`Failure`] when it can't be measured. That two held is none.
+/// [`Failure`] if it can't be measured. Two holders at the same time are not a failure.
 pub(crate) fn measure(row: &Row, lock_delay: Option<u64>) -> Result<Measured, Failure> {
     let mut cluster = Cluster::start_with(&Agent::builder().reaped())?;
     let leader = cluster.wait_for_leader()?;
@@ -168,7 +168,7 @@ pub(crate) fn measure(row: &Row, lock_delay: Option<u64>) -> Result<Measured, Fa
         Fault::Killed | Fault::Frozen => Some(until_reaped(&node, &witness, ttl)? - gone),
     };
     let believed = holder.ended(ttl + SLACK)? - gone;
-    // Twice the TTL until the session ends, and the lock delay at most.
+    // At most twice the TTL until the session ends, and the lock delay.
     let admitted = waiter.granted(ttl * 2 + Duration::from_mins(1) + SLACK)? - gone;
     Ok(Measured {
         reaped,
@@ -177,17 +177,17 @@ pub(crate) fn measure(row: &Row, lock_delay: Option<u64>) -> Result<Measured, Fa
     })
 }
 
-/// The waiter has entered the queue, so that it knew the holder.
+/// Waits until the waiter is in the queue, so it knows the holder.
 fn until_both_contend(row: &Row, witness: &Client) -> Result<(), Failure> {
     let deadline = Instant::now() + SLACK;
     loop {
         let seen = match row.what {
-            // `contend` makes separate sessions before.
+            // `contend` creates its sessions before that.
             What::Semaphore => witness.leftovers(PLACE).map(|left| left.keys.len()),
             What::Election => witness.sessions().map(|all| all.len()),
         };
         if seen.is_ok_and(|count| count >= 2) {
-            // Its watch follows its key or its session at once.
+            // Its watch starts right after its key or its session.
             thread::sleep(Duration::from_millis(500));
             return Ok(());
         }
@@ -198,15 +198,15 @@ fn until_both_contend(row: &Row, witness: &Client) -> Result<(), Failure> {
     }
 }
 
-/// After the first renewal, which comes within a twelfth of the TTL. From then on none is longer ago, so that the belief is nearly
-/// as long as it can be.
+/// Waits until after the first renewal, which comes within a twelfth of the TTL. Then the last
+/// renewal is recent, so the belief lasts nearly as long as possible.
 fn until_renewed(row: &Row, granted: f64) {
     let apart = Duration::from_secs(row.ttl) / 12;
     let held = Duration::from_secs_f64((now() - granted).max(0.0));
     thread::sleep((apart + ANSWERED).saturating_sub(held));
 }
 
-/// When the node was seen to be gone.
+/// Waits until the node is missing, and returns when.
 fn until_reaped(node: &str, witness: &Client, ttl: Duration) -> Result<f64, Failure> {
     let deadline = Instant::now() + ttl + SLACK;
     while Instant::now() < deadline {

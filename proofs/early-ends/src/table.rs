@@ -1,11 +1,11 @@
-//! What is printed.
+//! The printed table.
 
 use std::process::ExitCode;
 
 use crate::failure::Failure;
 use crate::row::{Measured, Row};
 
-/// What the clocks of two processes, and printing, may differ by: none, they share one.
+/// The tolerance between two processes' times. It is zero, since they share one clock.
 const NOTHING: f64 = 0.0;
 
 type Outcome = (Row, Result<Measured, Failure>);
@@ -21,7 +21,7 @@ pub(crate) fn print(outcomes: &[Outcome]) {
     }
 }
 
-/// One line of it.
+/// One line of the table.
 pub(crate) fn line(row: &Row, outcome: &Result<Measured, Failure>) -> String {
     match outcome {
         Ok(measured) => {
@@ -42,7 +42,7 @@ pub(crate) fn line(row: &Row, outcome: &Result<Measured, Failure>) -> String {
     }
 }
 
-/// What to exit with.
+/// The exit code.
 pub(crate) fn verdict(outcomes: &[Outcome]) -> ExitCode {
     let both = outcomes
         .iter()

@@ -1,4 +1,4 @@
-//! How soon a slot is free again that a program held when it ended in a hurry.
+//! How soon a slot is free again after its program ended in a hurry.
 //!
 //! ```text
 //!  `endings` ──starts──▶ `hasty`: holds, and then its `main` returns an error, or panics
@@ -11,22 +11,22 @@ use std::fmt;
 
 use clap::{Parser, ValueEnum};
 
-/// What a program is told that holds and ends.
+/// The options of a program that holds and ends.
 #[derive(Clone, Debug, Parser)]
 pub struct Hasty {
-    /// Where Consul's HTTP API is
+    /// The URL of Consul's HTTP API
     #[arg(long)]
     pub url: String,
     /// The prefix or key
     #[arg(long)]
     pub key: String,
-    /// What runs its driver
+    /// What runs the driver
     #[arg(long)]
     pub on: On,
-    /// What it holds
+    /// What to hold
     #[arg(long)]
     pub what: What,
-    /// How it ends
+    /// How to end
     #[arg(long)]
     pub how: How,
     /// The farewell in milliseconds
@@ -43,7 +43,7 @@ pub enum On {
     TokioCurrent,
     /// The transport's own thread
     Threads,
-    /// The same, in a program that runs on smol
+    /// The transport's own thread, in a program that runs on smol
     Smol,
 }
 

@@ -1,4 +1,4 @@
-//! Measures how soon a slot is free again that a program held when it ended in a hurry, on a real agent.
+//! Measures how soon a slot is free again after its program ended in a hurry, on a real agent.
 
 use std::env::consts::EXE_SUFFIX;
 use std::io;
@@ -12,12 +12,12 @@ use real_agent::{Agent, StartError};
 use semaphore_core::{BuildError, blocking};
 use transport_ureq::UreqTransport;
 
-/// Measures how soon a slot is free again that a program held when it ended by an error or a panic.
+/// Measures how soon a slot is free after its program ended by an error or a panic.
 ///
-/// Exits with 1 when too few were free in time, with 2 when it could not be measured.
+/// Exits with 1 if too few were free in time, with 2 if it could not be measured.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// How often each of the rows is measured; every second program panics
+    /// How often to measure each of the rows; every second program panics
     #[arg(long, default_value = "100")]
     runs: u32,
     /// The farewell in milliseconds; zero shows what happens without one
@@ -25,13 +25,13 @@ struct Flags {
     farewell_ms: u64,
 }
 
-/// A slot is to be free again within this time.
+/// A slot must be free within this time.
 const IN_TIME: Duration = Duration::from_secs(2);
 
-/// Of a hundred runs so many may be late.
+/// This many of a hundred runs may be late.
 const MAY_BE_LATE: u32 = 1;
 
-/// Nobody waits longer for a slot: sessions have expired by then, and their lock delays.
+/// The longest wait for a slot: by then, sessions and their lock delays have ended.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether enough were free in time.
+/// Returns whether enough slots were free in time.
 fn measure(flags: &Flags) -> Result<bool, Failure> {
     let agent = Agent::start()?;
     let mut is_well = true;
@@ -87,7 +87,7 @@ fn measure(flags: &Flags) -> Result<bool, Failure> {
     Ok(is_well)
 }
 
-/// How long after the program's exit the slot is free.
+/// The time from the program's exit until the slot is free.
 fn measure_one(
     agent: &Agent,
     flags: &Flags,
@@ -129,7 +129,7 @@ fn measure_one(
     })
 }
 
-/// The program beside this one.
+/// The other program in this program's folder.
 fn program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(own.with_file_name(format!("hasty{EXE_SUFFIX}")))

@@ -1,6 +1,6 @@
 //! What can happen next in a state.
 
-/// One thing that happens. The numbers are places in the state's lists.
+/// One event. The numbers are positions in the state's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// A caller asks for a slot.
@@ -9,19 +9,19 @@ pub(crate) enum Action {
     Release(u8, u8),
     /// A caller gives up.
     Cancel(u8, u8),
-    /// A leader changes what the key says.
+    /// A leader changes its value.
     SetValue(u8, u8),
     /// A message arrives.
     Deliver(u8),
-    /// A request that nobody waits for is lost.
+    /// A request is lost that nobody waits for.
     Vanish(u8),
-    /// A participant goes on.
+    /// A paused participant continues.
     Resume(u8),
     /// Time passes until something is due.
     Tick,
-    /// Consul ends a session whose TTL is over.
+    /// Consul ends a session after its TTL.
     Expire(u8),
-    /// The stranger who leads does so no longer.
+    /// The foreign leader resigns.
     Resign,
     Cut(u8),
     LoseAnswer(u8),
@@ -34,8 +34,8 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether it brings the run on without anything going wrong and without anybody giving up: what
-    /// may be counted on to happen.
+    /// Whether it makes progress without a fault and without anybody giving up. Such actions may be
+    /// expected to happen.
     pub(crate) fn is_progress(self) -> bool {
         matches!(
             self,
@@ -49,7 +49,7 @@ impl Action {
         )
     }
 
-    /// Whether it is one of the things that may go wrong only so often.
+    /// Whether it is a fault, of which there is a limited number.
     pub(crate) fn is_fault(self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
-//! When time stops, and how far away a time is.
+//! The stops of time, and the distance of times.
 //!
-//! Actions take no time: it stands still until nothing is left to do but wait, and then goes on to the
-//! next multiple of the tick at which something is due.
+//! Actions take no time. Time stands still while something can be done. Then it moves to the next
+//! multiple of the tick at which something is due.
 
 use core::time::Duration;
 
@@ -21,7 +21,7 @@ impl Clock {
         }
     }
 
-    /// When time stops for what is due then.
+    /// When time stops for something that is due then.
     pub(crate) fn stop(self, due: Instant) -> Instant {
         let due = nanos(due.since_origin());
         Instant::from_origin(Duration::from_nanos(self.ticks(due) * self.tick))
@@ -36,7 +36,7 @@ impl Clock {
         self.ticks(at).saturating_sub(self.now / self.tick)
     }
 
-    /// How many ticks ago a time was, up to the longest that matters.
+    /// How many ticks ago a time was, up to the longest distance that matters.
     pub(crate) fn since(self, at: u64, longest: Duration) -> u64 {
         let longest = nanos(longest).div_ceil(self.tick);
         (self.now / self.tick - at / self.tick).min(longest)

@@ -1,5 +1,5 @@
-//! Every run of small scenes: the core's own machines against the Consul in memory, in every order of
-//! everything that can happen, with every fault at every place.
+//! Every run of small scenes: the core's own machines against the Consul in memory, in every order
+//! of all possible events, with every fault at every place.
 //!
 //! ```text
 //!   scene, scenes        who contends, and what may go wrong
@@ -9,56 +9,60 @@
 //!        ├── canon       when two states are the same
 //!        └── story       the shortest run that breaks a promise, step by step
 //! ```
-//! A scene is of a semaphore, whose machines are participants, or of an election with candidates ([`Contest`]).
+//! A scene has a semaphore with participants, or an election with candidates ([`Contest`]).
 //!
 //! `cargo run --release -p exploration` prints the table; this crate's tests explore the small scenes.
 //!
 //! # What is explored
-//! A state is the machines, Consul, the messages between them, how far each caller is, and how many
-//! faults are left. From each state every action is tried: a caller asks, gives back, gives up, changes what the
-//! election's key says ([`Scene::changes`]); a request or an answer arrives; time passes; and the [`Fault`]s of the scene. No order is left out by chance or
-//! because another is held to be as good, but see the assumptions.
+//! A state is the machines, Consul, the messages between them, the progress of each caller, and the
+//! number of faults that are left. In each state every action is tried. A caller asks, gives back,
+//! gives up, or changes the value of the election's key ([`Scene::changes`]). A request or an
+//! answer arrives, time passes, or a [`Fault`] of the scene happens. No order is skipped by chance
+//! or because another one seems equivalent, except for the assumptions below.
 //!
-//! States are told apart by what decides what can follow from them (`canon` says by what), not by how
-//! long ago something was or what it is called. That this leaves nothing out is not believed but
-//! checked: with [`Bounds::checks_sameness`], whenever a state is taken for one that is known, all states
-//! that follow from the one must be those that follow from the other. A few scenes are checked so in
-//! each test run, all with `scripts/explore --check`.
+//! States are distinguished by what decides the following states (`canon` defines that), not by how
+//! long ago something was, or by its name. This is checked: with [`Bounds::checks_sameness`],
+//! whenever a state equals a known one, both must have the same following states. Each test run
+//! checks a few scenes in this way, and `scripts/explore --check` checks all.
 //!
-//! What decides is read from the text that `Debug` shows, by the names of fields. So that none is left out in
-//! silence, a test lists every field with a time, a moment or an index and what it is taken for, and another one
-//! sees to it that the machines are shown by `derive` alone.
+//! These data are read from the `Debug` text, by the names of fields. So that none is left out
+//! without notice, a test lists every field with a time, a moment or an index, and its treatment.
+//! Another test checks that the machines only use the derived `Debug`.
 //!
 //! # What must hold
-//! In every state S1 (nobody believes beyond the limit, also not whose session has ended early and who does not
-//! know; and every belief is founded on the record, or on the session of the election's key), at every write S3, S4 (the limit changes only
-//! where that was asked for and nobody holds; the key of an election is written by `acquire` and
-//! `release` only, says what its leader was asked to write, and is left with nothing older than what the leader
-//! was told last) and S5, at every event L4 (nothing is lost or fails for a fault that is to be
-//! outlived), and, while nothing has gone wrong, L2 (who is done has left nothing behind). When all states
-//! are known, L1 and the rest of L2 (of an election, all but its key): from *each* of them, with no more faults, a state can be reached
-//! where all are served and gone and nothing of them is in Consul, and no leader has to go for a change of its value
-//! to end. Each of these ends once, in their order. [`Violation`] has the list.
+//! In every state: S1 (nobody believes beyond the limit, even if a session has ended early and its
+//! holder does not know; and every belief is founded on the record, or on the session of the
+//! election's key). At every write: S3, S4 and S5. For S4, the limit changes only if that was
+//! requested and nobody holds. An election's key is written by `acquire` and `release` only, with a
+//! value that its leader was asked to write, and nothing older than the last confirmed value is
+//! left. At every event: L4 (a transient fault causes no loss and no failure). While nothing has
+//! gone wrong: L2 (a finished caller has left nothing behind). When all states are known: L1 and
+//! the rest of L2. From *each* state, without more faults, a state can be reached where all are
+//! served and gone and nothing of them is in Consul (of an election, all but its key). No leader
+//! has to leave for a change of its value to end, and the changes end once, in order. [`Violation`]
+//! has the list.
 //!
 //! # Assumptions
-//! - A participant acts at once on what it learns, as its driver does, unless it is paused.
-//! - Messages take no time, unless they are held up by [`Fault::Delay`]: the clock moves only when none is
-//!   under way that takes no time. What a slow network does is therefore in the scenes with that fault.
-//! - Time stops at multiples of [`Scene::tick`]; what is due in between is late, by less than one.
-//! - A participant's jitter is drawn again from one seed at every step, so it is always the same share.
-//! - With [`Messages::RoundTrips`], a request that nothing happens to is answered in the same step.
-//!   Answers to blocking queries that had to wait still come at any time.
-//! - Consul expires a session at any time after its TTL, counted from the last renewal that arrived, and
-//!   at the latest after twice that. Clocks run at one rate: what the lease's margin is for is not explored.
-//! - No run lasts until Consul forgets a deletion (a quarter of an hour), or until the ceiling of the
-//!   watch's reads matters.
-//! - Participants are interchangeable, as are the callers of each. So are the ids of sessions: of two dead
-//!   holders, the one whose session is older is asked for first.
+//! - A participant acts at once on what it learns, as with its driver, unless it is paused.
+//! - Messages take no time, unless [`Fault::Delay`] holds them up: the clock moves only when no
+//!   other message is under way. So the scenes with that fault cover a slow network.
+//! - Time stops at multiples of [`Scene::tick`]. What is due in between is late by less than one
+//!   tick.
+//! - A participant's jitter comes from the same seed at every step, so it is always the same
+//!   fraction.
+//! - With [`Messages::RoundTrips`], a request without a fault is answered in the same step. Answers
+//!   to blocking queries that had to wait still come at any time.
+//! - Consul expires a session at any time between one and two TTLs after the last renewal that
+//!   arrived. All clocks have the same rate: the margin of the lease is not explored.
+//! - No run is so long that Consul forgets a deletion (a quarter of an hour), or that the limit of
+//!   the watch's reads matters.
+//! - Participants are interchangeable, and so are the callers of each. So are session ids: of two
+//!   dead holders, the one with the older session is checked first.
 //! - A process ends when all its callers are served and it has nothing left to do.
 //!
-//! States are told apart by 128 bits of hash: of ten million states, the chance that any two are taken for
-//! one by accident is below 10⁻²⁴. As long as few states wait, the search is breadth first, so that stories
-//! are short; then it goes into depth, so that they fit into memory.
+//! A state is identified by 128 bits of hash. With ten million states, the chance of any collision
+//! is below 10⁻²⁴. While few states wait, the search is breadth first, so that stories are short.
+//! Then it is depth first, so that the states fit into memory.
 
 mod action;
 mod canon;

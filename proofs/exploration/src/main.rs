@@ -1,4 +1,4 @@
-//! Explores scenes and prints a table of what was seen.
+//! Explores scenes and prints a table of the results.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn run() -> Result<ExitCode, Failure> {
     }
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Wish {
     only_small: bool,
     only: Option<String>,
@@ -70,7 +70,7 @@ enum Defects {
 }
 
 impl Wish {
-    /// Nothing if only help is asked for.
+    /// `None` if only help is wanted.
     fn read() -> Result<Option<Self>, Failure> {
         use lexopt::prelude::*;
 
@@ -137,7 +137,7 @@ fn table(scenes: &[Scene], bounds: Bounds) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(broken > 0)))
 }
 
-/// What this process has had in memory at most, where the system tells.
+/// The most memory that this process has had, if the system tells.
 fn most_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
@@ -174,7 +174,7 @@ mod defects {
 
     use super::{Bounds, Failure, Outcome, Scene, explore, tell};
 
-    /// Explores scenes until one shows the defect. Says whether one did.
+    /// Explores scenes until one shows the defect. Returns whether one did.
     pub(super) fn find(
         defect: Defect,
         scenes: &[Scene],

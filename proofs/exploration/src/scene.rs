@@ -1,4 +1,4 @@
-//! What is explored: who contends for how many slots, and what may go wrong.
+//! A scene: who contends for how many slots, and what can go wrong.
 
 use core::fmt::Write as _;
 use core::time::Duration;
@@ -8,17 +8,17 @@ use semaphore_core::Encoding;
 /// One scene.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// What it is called.
+    /// The scene's name.
     pub name: String,
-    /// What is contended for.
+    /// The kind of contest.
     pub contest: Contest,
     /// How many slots the semaphore has.
     pub limit: u32,
     /// How many callers each participant has. Each wants one slot.
     pub callers: Vec<usize>,
-    /// How steps become requests.
+    /// How steps are encoded as requests.
     pub encoding: Encoding,
-    /// Whether any two are a crowd, in which not everybody watches the whole prefix.
+    /// Whether two contenders are a crowd. In a crowd, not everybody watches the whole prefix.
     pub is_crowd: bool,
     /// How often each caller acquires and releases.
     pub rounds: u8,
@@ -30,19 +30,20 @@ pub struct Scene {
     pub cancels: bool,
     /// How many changes of a value leaders may ask for in one run.
     pub changes: u8,
-    /// Whether each participant asks for one slot more than the one before it, where nobody holds.
+    /// Whether each participant asks for one slot more than the one before it. The limit changes
+    /// when nobody holds.
     pub is_rolling: bool,
-    /// What is in Consul at the start.
+    /// The content of Consul at the start.
     pub furniture: Furniture,
-    /// What may go wrong.
+    /// The possible faults.
     pub faults: Vec<Fault>,
-    /// How many things may go wrong in one run.
+    /// The most faults in one run.
     pub budget: u8,
-    /// Time stops only at multiples of this: a timer that is due between two fires at the later one.
+    /// Time only stops at multiples of this. A timer between two multiples fires at the later one.
     pub tick: Duration,
 }
 
-/// What is contended for.
+/// The kind of contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contest {
     /// The slots of a semaphore.
@@ -65,48 +66,48 @@ pub enum Arrivals {
 pub enum Messages {
     /// Requests and answers, in every order.
     Each,
-    /// Requests in every order, their answers at once: but for those that something goes wrong
-    /// with, and those of blocking queries that have to wait. Far fewer states.
+    /// Requests in every order, and their answers at once. Exceptions are requests with a fault,
+    /// and blocking queries that have to wait. This has far fewer states.
     RoundTrips,
 }
 
-/// What is in Consul at the start.
+/// The content of Consul at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Furniture {
     /// Nothing.
     Nothing,
-    /// A contender key, at the head of the queue, whose session lives for ever and never claims. In an
+    /// A contender key at the head of the queue. Its session lives for ever and never claims. In an
     /// election, somebody who leads as Go's `api.Lock` does, and resigns at some time.
     Stranger,
     /// A record, or an election's key, that can't be understood.
     Garbage,
 }
 
-/// What may go wrong.
+/// A possible fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A request's connection breaks: its sender learns that the outcome is unknown, and the
-    /// request is lost, or arrives at any later time.
+    /// A request's connection breaks. Its sender learns that the outcome is unknown. The request is
+    /// lost, or arrives at any later time.
     Cut,
     /// A request is applied, and its answer is replaced by a failure.
     LoseAnswer,
-    /// A request, or an answer, takes any time: its sender's timeout may end first.
+    /// A request or an answer takes any time. The sender's timeout may end first.
     Delay,
     /// A request arrives a second time, at any later time.
     Repeat,
-    /// A participant ends without a word. What it sent may still arrive.
+    /// A participant ends suddenly. What it sent may still arrive.
     Crash,
     /// A participant does nothing for any time.
     Pause,
     /// An operator destroys a session.
     Destroy,
-    /// A participant stands still for any time, together with the server that it talks to: Consul takes
-    /// that server out of the catalog, and all sessions of the participant end.
+    /// A participant is frozen for any time, and so is its server. Consul removes that server from
+    /// the catalog, and all sessions of the participant end.
     LoseServer,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 8] = [
         Self::Cut,
         Self::LoseAnswer,
@@ -134,8 +135,8 @@ impl Fault {
 }
 
 impl Scene {
-    /// Participants with so many callers each, who come at any time and acquire once. Nothing goes
-    /// wrong.
+    /// Participants with this many callers each, who come at any time and acquire once. Nothing
+    /// goes wrong.
     pub fn new(limit: u32, callers: &[usize]) -> Self {
         let callers = callers.to_vec();
         let words: Vec<_> = callers.iter().map(ToString::to_string).collect();
@@ -159,8 +160,8 @@ impl Scene {
         }
     }
 
-    /// Candidates in an election with so many callers each, who come at any time and lead once. Nothing
-    /// goes wrong.
+    /// Candidates in an election with this many callers each, who come at any time and lead once.
+    /// Nothing goes wrong.
     pub fn election(callers: &[usize]) -> Self {
         let scene = Self::new(1, callers);
         Self {
@@ -172,7 +173,7 @@ impl Scene {
         }
     }
 
-    /// The same scene where `budget` of these may go wrong.
+    /// The same scene with up to `budget` of these faults.
     #[must_use]
     pub fn with_faults(mut self, budget: u8, faults: &[Fault]) -> Self {
         self.budget = budget;
@@ -180,7 +181,7 @@ impl Scene {
         self
     }
 
-    /// The same scene with a request for each part of a step.
+    /// The same scene with separate requests for the parts of a step.
     #[must_use]
     pub fn by_requests(mut self) -> Self {
         self.encoding = Encoding::Requests;
@@ -188,7 +189,7 @@ impl Scene {
         self
     }
 
-    /// The same scene where any two are a crowd.
+    /// The same scene, in which two contenders are a crowd.
     #[must_use]
     pub fn in_crowd(mut self) -> Self {
         self.is_crowd = true;
@@ -196,7 +197,7 @@ impl Scene {
         self
     }
 
-    /// The same scene where callers may give up.
+    /// The same scene, in which callers may give up.
     #[must_use]
     pub fn with_cancels(mut self) -> Self {
         self.cancels = true;
@@ -204,7 +205,7 @@ impl Scene {
         self
     }
 
-    /// The same scene where leaders may ask for so many changes of what the key says.
+    /// The same scene, in which leaders may ask for this many changes of their value.
     #[must_use]
     pub fn with_changes(mut self, changes: u8) -> Self {
         self.changes = changes;
@@ -213,8 +214,9 @@ impl Scene {
         self
     }
 
-    /// The same scene where each participant asks for one slot more than the one before it: a rolling deploy. Each writes its limit
-    /// where nobody holds, and goes by the record's otherwise.
+    /// The same scene as a rolling deploy: each participant asks for one slot more than the one
+    /// before it. Each writes its limit when nobody holds, and follows the record's limit
+    /// otherwise.
     #[must_use]
     pub fn rolling(mut self) -> Self {
         self.is_rolling = true;
@@ -222,13 +224,13 @@ impl Scene {
         self
     }
 
-    /// What the participant at this place takes for the limit.
+    /// The limit that the participant at this position asks for.
     pub(crate) fn limit_of(&self, at: usize) -> u32 {
         let more = if self.is_rolling { at } else { 0 };
         self.limit + u32::try_from(more).unwrap_or(u32::MAX)
     }
 
-    /// The same scene with so many acquisitions for each caller.
+    /// The same scene with this many acquisitions per caller.
     #[must_use]
     pub fn with_rounds(mut self, rounds: u8) -> Self {
         self.rounds = rounds;
@@ -236,7 +238,7 @@ impl Scene {
         self
     }
 
-    /// The same scene where all callers come at the start.
+    /// The same scene, in which all callers come at the start.
     #[must_use]
     pub fn together(mut self) -> Self {
         self.arrivals = Arrivals::Together;
@@ -244,7 +246,7 @@ impl Scene {
         self
     }
 
-    /// The same scene where answers come at once.
+    /// The same scene, in which answers come at once.
     #[must_use]
     pub fn in_round_trips(mut self) -> Self {
         self.messages = Messages::RoundTrips;
@@ -252,7 +254,7 @@ impl Scene {
         self
     }
 
-    /// The same scene with something in Consul.
+    /// The same scene with this content in Consul.
     #[must_use]
     pub fn with(mut self, furniture: Furniture) -> Self {
         self.furniture = furniture;
@@ -264,7 +266,7 @@ impl Scene {
         self
     }
 
-    /// What may go wrong, in words.
+    /// The possible faults in words.
     pub fn faults_in_words(&self) -> String {
         if self.budget == 0 {
             return "none".into();
@@ -277,8 +279,8 @@ impl Scene {
         self.budget > 0 && self.faults.contains(&fault)
     }
 
-    /// Whether a hold may be lost although no session was destroyed: renewals may be held up for
-    /// longer than a lease.
+    /// Whether a hold may be lost although no session was destroyed. That is possible if renewals
+    /// may be delayed for longer than a lease.
     pub(crate) fn may_lose_leases(&self) -> bool {
         [Fault::Pause, Fault::LoseServer, Fault::Delay]
             .iter()

@@ -2,8 +2,8 @@
 
 use crate::scene::{Fault, Furniture, Scene};
 
-/// Those that take seconds, for every test run. Each is there in both encodings; a crowd is one with
-/// transactions alone.
+/// The scenes that take seconds, for every test run. There are both encodings of each; crowds only
+/// use transactions.
 pub fn small() -> Vec<Scene> {
     let mut scenes = small_semaphores();
     scenes.extend(small_elections());
@@ -11,7 +11,7 @@ pub fn small() -> Vec<Scene> {
     scenes
 }
 
-/// Those that take longer.
+/// The scenes that take longer.
 pub fn large() -> Vec<Scene> {
     let mut scenes = large_semaphores();
     scenes.extend(large_elections());
@@ -64,7 +64,7 @@ fn small_elections() -> Vec<Scene> {
     ])
 }
 
-/// Leaders that change what the key says.
+/// Leaders that change their value.
 fn small_changes() -> Vec<Scene> {
     let one = || Scene::election(&[1]).with_changes(1);
     let trips = || one().in_round_trips();
@@ -158,7 +158,7 @@ fn large_semaphores() -> Vec<Scene> {
         trips(1, &[1, 1]).rolling().with(Furniture::Stranger),
         trips(1, &[2, 1]).rolling(),
         trips(1, &[1, 1, 1]).rolling(),
-        // A session is kept for the next turn, a slot passes from caller to caller.
+        // A session is kept for the next turn, and a slot passes from caller to caller.
         one().with_rounds(2),
         trips(1, &[2]).with_rounds(2),
         trips(1, &[1, 1]).with_rounds(2),

@@ -1,4 +1,4 @@
-//! The search: breadth first, so that the first violation found is one of the shortest.
+//! The search. It is breadth first, so the first violation is one of the shortest.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,15 +13,15 @@ use crate::story;
 use crate::violation::Violation;
 use crate::world::{Actor, State};
 
-/// When a search is given up.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// After so many states.
+    /// The most states.
     pub states: usize,
-    /// After so long.
+    /// The longest time.
     pub time: Duration,
-    /// Whether states that are taken for one are checked to lead to the same ones, each time. Takes
-    /// several times as long.
+    /// Whether to check that states which count as the same have the same following states. This
+    /// takes several times as long.
     pub checks_sameness: bool,
 }
 
@@ -35,16 +35,16 @@ impl Default for Bounds {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How many states there are, or were seen.
+    /// The number of states found.
     pub states: usize,
-    /// How many steps lead from one to another.
+    /// The number of steps between states.
     pub transitions: usize,
-    /// How many steps the longest of the shortest ways has.
+    /// The number of steps to the state that is farthest from the first one.
     pub depth: usize,
-    /// How many states were waiting to be looked at, at most.
+    /// The most states that were waiting at the same time.
     pub frontier: usize,
     /// How long it took.
     pub time: Duration,
@@ -52,16 +52,16 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
-/// How a search ended.
+/// The end of a search.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Every state was seen, and nothing is wrong in any.
+    /// Every state was visited, and none breaks a promise.
     Proved,
-    /// The bounds were reached. Nothing was wrong so far, which proves nothing of the rest.
+    /// The limits were reached. The states so far are right, which proves nothing about the others.
     Cut,
     /// A promise was broken.
     Broken {
-        /// Which.
+        /// The broken promise.
         violation: Violation,
         /// One of the shortest runs that break it.
         story: Vec<String>,
@@ -71,7 +71,7 @@ pub enum Outcome {
 /// Explores a scene.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for a scene that no machine can be made for.
+/// [`Error::InvalidInput`] if a machine can't be built for the scene.
 pub fn explore(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
     match scene.contest {
         Contest::Semaphore => explore_with::<Participant>(scene, bounds),
@@ -123,12 +123,12 @@ enum End {
 #[derive(Default)]
 struct Search {
     known: HashMap<u128, u32, BuildHasherDefault<AsItIs>>,
-    /// From which state, and by what, each state was first reached.
+    /// For each state, the state and the action from which it was first reached.
     origins: Vec<(u32, u16)>,
-    /// The steps that may be counted on, from and to.
+    /// The steps that may be expected to happen, as pairs of states.
     progress: Vec<(u32, u32)>,
     over: Vec<u32>,
-    /// What follows from each state, where that is checked.
+    /// The states that follow each state, if that is checked.
     sequels: HashMap<u32, Vec<u128>>,
     transitions: usize,
     depth: usize,
@@ -147,7 +147,8 @@ impl Search {
         self.add(&first, scene, (0, 0));
         queue.push_back((0, 0, first));
         loop {
-            // Breadth first, so that stories are short, as long as what waits fits into memory.
+            // Breadth first, so stories are short. This lasts while the waiting states fit into
+            // memory.
             let next = if queue.len() < MOST_WAITING {
                 queue.pop_front()
             } else {
@@ -200,7 +201,8 @@ impl Search {
         (found, is_new)
     }
 
-    /// Whether what can follow from this state is what can follow from the one it is taken for.
+    /// Whether this state and the known state with the same fingerprint have the same following
+    /// states.
     fn is_same<A: Actor>(
         &mut self,
         scene: &Scene,
@@ -222,12 +224,12 @@ impl Search {
             self.sequels.insert(number, sequel);
             return true;
         }
-        // The first of all is the only one that is not looked at.
+        // Only the very first state has not been recorded.
         let known = self.sequels.get(&number);
         known.is_none_or(|known| *known == sequel)
     }
 
-    /// The first state from which no state can be reached where all are served and gone.
+    /// The first state from which no state can be reached in which everybody is served and gone.
     fn hopeless(&mut self) -> Option<u32> {
         self.progress.sort_unstable_by_key(|(_, to)| *to);
         let mut hopeful = vec![false; self.origins.len()];
@@ -266,10 +268,10 @@ impl Search {
     }
 }
 
-/// How many states wait to be looked at, before those that were found last come first.
+/// With more waiting states than this, those that were found last come first.
 const MOST_WAITING: usize = 50_000;
 
-/// Fingerprints are hashes already.
+/// Fingerprints are hashes already, so they are used as they are.
 #[derive(Default)]
 struct AsItIs(u64);
 

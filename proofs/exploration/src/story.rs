@@ -6,7 +6,7 @@ use crate::action::Action;
 use crate::scene::Scene;
 use crate::world::{Actor, State};
 
-/// Plays the actions again, and tells them.
+/// Repeats the actions, and describes them.
 pub(crate) fn tell<A: Actor>(scene: &Scene, actions: &[Action]) -> Result<Vec<String>, Error> {
     let mut state = State::<A>::new(scene)?;
     let start = state.now();

@@ -1,152 +1,155 @@
-//! What must never be seen.
+//! What must never happen.
 
-/// A promise that a run broke.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// More believe that they hold than there are slots.
+    /// More callers believe that they hold than there are slots.
     #[error("S1: {believers} believe that they hold one of {limit} slots")]
     TooManyHolders {
-        /// How many believe.
+        /// How many callers believe.
         believers: usize,
         /// How many slots there are.
         limit: u32,
     },
-    /// Somebody believes in a hold that Consul knows nothing of.
+    /// A caller believes in a hold that Consul does not know of.
     #[error("S1: {caller} believes in a hold that is not in the record")]
     UnfoundedBelief {
-        /// Who.
+        /// The caller.
         caller: String,
     },
-    /// The limit was changed where nobody had asked for it, or where somebody held.
+    /// The limit was changed although nobody had asked for it, or while somebody held.
     #[error(
         "S4: {writer} sets the limit to {limit} although somebody holds, or nobody asked for it"
     )]
     LimitChanged {
-        /// Who wrote it.
+        /// The writer.
         writer: String,
-        /// What the record says then.
+        /// The record's new limit.
         limit: u32,
     },
     /// A write names more holders than there are slots.
     #[error("S1: the record names {holders} holders of {limit} slots")]
     OverfullRecord {
-        /// How many.
+        /// The number of holders.
         holders: usize,
         /// How many slots there are.
         limit: u32,
     },
-    /// A holder with a live session was taken out by another participant.
+    /// Another participant removed a holder with a live session.
     #[error("S3: {writer} took the live holder {session} out of the record")]
     LiveHolderRemoved {
-        /// Who did.
+        /// The writer.
         writer: String,
-        /// Whose session.
+        /// The removed session.
         session: String,
     },
     /// The record was written without check-and-set, or deleted.
     #[error("S4: {writer} changed the record without check-and-set")]
     PlainWrite {
-        /// Who did.
+        /// The writer.
         writer: String,
     },
-    /// A record that is not understood was replaced.
+    /// A record that can't be understood was replaced.
     #[error("S4: {writer} replaced a record that it can't have understood")]
     GarbageReplaced {
-        /// Who did.
+        /// The writer.
         writer: String,
     },
-    /// The record that was written can't be read.
+    /// The written record can't be read.
     #[error("S4: {writer} wrote a record that can't be read")]
     GarbageWritten {
-        /// Who did.
+        /// The writer.
         writer: String,
     },
-    /// A leader wrote what nobody had asked it to write, or what is older than what it was told last.
+    /// A leader wrote a value that nobody had asked for, or one that is older than its last
+    /// confirmed value.
     #[error("S4: {writer} wrote {value:?} into the key, which it was not asked for, or no more")]
     WrongValueWritten {
-        /// Who did.
+        /// The writer.
         writer: String,
-        /// What the key says.
+        /// The value of the key.
         value: String,
     },
-    /// A leader left the key with what it had not written, or with what is older than what it was told last.
+    /// A leader left a value that it had not written, or one that is older than its last confirmed
+    /// value.
     #[error("S4: {writer} left the key with {value:?}, which is not the last that it had said")]
     WrongValueLeft {
-        /// Who did.
+        /// The writer.
         writer: String,
-        /// What the key says.
+        /// The value of the key.
         value: String,
     },
-    /// A leader was told that the key says what it has never said.
+    /// A leader was told that its value is set, but the key has never had that value.
     #[error("S4: {caller} was told that the key says {value:?}, which it never did")]
     ToldUnshown {
-        /// Who was told.
+        /// The caller.
         caller: String,
-        /// What the key should say.
+        /// The value that the key should have.
         value: String,
     },
-    /// Tokens are not in the order of the writes that admitted.
+    /// The order of the tokens differs from that of the writes that admitted.
     #[error("S5: token {token:?} is not in order with {other:?}, which was granted too")]
     TokenOutOfOrder {
-        /// The newer grant's: the index of the key, and the number within the write.
+        /// The newer grant's token: the index of the key, and the number within the write.
         token: (u64, u64),
-        /// Another grant's.
+        /// The other grant's token.
         other: (u64, u64),
     },
-    /// A leader learned of its changes in another order than it had asked for them.
+    /// A leader's changes ended in another order than it had asked for them.
     #[error("L1: {caller} was told of its changes out of their order")]
     ToldOutOfOrder {
-        /// Who was told.
+        /// The caller.
         caller: String,
     },
-    /// A machine told what nobody waits for, or was told already.
+    /// A machine reported something that nobody waits for, or reported it twice.
     #[error("L1: {node} told what nobody waits for: {outcome}")]
     ToldForNothing {
-        /// Which machine.
+        /// The machine.
         node: String,
-        /// What it told.
+        /// What it reported.
         outcome: String,
     },
-    /// Nothing more can happen, and not everybody is served and gone.
+    /// Nothing more can happen, but not everybody is served and gone.
     #[error("L1: nothing can go on, and not everybody was served and left nothing behind")]
     Stuck,
-    /// Whatever happens from here, not everybody is served and gone.
+    /// Whatever happens from here, never is everybody served and gone.
     #[error("L1: from here on not everybody can be served and leave nothing behind")]
     Hopeless,
-    /// A participant is done, and something of it is in Consul, though nothing went wrong.
+    /// A participant has finished without faults, but something of it is left in Consul.
     #[error("L2: {owner} is done, and its session {session} is still there")]
     LeftBehind {
-        /// Who.
+        /// The participant.
         owner: String,
         /// Its session.
         session: String,
     },
-    /// A participant asks again and again at one instant.
+    /// A participant sends requests again and again at the same time.
     #[error("L3: {sender} sent {requests} requests at one instant")]
     HotLoop {
-        /// Who.
+        /// The participant.
         sender: String,
-        /// How many.
+        /// The number of requests.
         requests: usize,
     },
-    /// A hold was lost to what a hold outlives.
+    /// A hold was lost to a fault that it must survive.
     #[error("L4: {caller} lost its hold: {reason}")]
     LostForNothing {
-        /// Who.
+        /// The caller.
         caller: String,
-        /// Why it believes that it did.
+        /// The reason that it was given.
         reason: String,
     },
-    /// An acquisition, or a release, failed for what is to be tried again.
+    /// An acquisition or a release failed because of a fault that must be retried.
     #[error("L4: {caller} failed: {error}")]
     FailedForNothing {
-        /// Who.
+        /// The caller.
         caller: String,
-        /// With what.
+        /// The error.
         error: String,
     },
-    /// The exploration's own: it takes two states for one that something tells apart.
+    /// An error of the exploration itself: two states count as the same, but their following states
+    /// differ.
     #[error("two states that were taken for one don't lead to the same states")]
     NotTheSame,
 }

@@ -1,4 +1,5 @@
-//! Every run of the small scenes, one by one, in both encodings. Those that take long are run by `scripts/nightly exploration` alone.
+//! Every run of the small scenes, one by one, in both encodings. Only `scripts/nightly exploration`
+//! runs the long ones.
 
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
 
@@ -234,8 +235,8 @@ fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
         duel(),
     ];
     assert_same(&scenes);
-    // By requests, states of one that resigns while two polls and a renewal are under way are told apart too
-    // little: by the index that the poll was asked with.
+    // With separate requests, some states are distinguished too little: if a candidate resigns
+    // while two polls and a renewal are under way, the index of the poll matters.
     let beside_a_stranger = candidate().with(Furniture::Stranger);
     assert_proved_as_it_is(&beside_a_stranger, with_check());
 }
@@ -254,7 +255,8 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
         one().with_faults(1, &[Fault::Destroy]),
     ];
     assert_same(&scenes);
-    // By requests, states of one that stands still are told apart too little, here and with `Fault::Pause`.
+    // With separate requests, some states of a paused participant are distinguished too little,
+    // here and with `Fault::Pause`.
     let lost = one().with_faults(1, &[Fault::LoseServer]);
     assert_proved_as_it_is(&lost, with_check());
 }
@@ -316,7 +318,7 @@ fn candidate() -> Scene {
     Scene::election(&[1])
 }
 
-/// One candidate, which changes its value so often while it leads.
+/// One candidate that changes its value this often while it leads.
 fn changing(changes: u8) -> Scene {
     candidate().with_changes(changes)
 }

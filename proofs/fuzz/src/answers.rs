@@ -15,7 +15,7 @@ use crate::oracle::check_text;
 use crate::stranger::KEY;
 use crate::{PREFIX, mangle};
 
-/// Has every parser read the answer.
+/// Runs every parser on the answer.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let status = if choices.once_in(4) {
@@ -101,7 +101,7 @@ fn read_all(response: &Response) {
     read_the_same_with_a_space_behind(response);
 }
 
-/// Who leads is whose session the key is tied to, in the term that its lock index names.
+/// The leader is the owner of the key's session, in the term of the lock index.
 fn read_leader(response: &Response) {
     let key = LockKey::new(KEY).expect("a key");
     let status = match LeaderStatus::parse(&key, response) {
@@ -133,7 +133,8 @@ fn read_leader(response: &Response) {
     }
 }
 
-/// No agent prints it so: entries are looked for then, instead of being expected where they stand.
+/// No agent prints it like this. So the parser must search for entries instead of expecting them in
+/// their usual place.
 fn read_the_same_with_a_space_behind(response: &Response) {
     let entries = |body: &[u8]| {
         let response = Response::new(response.status(), body).with_header("X-Consul-Index", "1");
@@ -151,7 +152,7 @@ fn read_entry(entry: &Entry<'_>) {
     }
 }
 
-/// The answer, which there is none of unless it was `possible`.
+/// The answer. There must be none unless it was `possible`.
 fn served_only<T>(possible: bool, parsed: Result<T, RequestError>) -> Option<T> {
     match parsed {
         Ok(value) => {
@@ -167,6 +168,6 @@ fn served_only<T>(possible: bool, parsed: Result<T, RequestError>) -> Option<T> 
 
 fn check_error(error: &RequestError) {
     check_text(error);
-    // One that is certainly not applied may be sent again; one that is permanent was refused.
+    // A request that certainly was not applied may be sent again. A permanent error is a refusal.
     let _ = (error.is_permanent(), error.was_not_applied());
 }

@@ -1,15 +1,15 @@
-//! A ceiling of requests (L3), as a bucket that fills up again with time.
+//! A limit of requests (L3), as a bucket that refills with time.
 
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-/// So many at once, and one more for each interval.
+/// Allows this many at once, and one more per interval.
 pub(crate) struct Ceiling {
     interval: Duration,
     left: u32,
     most: u32,
-    /// Up to when the bucket has been filled up.
+    /// The time up to which the bucket has been refilled.
     filled_at: Instant,
 }
 
@@ -23,7 +23,7 @@ impl Ceiling {
         }
     }
 
-    /// One is sent.
+    /// Counts one request.
     pub(crate) fn take(&mut self, now: Instant) {
         let passed = now.saturating_since(self.filled_at).as_nanos() / self.interval.as_nanos();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);

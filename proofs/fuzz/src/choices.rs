@@ -2,7 +2,7 @@
 
 use arbitrary::Unstructured;
 
-/// Draws choices from bytes. When they are used up, every choice is the first one.
+/// Draws choices from bytes. After the last byte, every choice is the first one.
 pub(crate) struct Choices<'a>(Unstructured<'a>);
 
 impl<'a> Choices<'a> {
@@ -21,7 +21,7 @@ impl<'a> Choices<'a> {
             .unwrap_or_default()
     }
 
-    /// Once in `times`, and not at all any more when the bytes are used up.
+    /// True once in `times`, and never after the last byte.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
@@ -48,7 +48,7 @@ impl<'a> Choices<'a> {
         String::from_utf8_lossy(self.bytes(most)).into_owned()
     }
 
-    /// All that is left.
+    /// All remaining bytes.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0.take_rest()
     }

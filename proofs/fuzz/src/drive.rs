@@ -1,8 +1,9 @@
-//! A mangled Consul, to a machine: any answer in any order at any time, between any commands.
+//! A mangled Consul for a machine: any answer in any order at any time, between any commands.
 //!
-//! Input: settings, then one choice after the other of what happens next. Every request goes to a Consul in
-//! memory or is lost; its answer is delivered as it is, mangled, made up, late, twice or never. In the
-//! end everybody leaves, Consul is sane again, and the machine has to come to rest.
+//! Input: settings, and then one choice after the other of what happens next. Every request reaches
+//! a Consul in memory or is lost. Its answer is delivered unchanged, mangled, made up, late, twice
+//! or never. At the end everybody leaves and Consul works again. Then the machine must come to
+//! rest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::mangle;
 use crate::oracle::check_text;
 use crate::subject::{Subject, TOKEN, Wait, check_open};
 
-/// Plays the rest of the input. `seed` is Consul's.
+/// Plays the rest of the input. `seed` is for Consul.
 pub(crate) fn drive<S: Subject>(subject: S, seed: u64, choices: &mut Choices<'_>) {
     let mut run = Run::new(subject, seed, choices);
     for _ in 0..MOST_STEPS {
@@ -34,7 +35,7 @@ pub(crate) fn drive<S: Subject>(subject: S, seed: u64, choices: &mut Choices<'_>
     run.calm_down();
 }
 
-/// How long one input may go on.
+/// The most steps of one input.
 const MOST_STEPS: usize = 600;
 
 struct Run<S> {
@@ -46,7 +47,7 @@ struct Run<S> {
     answered: Vec<(RequestId, Request, Response)>,
     commands: BTreeMap<CommandId, Command>,
     largest_answer: usize,
-    /// Whether an answer has said the token, which none does unless the fuzzer found it out.
+    /// Whether an answer has contained the token. That only happens if the fuzzer has found it out.
     was_told: bool,
 }
 
@@ -58,20 +59,20 @@ struct Open {
     answer: Option<Response>,
 }
 
-/// Something that was asked for, and what it rests on once it is granted.
+/// A request of a caller, and the sessions of its grant.
 struct Command {
     stage: Stage,
     sessions: Vec<SessionId>,
 }
 
-/// How far the outcomes of a command are.
+/// The state of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting,
     Granted,
     Lost,
     Released,
-    /// What is held is to be changed.
+    /// A change of what is held.
     Changing,
     Over,
 }
@@ -108,7 +109,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// Delivers something for a request that is open, in any order.
+    /// Delivers an answer to any open request.
     fn answer<'c>(
         &mut self,
         choices: &mut Choices<'c>,
@@ -134,7 +135,7 @@ impl<S: Subject> Run<S> {
         self.deliver_first(id, open.sent_at, &open.request, result);
     }
 
-    /// Whatever comes later for the same request says nothing any more.
+    /// All later answers to the same request must have no effect.
     fn deliver_first(
         &mut self,
         id: RequestId,
@@ -185,7 +186,7 @@ impl<S: Subject> Run<S> {
             }),
             3 => 0,
             4 => {
-                // A call that comes early does nothing.
+                // A call with an early time must do nothing.
                 let early = self.now - Duration::from_secs(3);
                 self.machine().handle_timeout(early);
                 1
@@ -199,7 +200,7 @@ impl<S: Subject> Run<S> {
         self.consul.handle_timeout(self.now);
     }
 
-    /// What others do to Consul.
+    /// Others change something in Consul.
     fn operate(&mut self, choices: &mut Choices<'_>) {
         let sessions: Vec<_> = self.consul.sessions().map(|s| s.id().to_owned()).collect();
         match choices.below(8) {
@@ -222,7 +223,7 @@ impl<S: Subject> Run<S> {
         let now = self.now;
         let asked = match (choices.below(10), known) {
             (0 | 1, Some(known)) => {
-                // A change is told of, even if its caller gives up.
+                // A change has a result even if its caller gives up.
                 if self.commands[&known].stage != Stage::Changing {
                     self.machine().cancel(now, known);
                     self.enter(known, Stage::Over);
@@ -256,7 +257,7 @@ impl<S: Subject> Run<S> {
         self.thin_out();
     }
 
-    /// So many wait that the first gives up.
+    /// If too many wait, the first one gives up.
     fn thin_out(&mut self) {
         let is_waiting = |(_, it): &(&CommandId, &Command)| it.stage == Stage::Waiting;
         let mut waiting = self.commands.iter().filter(is_waiting);
@@ -277,7 +278,7 @@ impl<S: Subject> Run<S> {
         self.subject.machine_mut()
     }
 
-    /// Takes all output. None of it may go on for ever, and nothing be due that was just done.
+    /// Takes all output. It must come to an end, and nothing that was just done may be due again.
     fn drain(&mut self, choices: &mut Choices<'_>) {
         self.subject.machine_mut().handle_timeout(self.now);
         for polls in 0.. {
@@ -390,13 +391,13 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// An error is one line of a log, and nobody learns the token by it.
+    /// An error must be one line of a log, and must not contain the token.
     fn check_error(&self, error: &Error) {
         let text = check_text(error);
         assert!(self.was_told || !text.contains(TOKEN), "{text}");
     }
 
-    /// What is kept is bounded by what is asked for and by the largest answer, not by how many came.
+    /// The state is bounded by the commands and the largest answer, not by the number of answers.
     fn check_size(&self) {
         let text = format!("{:?}", self.subject.machine());
         assert!(self.was_told || !text.contains(TOKEN), "{text}");
@@ -405,14 +406,14 @@ impl<S: Subject> Run<S> {
         assert!(size < bound, "{size} bytes of state");
     }
 
-    /// Everybody leaves and Consul is sane again.
+    /// Everybody leaves, and Consul works again.
     fn calm_down(&mut self) {
         let nothing = &mut Choices::new(&[]);
         self.consul.elect_leader(self.now);
         S::tidy(self.now, &mut self.consul);
         let now = self.now;
         for (command, it) in &mut self.commands {
-            // What is being changed is told all the same.
+            // Changes under way still get a result.
             if it.stage != Stage::Changing {
                 self.subject.machine_mut().cancel(now, *command);
                 it.stage = Stage::Over;
@@ -462,8 +463,8 @@ impl<S: Subject> Run<S> {
     }
 }
 
-/// How long leaving takes at most, where Consul answers.
+/// The longest time for leaving if Consul answers.
 const CALM: Duration = Duration::from_secs(600);
 
-/// How many wait at once.
+/// The most that wait at the same time.
 const MOST_WAITING: usize = 20;

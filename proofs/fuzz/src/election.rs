@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Candidate`]: see `drive`.
+//! A mangled Consul for a [`Candidate`]: see `drive`.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub fn run(input: &[u8]) {
     drive(campaigner, seed, &mut choices);
 }
 
-/// A candidate, and what judges it.
+/// A candidate with its oracle.
 pub(crate) struct Campaigner {
     candidate: Candidate,
     oracle: KeyOracle,
@@ -31,7 +31,7 @@ pub(crate) struct Campaigner {
 }
 
 impl Campaigner {
-    /// `value` is what it says of itself.
+    /// `value` is the candidate's value.
     pub(crate) fn new(
         encoding: Encoding,
         options: SessionOptions,
@@ -68,7 +68,7 @@ impl Campaigner {
 impl Subject for Campaigner {
     type Machine = Candidate;
 
-    /// A poll that nobody needs any more, the next one, and a read or a write.
+    /// An abandoned poll, the next one, and a read or a write.
     const MOST_OPEN: usize = 3;
 
     fn machine(&self) -> &Candidate {

@@ -1,7 +1,8 @@
-//! A Consul that goes on giving the same odd answers, to a candidate whose callers wait, or to a follower.
+//! A Consul that repeats the same odd answers, for a candidate with waiting callers, or for a
+//! follower.
 //!
-//! Input: which, then for each kind of request how it is answered, again and again: see
-//! `Habits`. It is followed for some virtual seconds and has to stay under its ceiling (L3).
+//! Input: which of the two, then the repeated answer to each kind of request: see `Habits`. It runs
+//! for some virtual seconds and has to stay below its limit (L3).
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let start = Instant::from_origin(Duration::from_secs(1));
     if choices.once_in(4) {
-        // It is judged at each request.
+        // The oracle checks each request.
         follow(Watcher::new(1), start, &mut choices);
         return;
     }
@@ -52,19 +53,19 @@ pub fn run(input: &[u8]) {
     );
 }
 
-/// How long it is followed.
+/// How long it runs.
 const FOR: Duration = Duration::from_secs(8);
 
-/// The ceiling of polls; what is read beside them, after writes and failures, comes on top.
+/// The limit of polls. Reads after writes and failures come in addition.
 const READS_AT_ONCE: u64 = 70;
 const READS_PER_SECOND: u64 = 100;
 
-/// Two attempts a second, one more for each acquisition by somebody else, which two polls show, and what
-/// a candidacy writes on its way out.
+/// Two attempts per second. In addition one for each acquisition by others, which two polls show,
+/// and the writes at the end of a candidacy.
 const WRITES_AT_ONCE: u64 = 20 + READS_AT_ONCE / 2;
 const WRITES_PER_SECOND: u64 = 4 + READS_PER_SECOND / 2;
 
-/// Sessions that are made, asked for, renewed, and destroyed.
+/// Requests that create, read, renew and destroy sessions.
 const OTHERS_AT_ONCE: u64 = 40;
 const OTHERS_PER_SECOND: u64 = 10;
 
@@ -80,7 +81,7 @@ const KINDS: &[RequestKind] = &[
     RequestKind::Txn,
 ];
 
-/// How many of each were sent.
+/// How many requests of each kind were sent.
 struct Sent {
     reads: u64,
     writes: u64,
@@ -90,7 +91,7 @@ struct Sent {
 fn follow<S: Subject>(subject: S, start: Instant, choices: &mut Choices<'_>) -> Sent {
     let habits = Habits::new(KINDS.iter(), choices);
     let mut run = Paced::new(start, subject, habits);
-    // Somebody leads already, or wrote something else there.
+    // Somebody leads already, or has written other data there.
     if choices.flag() {
         let put = Request::new(Method::Put, format!("/v1/kv/{KEY}"));
         run.disturb(&put.with_body(mangle::record(choices)));

@@ -1,5 +1,5 @@
-//! A mangled Consul, to a [`Follow`]: see `drive`. In the end it has to show what Consul's key
-//! says, or that the key is something else's.
+//! A mangled Consul for a [`Follow`]: see `drive`. At the end it has to show the content of
+//! Consul's key, or that the key belongs to something else.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ pub fn run(input: &[u8]) {
     drive(Watcher::new(seed), seed, &mut choices);
 }
 
-/// A follower, and what judges it.
+/// A follower with its oracle.
 pub(crate) struct Watcher {
     follower: Follower,
     requests: Ceiling,
@@ -36,13 +36,13 @@ pub(crate) struct Watcher {
 #[derive(Debug)]
 pub(crate) struct Follower {
     follow: Follow,
-    /// The last thing that it was told of the leader.
+    /// The last status that it reported.
     told: Option<LeaderStatus>,
     trouble: Option<Trouble>,
     errors: VecDeque<Error>,
 }
 
-/// What it was told of last that stands in the way.
+/// The last problem that it reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Trouble {
     Interrupted,
@@ -110,7 +110,7 @@ impl Subject for Watcher {
 
     fn tidy(_: Instant, _: &mut Consul) {}
 
-    /// It shows what is there.
+    /// Whether it shows Consul's content.
     fn is_at_rest(&self, consul: &Consul) -> bool {
         let Some(current) = self.follower.follow.current() else {
             return matches!(self.follower.trouble, Some(Trouble::Conflict(_)));
@@ -131,7 +131,7 @@ impl Subject for Watcher {
 }
 
 impl Follower {
-    /// Each event says something new.
+    /// Each event must say something new.
     fn take(&mut self, event: Result<LeaderEvent, Error>) {
         match event {
             Ok(LeaderEvent::Elected(leader)) => {
@@ -170,7 +170,7 @@ impl Follower {
         }
     }
 
-    /// Each trouble is told once.
+    /// Each problem must be reported once.
     fn meet(&mut self, trouble: Trouble) {
         assert_ne!(self.trouble.as_ref(), Some(&trouble));
         self.trouble = Some(trouble);

@@ -1,19 +1,19 @@
-//! A server that answers one kind of request in the same odd way again and again.
+//! A server that repeats the same odd answer to one kind of request.
 
 use semaphore_core::sans_io::{Response, TransportError};
 
 use crate::choices::Choices;
 use crate::mangle;
 
-/// How requests of one kind are answered.
+/// How one kind of request is answered.
 pub(crate) struct Habit {
-    /// Every second one is answered honestly.
+    /// Every second request gets an honest answer.
     alternates: bool,
-    /// Whatever changes, the first answer is given again.
+    /// The first answer is repeated, whatever changes.
     is_frozen: bool,
     first: Option<Response>,
     count: u64,
-    /// The choices of each answer.
+    /// The choices for each answer.
     bytes: Vec<u8>,
 }
 

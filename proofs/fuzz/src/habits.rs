@@ -1,5 +1,5 @@
-//! A Consul that answers each kind of request in a separate odd way, again and again: after how
-//! long, and honestly, mangled in the same way, with the same invention, with a failure, or never.
+//! A Consul that repeats an odd answer for each kind of request. It comes after some time. It is
+//! honest, always mangled in the same way, always the same invention, a failure, or missing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::choices::Choices;
 use crate::habit::Habit;
 use crate::subject::{Subject, check_open};
 
-/// How each kind of request is answered; any other as soon as it can be, and honestly.
+/// The answers to each kind of request. Other requests are answered honestly as soon as possible.
 pub(crate) struct Habits(BTreeMap<RequestKind, (Option<Duration>, Habit)>);
 
 impl Habits {
@@ -29,22 +29,22 @@ impl Habits {
     }
 }
 
-/// A machine that meets such a Consul.
+/// A machine with such a Consul.
 pub(crate) struct Paced<S> {
     now: Instant,
     consul: Consul,
     subject: S,
     habits: Habits,
-    /// When which answer is delivered, if it comes at all.
+    /// The answers that will be delivered, with their times.
     pending: BTreeMap<(Instant, RequestId), (Request, Response)>,
-    /// What Consul itself has not answered.
+    /// The requests that Consul itself has not answered.
     parked: BTreeMap<Exchange, (RequestId, Request)>,
 }
 
-/// More requests than any ceiling allows.
+/// More requests than any limit allows.
 const ENOUGH: u64 = 3_000;
 
-/// Answers take some time: a rate has a meaning only where time passes.
+/// Answers take some time, since a rate only has a meaning if time passes.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl<S: Subject> Paced<S> {
@@ -64,7 +64,7 @@ impl<S: Subject> Paced<S> {
         self.consul.submit(self.now, request);
     }
 
-    /// Goes on for so long. Says how many requests of each class were sent.
+    /// Runs for this long. Returns how many requests of each class were sent.
     pub(crate) fn follow<C: Ord>(
         &mut self,
         time: Duration,
@@ -91,7 +91,7 @@ impl<S: Subject> Paced<S> {
         sent
     }
 
-    /// Everything that can be sent now.
+    /// Sends everything that can be sent now.
     fn send(&mut self, mut count: impl FnMut(&Request)) {
         self.subject.machine_mut().handle_timeout(self.now);
         while let Some(transmit) = self.subject.machine_mut().poll_transmit(self.now) {
@@ -120,7 +120,7 @@ impl<S: Subject> Paced<S> {
         check_open::<S>(pending.chain(parked));
     }
 
-    /// The first answer that is due. Says whether there was one.
+    /// Delivers the first answer that is due. Returns whether there was one.
     fn answer(&mut self) -> bool {
         let Some(entry) = self.pending.first_entry() else {
             return false;

@@ -1,4 +1,4 @@
-//! What people type.
+//! Input that people type.
 //!
 //! Input: which kind, then its text.
 
@@ -16,7 +16,7 @@ use crate::choices::Choices;
 use crate::mangle;
 use crate::oracle::{check_line, path};
 
-/// Hands the text over to one of the types that take some.
+/// Passes the text to one of the types that parse text.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     match choices.below(6) {
@@ -75,7 +75,7 @@ fn prefix(text: &str) {
     Settings::new(prefix, 1).expect("a limit");
 }
 
-/// What is a prefix is a key as well, and the other way round.
+/// A valid prefix is also a valid key, and the other way round.
 fn lock_key(text: &str) {
     let is_prefix = Prefix::new(text).is_ok();
     let key = match LockKey::new(text) {
@@ -112,7 +112,7 @@ fn lock_key(text: &str) {
     assert_eq!(ElectionSettings::new(key.clone()).key(), &key);
 }
 
-/// The request names this key, and nothing that Consul would redirect.
+/// The request must name this key, and nothing that Consul would redirect.
 fn check_key(request: &Request, key: &str) {
     check_line(request);
     let (path, _) = split(request);
@@ -140,7 +140,7 @@ fn url(text: &str) {
     assert_eq!(shown.parse::<AgentUrl>().as_ref(), Ok(&url));
     assert!(!url.host().is_empty());
     assert!(url.port() > 0);
-    // The path of a socket may have what a URL's may not.
+    // A socket's path may contain characters that a URL's path may not.
     assert!(url.socket().is_some() || !shown.contains(['?', '#', ' ']));
     assert!(!shown.contains(char::is_control));
     assert!(!url.host().contains(['@', '/']));
@@ -162,7 +162,7 @@ fn sequencer(text: &str) {
     }
 }
 
-/// It is read back as it was printed, and asks for its own key.
+/// A sequencer must be read back as it was printed, and must read its own key.
 pub(crate) fn check_sequencer(sequencer: &Sequencer) {
     assert_eq!(sequencer.to_string().parse().as_ref(), Ok(sequencer));
     let verify = sequencer.verify(&Scope::new());

@@ -1,8 +1,8 @@
-//! Whether what a candidate sends follows from what it was shown of its key.
+//! Whether a candidate's requests follow from what it was shown of its key.
 //!
-//! It is told every answer that is delivered. The key is written by `acquire` and `release` only, by sessions
-//! that the candidate made, and acquired only from a state in which some answer showed it to be
-//! free, or the candidate's own.
+//! It sees every delivered answer. The key may only be written by `acquire` and `release`, with
+//! sessions that the candidate created. It may only be acquired from a state that some answer has
+//! shown. In that state the key must be free, or the candidate's own.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,17 @@ use transport_mock::RequestKind;
 use crate::oracle::{check_line, parameter, path};
 use crate::stranger::KEY;
 
-/// What one candidate was shown.
+/// Everything that a candidate was shown.
 #[derive(Default)]
 pub(crate) struct KeyOracle {
-    /// The sessions that it made.
+    /// The sessions that it created.
     ours: BTreeSet<SessionId>,
     shown: BTreeSet<Shown>,
-    /// What it may say of itself.
+    /// The values that it may write.
     values: BTreeSet<Vec<u8>>,
 }
 
-/// The key, or that there is none, with an index of zero.
+/// A state of the key. If there is no key, the index is zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Shown {
     modify_index: u64,
@@ -38,7 +38,7 @@ struct Shown {
 }
 
 impl KeyOracle {
-    /// From now on the candidate may say this of itself.
+    /// From now on, the candidate may write this value.
     pub(crate) fn allow(&mut self, value: &[u8]) {
         self.values.insert(value.to_vec());
     }
@@ -62,7 +62,8 @@ impl KeyOracle {
         }
     }
 
-    /// The candidate leads: an answer has shown the key in its name, just so.
+    /// The candidate leads, so an answer must have shown its session at the key, with the same
+    /// indexes.
     pub(crate) fn check_term(&self, term: &Term) {
         let sequencer = &term.sequencer;
         assert_eq!(sequencer.key, KEY);
@@ -111,7 +112,8 @@ impl KeyOracle {
         assert!(self.may_say(value), "it says {value:?}");
     }
 
-    /// What stays is what the key said while it was its own, or what it was to say.
+    /// A release leaves a value that the key had while it was the candidate's, or one that the
+    /// candidate may write.
     fn check_release(&self, path: &str, request: &Request) {
         assert_eq!(path, format!("/v1/kv/{KEY}"));
         let session = parameter(request, "release").unwrap_or_default();
@@ -120,7 +122,7 @@ impl KeyOracle {
         assert!(self.may_say(request.body()) || self.shown.iter().any(was_shown));
     }
 
-    /// One acquisition, or one release, and a look at the key as it was shown.
+    /// A transaction acquires or releases once, and checks a state of the key that was shown.
     fn check_transaction(&self, request: &Request) {
         let body: Json = serde_json::from_slice(request.body()).expect("a transaction is JSON");
         let operations = body.as_array().expect("a transaction is a list");
@@ -162,7 +164,7 @@ impl KeyOracle {
         );
     }
 
-    /// Nobody's, and no other kind of key; or its own, to say something else.
+    /// Whether the key is free and an election's, or the candidate's own, whose value may change.
     fn may_acquire(&self, shown: &Shown) -> bool {
         match &shown.session {
             Some(session) => self.ours.contains(session),

@@ -1,4 +1,5 @@
-//! Whether belief is covered by a lease (S2): reckoned from what was answered, beside the machine.
+//! Checks that a lease covers each belief (S2). The leases are calculated from the answers,
+//! independently of the machine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,17 +15,17 @@ pub(crate) struct Leases(BTreeMap<SessionId, Lease>);
 
 #[derive(Clone, Copy)]
 struct Lease {
-    /// What the session was made with; none for a caller's own.
+    /// The TTL that the session was created with. `None` for a caller's session.
     asked: Option<Duration>,
     /// When belief ends.
     end: Instant,
-    /// Whether two were made by this name, which only a broken agent does: then it is not known whose
-    /// an answer was.
+    /// Whether two sessions have this id, which only a broken agent gives. Then it is unknown which
+    /// one an answer is about.
     is_shared: bool,
 }
 
 impl Leases {
-    /// A request that was sent at `sent_at` is about to be answered for the first time.
+    /// Must be called before the first answer to a request that was sent at `sent_at`.
     pub(crate) fn answered(&mut self, sent_at: Instant, request: &Request, response: &Response) {
         match RequestKind::of(request) {
             RequestKind::SessionCreate => {
@@ -67,7 +68,8 @@ impl Leases {
         }
     }
 
-    /// Somebody believes at `now`, and says until when, in what rests on these sessions.
+    /// Checks a belief at `now` in a hold of these sessions. `deadline` is the end that the machine
+    /// reports.
     pub(crate) fn check(&self, now: Instant, deadline: Option<Instant>, sessions: &[SessionId]) {
         for session in sessions {
             let lease = self.0.get(session).expect("a belief without a session");
@@ -82,14 +84,14 @@ impl Leases {
     }
 }
 
-/// A tenth of the lease is not relied on, and no lock delay covers more than a minute.
+/// The last tenth of the lease is not used, and no lock delay covers more than a minute.
 fn end(sent_at: Instant, length: Duration) -> Instant {
     let length = length.min(SessionOptions::MAX_LOCK_DELAY);
     sent_at + length - length / 10
 }
 
-/// What the lock delay covers: of a session that was asked for, the TTL; of a caller's, what the agent says,
-/// unless that is too short to be kept by renewals.
+/// The time that the lock delay covers. For a session that we created, it is the TTL. For a
+/// caller's session it is what the agent says, unless renewals could not keep such a short lease.
 fn length(renewed: Renewed, asked: Option<Duration>) -> Duration {
     let told = renewed.ttl.unwrap_or(Duration::MAX);
     let delay = renewed
@@ -102,7 +104,7 @@ fn length(renewed: Renewed, asked: Option<Duration>) -> Duration {
     }
 }
 
-/// The TTL that a session is asked for with, in whole seconds.
+/// The TTL in a session's creation, in whole seconds.
 fn ttl_in(request: &Request) -> Option<Duration> {
     let body: serde_json::Value = serde_json::from_slice(request.body()).ok()?;
     let seconds = body["TTL"].as_str()?.strip_suffix('s')?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Fuzz targets for `semaphore-core`: whatever comes from outside, in any shape and any order.
+//! Fuzz targets for `semaphore-core`: all external input, in any shape and any order.
 //!
 //! | target | feeds | looks for |
 //! |---|---|---|
@@ -13,13 +13,13 @@
 //! | [`follow`] | a mangled Consul, to a `Follow` | more requests than the ceiling (L3), events that say nothing new, what is never shown |
 //! | [`election_pace`] | a Consul that goes on giving the same odd answers, to a candidate or a follower | more requests than the ceiling (L3) |
 //!
-//! In all that drive machines, belief that no lease covers (S2) is looked for, too, and the token in what
-//! is told.
+//! All targets that drive machines also look for belief without a lease (S2), and for the token in
+//! what is reported.
 //!
-//! A target is a function of bytes that panics when it has found something. [`TARGETS`] lists them:
-//! `scripts/fuzz` builds each with `libFuzzer` (the binaries in `fuzz_targets`, which take the names
-//! and places that `cargo fuzz` expects), and the test `corpus` runs each with the inputs that are
-//! kept in `corpus`. Built without `--cfg fuzzing`, a binary runs the files that it is given:
+//! A target is a function of bytes that panics when it has found something. [`TARGETS`] lists them.
+//! `scripts/fuzz` builds each with `libFuzzer` (the binaries in `fuzz_targets`, with the names and
+//! places that `cargo fuzz` expects). The test `corpus` runs each with the inputs in `corpus`.
+//! Built without `--cfg fuzzing`, a binary runs the given files:
 //! `cargo run -p semaphore-fuzz --bin machine -- FILE …` shows a finding on any toolchain.
 #![expect(
     clippy::expect_used,
@@ -70,10 +70,10 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("election_pace", election_pace::run),
 ];
 
-/// The prefix of the semaphore that is fuzzed.
+/// The prefix of the fuzzed semaphore.
 pub(crate) const PREFIX: &str = "service/db";
 
-/// The entry point of a target's binary: the fuzzer's, or one that runs files.
+/// The entry point of a target's binary: that of the fuzzer, or one that runs files.
 #[macro_export]
 macro_rules! entry {
     ($target:ident) => {
@@ -87,7 +87,7 @@ macro_rules! entry {
     };
 }
 
-/// Runs a target with each of these files.
+/// Runs a target on each of these files.
 pub fn replay(run: Run, files: impl Iterator<Item = impl Into<PathBuf>>) -> ExitCode {
     for file in files.map(Into::into) {
         match std::fs::read(&file) {

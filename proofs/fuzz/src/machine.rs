@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Participant`]: see `drive`.
+//! A mangled Consul for a [`Participant`]: see `drive`.
 
 use semaphore_core::sans_io::{
     CommandId, Grant, Instant, Method, Participant, Request, Response, SessionOptions, Settings,
@@ -20,7 +20,7 @@ pub fn run(input: &[u8]) {
     drive(contender, seed, &mut choices);
 }
 
-/// A participant, and what judges it.
+/// A participant with its oracle.
 pub(crate) struct Contender {
     participant: Participant,
     oracle: Oracle,
@@ -59,7 +59,7 @@ impl Contender {
 impl Subject for Contender {
     type Machine = Participant;
 
-    /// Short requests and one poll.
+    /// The short requests and one poll.
     const MOST_OPEN: usize = 9;
 
     fn machine(&self) -> &Participant {

@@ -1,4 +1,4 @@
-//! Answers that are nearly Consul's, so that the fuzzer gets past the parsers.
+//! Answers that are almost Consul's, so the fuzzer gets past the parsers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,12 +7,12 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::choices::Choices;
 
-/// Status codes that mean something to a client, and some that mean nothing.
+/// Status codes that a client treats specially, and some that it does not.
 pub(crate) const STATUSES: &[u16] = &[
     200, 404, 500, 403, 429, 503, 301, 400, 409, 413, 204, 502, 504, 408, 405, 0, 999,
 ];
 
-/// What a transport may fail with.
+/// The possible failures of a transport.
 pub(crate) const FAILURES: &[TransportErrorKind] = &[
     TransportErrorKind::Timeout,
     TransportErrorKind::NotSent,
@@ -21,7 +21,7 @@ pub(crate) const FAILURES: &[TransportErrorKind] = &[
     TransportErrorKind::Misconfigured,
 ];
 
-/// Sessions that may be anybody's.
+/// Sessions of any owner.
 pub(crate) const SESSIONS: &[&str] = &[
     "aaaaaaaa-0000-0000-0000-000000000000",
     "bbbbbbbb-0000-0000-0000-000000000000",
@@ -68,7 +68,7 @@ const TEXTS: &[&str] = &[
 
 const NUMBERS: &[u64] = &[0, 1, 2, 3, 10, 1 << 32, u64::MAX - 1, u64::MAX];
 
-/// An answer that no server was asked for.
+/// An invented answer.
 pub(crate) fn invent(choices: &mut Choices<'_>) -> Response {
     let status = choices.pick(STATUSES);
     let body = match choices.below(5) {
@@ -90,7 +90,7 @@ pub(crate) fn invent(choices: &mut Choices<'_>) -> Response {
     }
 }
 
-/// The answer with something in it that Consul did not say.
+/// The answer, with a change that Consul did not make.
 pub(crate) fn mangle(response: &Response, choices: &mut Choices<'_>) -> Response {
     let mut status = response.status();
     let mut body = response.body().to_vec();
@@ -122,7 +122,8 @@ pub(crate) fn mangle(response: &Response, choices: &mut Choices<'_>) -> Response
     })
 }
 
-/// What comes back where Consul answered this: that, something like it, something else, or nothing.
+/// The result of a request that Consul answered: the answer, a similar one, a different one, or
+/// none.
 pub(crate) fn result(
     honest: Response,
     choices: &mut Choices<'_>,
@@ -135,7 +136,7 @@ pub(crate) fn result(
     }
 }
 
-/// A value of `.lock` that is a record, or nearly.
+/// A value for `.lock` that is a record or almost one.
 pub(crate) fn record(choices: &mut Choices<'_>) -> Vec<u8> {
     let sessions: Vec<_> = (0..choices.below(5))
         .map(|_| choices.pick(SESSIONS))
@@ -172,7 +173,7 @@ pub(crate) fn record(choices: &mut Choices<'_>) -> Vec<u8> {
     value
 }
 
-/// An entry of a list, below the prefix or nearly.
+/// An entry of a list, below the prefix or almost.
 pub(crate) fn list_entry(choices: &mut Choices<'_>) -> Json {
     let prefix = crate::PREFIX;
     let session = choices.pick(SESSIONS);
@@ -207,7 +208,7 @@ pub(crate) fn list_entry(choices: &mut Choices<'_>) -> Json {
     entry
 }
 
-/// Bytes that were changed on their way.
+/// Changes some bytes.
 fn spoil(body: &mut Vec<u8>, choices: &mut Choices<'_>) {
     let at = choices.below(body.len() + 1);
     match choices.below(4) {
@@ -224,7 +225,7 @@ fn spoil(body: &mut Vec<u8>, choices: &mut Choices<'_>) {
     }
 }
 
-/// JSON that says something else in one place; what is no JSON stays as it is.
+/// Changes one place in a JSON text. Other text stays as it is.
 fn twist(body: &mut Vec<u8>, choices: &mut Choices<'_>) {
     let Ok(mut json) = serde_json::from_slice::<Json>(body) else {
         return;
@@ -258,7 +259,7 @@ fn twist_node(node: &mut Json, choices: &mut Choices<'_>) {
         (1, Json::Object(fields)) => {
             fields.insert(choices.text(8), odd_value(choices));
         }
-        // A record inside its base64.
+        // The text may be a record in base64.
         (0..=2, Json::String(text)) => match STANDARD.decode(&*text) {
             Ok(mut value) if !value.is_empty() => {
                 if choices.flag() {

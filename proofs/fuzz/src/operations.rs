@@ -1,6 +1,6 @@
-//! A mangled Consul, to the operations of `manage`.
+//! A mangled Consul for the operations of `manage`.
 //!
-//! Input: which operation, what the prefix holds, then one choice for each request.
+//! Input: which operation, the content of the prefix, then one choice for each request.
 
 use std::time::Duration;
 
@@ -64,8 +64,8 @@ fn only_reads(_: &Oracle, request: &Request) {
     check_line(request);
 }
 
-/// How many requests an operation may make in a burst, and in a second after that: reads, and a
-/// write after each.
+/// How many requests an operation may send at once, and per second after that: reads, and a write
+/// after each read.
 const BURST: u32 = 110;
 const PER_SECOND: u32 = 210;
 
@@ -105,7 +105,7 @@ fn play<T: Task>(mut choices: Choices<'_>, task: T, check: impl Fn(&Oracle, &Req
         consul.submit(now, &request);
         let (_, honest) = consul.poll_answer().expect("an answer at once");
         now = now + Duration::from_millis(choices.pick(&[0, 1, 100]));
-        // Used up, the choices give honest answers.
+        // After the last choice, the answers are honest.
         let result = match &mut habits {
             Some([reads, _]) if request.method() == Method::Get => reads.answer(honest),
             Some([_, writes]) => writes.answer(honest),
@@ -121,7 +121,7 @@ fn play<T: Task>(mut choices: Choices<'_>, task: T, check: impl Fn(&Oracle, &Req
     }
 }
 
-/// Something to work on.
+/// Fills the prefix with some content.
 fn fill(consul: &mut Consul, now: Instant, choices: &mut Choices<'_>) {
     let mut put = |name: &str, body: &[u8]| {
         let target = format!("/v1/kv/service/db/{}", name.replace(' ', "%20"));

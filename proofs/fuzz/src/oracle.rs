@@ -1,7 +1,7 @@
-//! Whether what a machine sends follows from what it was shown.
+//! Whether a machine's requests follow from what it was shown.
 //!
-//! It is told every answer that is delivered. A write of the record has to be justified by a list
-//! among them: made from its index, keeping what is not the writer's to change.
+//! It sees every delivered answer. A list among them must justify each write of the record: the
+//! write starts from the list's index, and keeps what the writer may not change.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,14 +16,15 @@ use transport_mock::RequestKind;
 use crate::PREFIX;
 use crate::transaction::{Found, Transaction, list_of};
 
-/// What one participant, or one operation, was shown.
+/// Everything that one participant or one operation was shown.
 pub(crate) struct Oracle {
     prefix: Prefix,
     shown: VecDeque<Shown>,
-    /// The sessions that it made or was given.
+    /// The sessions that it created or was given.
     ours: BTreeSet<SessionId>,
     callers: Option<SessionId>,
-    /// Whose contender key was read alone and is not theirs, or could be acquired.
+    /// Sessions without their contender key, according to a separate read or a test whether the key
+    /// could be acquired.
     missing: BTreeSet<SessionId>,
 }
 
@@ -32,7 +33,7 @@ struct Shown {
     view: View,
     /// The value of `.lock`.
     value: Vec<u8>,
-    /// What it lists.
+    /// The entries of the list.
     entries: Vec<Json>,
 }
 
@@ -96,7 +97,7 @@ impl Oracle {
         }
     }
 
-    /// What a transaction left is known without another list.
+    /// The result of a transaction is known without another list.
     fn show_transaction(&mut self, transaction: &Transaction, response: &Response) {
         if transaction.is_probe() {
             self.missing.extend(transaction.free_after(response));
@@ -104,7 +105,7 @@ impl Oracle {
         }
         let lock = self.prefix.record_key();
         if let Some(read) = transaction.record_read(&lock, response) {
-            // By its name, beside what the last lists have shown, or before any.
+            // The record was read by its name, after some lists or before any list.
             match read {
                 Found::Entry(entry) => {
                     self.extend(|_| true, |before| Some(with_entry(before, &entry)));
@@ -125,7 +126,7 @@ impl Oracle {
         }
     }
 
-    /// What follows from those of the last lists that may be meant.
+    /// Adds what follows from the last lists that may be meant.
     fn extend(
         &mut self,
         is_meant: impl Fn(&Shown) -> bool,
@@ -138,7 +139,7 @@ impl Oracle {
         }
     }
 
-    /// A participant sends a request.
+    /// Checks a participant's request.
     pub(crate) fn check_participant(&self, request: &Request) {
         check_line(request);
         let (path, cas, flags) = parts(request);
@@ -169,7 +170,7 @@ impl Oracle {
         }
     }
 
-    /// A participant sends a transaction.
+    /// Checks a participant's transaction.
     fn check_transaction(&self, transaction: &Transaction) {
         let lock = self.prefix.record_key();
         if transaction.is_probe() {
@@ -196,7 +197,7 @@ impl Oracle {
         }
     }
 
-    /// An operation that sets the limit sends a request.
+    /// Checks a request of an operation that sets the limit.
     pub(crate) fn check_resize(&self, request: &Request, limit: u32) {
         check_line(request);
         let (path, cas, flags) = parts(request);
@@ -216,7 +217,7 @@ impl Oracle {
         });
     }
 
-    /// An operation that removes an unused record sends a request.
+    /// Checks a request of an operation that removes an unused record.
     pub(crate) fn check_destroy(&self, request: &Request) {
         check_line(request);
         let (path, cas, _) = parts(request);
@@ -234,7 +235,7 @@ impl Oracle {
         });
     }
 
-    /// An operation that removes what the dead left sends a request.
+    /// Checks a request of an operation that removes what dead contenders left.
     pub(crate) fn check_collect(&self, request: &Request) {
         check_line(request);
         let (path, cas, _) = parts(request);
@@ -251,7 +252,7 @@ impl Oracle {
         assert!(is_justified, "{request:?}");
     }
 
-    /// One of the lists has the record at this index and allows the write.
+    /// Asserts that a list has the record at this index and allows the write.
     fn justify(&self, value: &[u8], cas: Option<u64>, allows: impl Fn(&Shown) -> bool) {
         let cas = cas.expect("the record is written by check-and-set only");
         let is_justified = self.shown.iter().rev().any(|shown| {
@@ -293,8 +294,9 @@ impl Oracle {
                 .all(|gone| self.is_ours(gone) || may_prune(gone))
     }
 
-    /// Not alive in the list, and neither merely hidden from it nor in its lock delay. Whose key another session has
-    /// acquired was free before.
+    /// Whether the holder is dead: the list shows no key with its session, and the key was seen to
+    /// be neither hidden nor in a lock delay. A key that another session has acquired was free
+    /// before.
     fn is_dead(&self, shown: &Shown, holder: &str) -> bool {
         let is_asked_for = SessionId::new(holder).is_ok_and(|session| {
             shown.view.key(&session) != Key::Taken && !self.missing.contains(&session)
@@ -308,7 +310,8 @@ impl Oracle {
 }
 
 impl Shown {
-    /// What was not understood is not replaced, and a write that changes nothing fences nobody off.
+    /// Data that can't be understood must not be replaced. A write without a change would fence
+    /// nobody off.
     fn may_replace(&self, value: &[u8]) -> bool {
         match self.view.lock() {
             Some(lock) => lock.record.is_ok() && self.value != value,
@@ -320,7 +323,7 @@ impl Shown {
 /// How many lists may be the newest one that a machine has accepted.
 const REMEMBERED: usize = 256;
 
-/// How many of them an answer to something else is taken to go on from.
+/// How many of them another answer may continue.
 const CONTINUED: usize = 8;
 
 fn is_of_record(request: &Request) -> bool {
@@ -338,7 +341,7 @@ fn written(value: &[u8], flags: Option<u64>) -> Record {
     Record::decode(value, flags).expect("a record is written")
 }
 
-/// The fields of a value that are none of a record's, as they are spelled.
+/// The fields of a value that are not a record's, with their spelling.
 pub(crate) fn others(value: &[u8]) -> BTreeMap<String, String> {
     let mut fields: BTreeMap<String, Box<RawValue>> =
         serde_json::from_slice(value).unwrap_or_default();
@@ -351,16 +354,16 @@ pub(crate) fn others(value: &[u8]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// An error is one line of a log, whatever the answer was. Its text.
+/// The text of an error. It must be one line of a log, whatever the answer was.
 pub(crate) fn check_text(error: &dyn std::error::Error) -> String {
-    // It tells its causes itself.
+    // The text contains its causes.
     let text = error.to_string();
     assert!(text.chars().count() <= 1_000, "{} characters", text.len());
     assert!(!text.chars().any(char::is_control), "{text:?}");
     text
 }
 
-/// Nothing in it ends or splits the request's line.
+/// Nothing in the request may end or split its line.
 pub(crate) fn check_line(request: &Request) {
     let target = request.target();
     assert!(target.starts_with("/v1/"), "{target}");
@@ -385,7 +388,7 @@ pub(crate) fn path(request: &Request) -> String {
     path.into_owned()
 }
 
-/// A parameter of the request, as it is spelled.
+/// A parameter of the request, with its spelling.
 pub(crate) fn parameter<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
     let (_, query) = request.target().split_once('?')?;
     let mut pairs = query.split('&');

@@ -1,7 +1,7 @@
-//! A Consul that goes on giving the same odd answers, to a participant whose callers wait.
+//! A Consul that repeats the same odd answers, for a participant with waiting callers.
 //!
-//! Input: the callers, then for each kind of request how it is answered, again and again: see
-//! `Habits`. The participant is followed for some virtual seconds and has to stay under its ceiling (L3).
+//! Input: the callers, and then the repeated answer to each kind of request: see `Habits`. The
+//! participant runs for some virtual seconds and must stay below its limit (L3).
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub fn run(input: &[u8]) {
         .filter(|kind| is_of_transactions || **kind != RequestKind::Txn);
     let habits = Habits::new(kinds, &mut choices);
     let mut run = Paced::new(start, contender, habits);
-    // Something for others to hold, once in a while.
+    // Sometimes others hold a slot.
     if choices.flag() {
         let target = format!("/v1/kv/{PREFIX}/.lock");
         let request = Request::new(Method::Put, target);
@@ -64,22 +64,23 @@ pub fn run(input: &[u8]) {
     );
 }
 
-/// How long a participant is followed.
+/// How long a participant runs.
 const FOR: Duration = Duration::from_secs(4);
 
-/// The ceiling of reads, beside one for each write.
+/// The limit of reads. One for each write comes in addition.
 const READS_AT_ONCE: u64 = 60;
 const READS_PER_SECOND: u64 = 100;
 
-/// What else is sent waits longer after each failure.
+/// All other requests wait longer after each failure.
 const OTHERS_AT_ONCE: u64 = 100;
 const OTHERS_PER_SECOND: u64 = 60;
 
-/// What a server does not let go of is tried again beside all that comes later, until its TTL is over.
+/// If a server does not remove something, the clean-up is repeated beside all later ones until its
+/// TTL has passed.
 const CLEANUPS_AT_ONCE: u64 = 200;
 const CLEANUPS_PER_SECOND: u64 = 200;
 
-/// Who seems dead is asked for once for each list, and with growing waits while there is no answer.
+/// A holder that seems dead is asked about once per list. Without an answer, the waits grow.
 const INQUESTS_AT_ONCE: u64 = 100;
 const INQUESTS_PER_SECOND: u64 = 100;
 
@@ -105,14 +106,14 @@ const LIMITS: [(u32, Encoding); 6] = [
     (5, Encoding::Transactions),
 ];
 
-/// What a participant sends, by what bounds it.
+/// The requests of a participant, by their limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// Of the prefix or the record.
+    /// Reads of the prefix or the record.
     Read,
     /// Reads of the key of a single holder.
     Inquest,
-    /// Of keys and sessions.
+    /// Clean-ups of keys and sessions.
     Cleanup,
     Other,
 }

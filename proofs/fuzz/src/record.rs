@@ -1,7 +1,7 @@
-//! Any bytes as the value of `.lock`.
+//! Any bytes as a value of `.lock`.
 //!
-//! Input: flags, what is done to the record, then the value. Once in two the value is made up from
-//! the rest as a record of one of the dialects.
+//! Input: flags, a change of the record, and then the value. In half of the cases, the value is
+//! built as a record in one of the dialects.
 
 use semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
 use semaphore_core::sans_io::{Dialect, Record};
@@ -11,7 +11,7 @@ use crate::choices::Choices;
 use crate::mangle;
 use crate::oracle::others;
 
-/// Reads it, changes it, and reads what it is written back as.
+/// Reads the record, changes it, and reads the result again.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let flags = match choices.below(4) {
@@ -38,7 +38,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What the module's docs call a record, told another way.
+/// Whether the module's docs call this a record, implemented in another way.
 fn is_record(value: &[u8], flags: u64) -> bool {
     let Ok(Json::Object(fields)) = serde_json::from_slice(value) else {
         return false;
@@ -94,7 +94,7 @@ fn check(value: &[u8], flags: u64, new_limit: u32, kept: usize, record: &Record)
         (kept >> (position % 8)) & 1 == 1
     });
     let again = Record::decode(&changed.encode(), flags).expect("a record");
-    // A record that is found without holders is written back with some.
+    // A record without holders is written back with some.
     assert_eq!(again.dialect(), record.dialect());
     assert_eq!(again.limit(), new_limit);
     let holders = |record: &Record| {

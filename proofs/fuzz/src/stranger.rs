@@ -1,4 +1,4 @@
-//! What others do to an election's key: somebody who leads, somebody who writes without `acquire`.
+//! What others do to an election's key: they lead, or write it without `acquire`.
 
 use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Instant, Method, Request};
@@ -7,10 +7,10 @@ use transport_mock::consul::Consul;
 use crate::choices::Choices;
 use crate::mangle;
 
-/// The election's key: that of `consul lock` with one slot, which made-up entries name, too.
+/// The election's key. It is that of `consul lock` with one slot, and invented entries use it, too.
 pub(crate) const KEY: &str = "service/db/.lock";
 
-/// In one of four ways.
+/// Changes the key in one of four ways.
 pub(crate) fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>) {
     match way {
         0 => lead(now, consul, choices),

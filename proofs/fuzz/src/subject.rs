@@ -1,4 +1,4 @@
-//! What a target drives: a machine, what it may be asked for, and what it may send.
+//! What a target drives: a machine, its possible commands, and its allowed requests.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -10,44 +10,44 @@ use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
 
-/// A machine under the fuzzer, and what judges it.
+/// A fuzzed machine with its oracle.
 pub(crate) trait Subject: Sized {
     type Machine: Machine + fmt::Debug;
 
-    /// More requests than it ever has a reason to leave open, beside those that keep a session.
+    /// More open requests than it ever needs, without those that keep sessions.
     const MOST_OPEN: usize;
 
     fn machine(&self) -> &Self::Machine;
     fn machine_mut(&mut self) -> &mut Self::Machine;
 
-    /// It is about to send a request.
+    /// Called before the machine sends a request.
     fn check(&mut self, now: Instant, request: &Request);
-    /// An answer is about to be delivered.
+    /// Called before an answer is delivered.
     fn show(&mut self, request: &Request, response: &Response);
-    /// A command was granted this: the sessions whose leases it rests on.
+    /// Called for a grant. Returns the sessions whose leases it needs.
     fn granted(&mut self, grant: &<Self::Machine as Machine>::Grant) -> Vec<SessionId>;
 
-    /// Somebody wants what the machine is for.
+    /// A caller wants a slot, or wants to lead.
     fn ask(&mut self, now: Instant, permits: u32, wait: Wait) -> Result<CommandId, Error>;
-    /// Somebody wants something changed; `known` may be what they hold.
+    /// A caller wants a change. `known` may be its hold.
     fn change(
         &mut self,
         now: Instant,
         choices: &mut Choices<'_>,
         known: Option<CommandId>,
     ) -> Option<CommandId>;
-    /// What others do to the machine's keys, in one of four ways.
+    /// Others change the machine's keys in one of four ways.
     fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>);
-    /// What it can't cope with is taken away, before it has to come to rest.
+    /// Removes what the machine can't handle, before it must come to rest.
     fn tidy(now: Instant, consul: &mut Consul);
 
-    /// Whether it has nothing left to do, and knows what is so.
+    /// Whether it has nothing left to do, and knows the present state.
     fn is_at_rest(&self, _consul: &Consul) -> bool {
         self.machine().is_idle()
     }
 }
 
-/// So many renewals of a session may be open, and so many questions for it.
+/// The most renewals of one session that may be open, and the most reads of it.
 const MOST_OF_A_SESSION: usize = 5;
 
 /// Fails if a machine has left too many requests open.
@@ -67,7 +67,7 @@ pub(crate) fn check_open<'r, S: Subject>(open: impl Iterator<Item = &'r Request>
     }
 }
 
-/// How long somebody waits for what they ask for.
+/// How long a caller waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Not,
@@ -75,10 +75,10 @@ pub(crate) enum Wait {
     Forever,
 }
 
-/// What every request carries.
+/// The scope of every request.
 pub(crate) fn scope() -> Scope {
     Scope::new().with_token(Token::new(TOKEN).expect("a token"))
 }
 
-/// What nobody may read anywhere.
+/// A secret that must not appear anywhere.
 pub(crate) const TOKEN: &str = "f7c4d1e2-hide-me-0a9b8c7d6e5f";

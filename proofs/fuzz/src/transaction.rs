@@ -1,4 +1,4 @@
-//! Transactions, as the oracle reads them: what one asks for, and what its answer shows.
+//! Transactions for the oracle: the content of a request, and of its answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,16 +7,16 @@ use semaphore_core::sans_io::Request;
 use semaphore_core::sans_io::api::{Txn, TxnFaultKind, TxnOutcome};
 use serde_json::{Value as Json, json};
 
-/// The operations of a request that is a transaction.
+/// The operations of a request, if it is a transaction.
 pub(crate) struct Transaction(Vec<Json>);
 
-/// What was found at a key.
+/// The content of a key.
 pub(crate) enum Found {
     Entry(Json),
     Nothing,
 }
 
-/// A write of one key that is bound to an index.
+/// A write of one key that depends on an index.
 pub(crate) struct Cas {
     pub(crate) index: Option<u64>,
     pub(crate) flags: Option<u64>,
@@ -40,7 +40,8 @@ impl Transaction {
         })
     }
 
-    /// Whether it asks who could acquire keys: it locks them and then fails if the first of them is there.
+    /// Whether it tests which keys could be acquired: it locks them, and then fails if the first of
+    /// them exists.
     pub(crate) fn is_probe(&self) -> bool {
         let Some((last, locks)) = self.0.split_last() else {
             return false;
@@ -50,8 +51,8 @@ impl Transaction {
         is_first && last["Verb"] == "check-not-exists" && locks.iter().all(is_lock)
     }
 
-    /// The sessions whose keys this answer says that they could be acquired: all were looked at, since the last
-    /// operation failed and none for a lock delay.
+    /// The sessions whose keys could be acquired, according to this answer. All keys were tried,
+    /// since the last operation failed and no lock delay was reported.
     pub(crate) fn free_after(&self, answer: &semaphore_core::sans_io::Response) -> Vec<SessionId> {
         let Ok(TxnOutcome::RolledBack(faults)) = Txn::parse(answer) else {
             return Vec::new();
@@ -68,7 +69,7 @@ impl Transaction {
         names.filter_map(|name| SessionId::new(name).ok()).collect()
     }
 
-    /// The sessions that it locks keys with.
+    /// The sessions with which it locks keys.
     pub(crate) fn locks_with(&self) -> impl Iterator<Item = &str> {
         let locks = self.0.iter().filter(|it| it["Verb"] == "lock");
         locks.filter_map(|it| it["Session"].as_str())
@@ -85,7 +86,8 @@ impl Transaction {
         })
     }
 
-    /// What this answer says of a key that the transaction gets by its name. None where it is not asked for, or not answered.
+    /// What this answer shows of a key that the transaction reads by its name. `None` if the
+    /// transaction does not read it, or if there is no answer.
     pub(crate) fn record_read(
         &self,
         lock: &str,
@@ -112,8 +114,8 @@ impl Transaction {
         self.0.iter().any(|it| it["Verb"] == "get-tree")
     }
 
-    /// The entries that the prefix had right after it, as its answer shows. Where it was not read along
-    /// they are those of `before`, less what it deletes, and with what it writes.
+    /// The entries of the prefix right after the transaction, as its answer shows them. If it does
+    /// not read the prefix, they are those of `before` with the transaction's changes.
     pub(crate) fn entries_after(
         &self,
         lock: &str,
@@ -161,7 +163,7 @@ impl Transaction {
     }
 }
 
-/// The answer to a list that shows these entries.
+/// A list's answer with these entries.
 pub(crate) fn list_of(entries: &[Json]) -> semaphore_core::sans_io::Response {
     let indexes = entries.iter().filter_map(|it| it["ModifyIndex"].as_u64());
     let index = indexes.max().unwrap_or(1);

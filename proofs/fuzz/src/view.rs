@@ -1,7 +1,6 @@
-//! Made-up lists of a prefix.
+//! Invented lists of a prefix.
 //!
-//! Input: choices of entries. The view is compared with what the entries say when they are read
-//! one by one.
+//! Input: choices of entries. The view is compared with the entries, read one by one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use serde_json::Value as Json;
 use crate::choices::Choices;
 use crate::{PREFIX, mangle};
 
-/// Reads a list as a view, and compares.
+/// Reads a list as a view, and compares them.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let index = choices.number();
@@ -36,8 +35,8 @@ pub fn run(input: &[u8]) {
     entries.iter().for_each(check_leader);
 }
 
-/// The same entry as an answer to who leads. Its flags are made up from its index, so that an election's
-/// are among them.
+/// The same entry as an answer to the question who leads. Its flags depend on its index, so some
+/// are an election's.
 fn check_leader(entry: &Json) {
     let mut entry = entry.clone();
     let (created, has_flags) = (number(&entry, "CreateIndex"), entry.get("Flags").is_some());

@@ -1,5 +1,5 @@
-//! The targets can fail: with a deliberate defect, what they look for is there to be found, and the corpus
-//! reaches it.
+//! The targets can fail: with a deliberate defect there is something to find, and the corpus finds
+//! it.
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use semaphore_core::defect::{Defect, switch_on};
 use semaphore_fuzz::{Run, TARGETS};
 
-/// What an oracle of a single participant can see: requests that nothing justifies, too many of them,
-/// and what never comes to rest. The others show only where several participants meet.
+/// Defects that an oracle with one participant can see: requests without a justification, too many
+/// requests, and machines that never come to rest. Other defects only show with several
+/// participants.
 const DEFECTS: &[Defect] = &[
     Defect::PruneWithoutOwnKey,
     Defect::PruneWithoutInquest,
@@ -25,7 +26,7 @@ const DEFECTS: &[Defect] = &[
     Defect::CancelledClaimGranted,
 ];
 
-/// One test: a defect is in effect in the whole process.
+/// This is one test, since a defect affects the whole process.
 #[test]
 fn each_of_these_defects_is_found_by_an_input_of_the_corpus() {
     let inputs = inputs();

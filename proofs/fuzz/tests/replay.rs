@@ -1,4 +1,4 @@
-//! What the fuzzer has found worth keeping, and bytes at random, on any toolchain.
+//! Inputs of the fuzzer that are worth keeping, and random bytes, with any toolchain.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn no_input_of_the_corpus_finds_anything() {
         files.sort();
         assert!(!files.is_empty(), "{} is empty", folder.display());
         for file in files {
-            // Shown when something below panics.
+            // This line appears if something below panics.
             eprintln!("{}", file.display());
             run(&fs::read(&file).expect("an input"));
         }

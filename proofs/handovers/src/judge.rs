@@ -1,9 +1,9 @@
-//! What the services have said, and whether two led at once.
+//! The services' reports, and whether two led at the same time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A service says that it leads.
+/// A service's report that it leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) at: Instant,
@@ -11,7 +11,7 @@ pub(crate) struct Line {
     pub(crate) token: u64,
 }
 
-/// All lines, in the order in which they came.
+/// All lines, in the order of their arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines(Arc<Mutex<Said>>);
 
@@ -52,7 +52,7 @@ fn token(text: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// Each line of a former leader, with the one before it of a newer one.
+/// Each line of a former leader, with the newer leader's line before it.
 pub(crate) fn overlaps(lines: &[Line]) -> Vec<(Line, Line)> {
     let mut newest: Option<Line> = None;
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Stops, kills, freezes and cuts off the leader of a service in turn, on a real agent, and measures how soon another one leads.
+//! Stops, kills, freezes and cuts off the leader of a service in turn, on a real agent. Measures
+//! how soon another one leads.
 //!
 //! ```text
 //!  three times:  one_leader (or leader) ──▶ proxy ──▶ agent
@@ -6,7 +7,7 @@
 //!                      ▼
 //!                  judge: never does an older token speak after a newer one
 //! ```
-//! The services say every second that they lead, and with which fencing token.
+//! Every second, the leading service reports its fencing token.
 
 mod judge;
 mod service;
@@ -20,21 +21,22 @@ use real_agent::{Agent, StartError};
 use crate::judge::{Line, Lines};
 use crate::service::{Program, Service};
 
-/// Stops, kills, freezes and cuts off the leader of a service in turn, and measures how soon another one leads.
+/// Stops, kills, freezes and cuts off the leader of a service in turn, and measures how soon
+/// another one leads.
 ///
-/// Exits with 1 when a former leader spoke after the next one, with 2 when it could not be measured.
+/// Exits with 1 if a former leader reported after the next one, with 2 if it could not be measured.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// How often each
+    /// How often to do each of these
     #[arg(long, default_value_t = 1)]
     rounds: u32,
-    /// Only the leader that is told to stop, which takes some seconds
+    /// Only stop the leader in order, which takes some seconds
     #[arg(long)]
     quick: bool,
-    /// Sessions of so many seconds, of the program `leader`
+    /// The TTL of the sessions in seconds, with the program `leader`
     #[arg(long)]
     ttl: Option<u64>,
-    /// Sessions whose lock delay is so many seconds, of the program `leader`
+    /// The lock delay of the sessions in seconds, with the program `leader`
     #[arg(long)]
     lock_delay: Option<u64>,
 }
@@ -59,13 +61,13 @@ enum Way {
     CutOff,
 }
 
-/// Twice the longest TTL, a lock delay, and something.
+/// Twice the longest TTL, a lock delay, and some time in addition.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How long a leader leads before something happens to it.
 const TERM: Duration = Duration::from_secs(3);
 
-/// How long what came back is listened to.
+/// How long a returning service is watched.
 const AFTERWARDS: Duration = Duration::from_secs(4);
 
 fn main() -> ExitCode {
@@ -79,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether never two led at once.
+/// Returns whether two never led at the same time.
 fn run(flags: &Flags) -> Result<bool, Failure> {
     let agent = Agent::start()?;
     let program = Program::new(flags.ttl, flags.lock_delay);
@@ -127,7 +129,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
     Ok(overlaps.is_empty())
 }
 
-/// The first line of a leader with a higher token.
+/// The first report of a leader with a higher token.
 fn wait_for(lines: &Lines, token: u64) -> Result<Line, Failure> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

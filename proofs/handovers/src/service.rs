@@ -1,4 +1,4 @@
-//! One instance of a service, and what is done to it.
+//! One instance of a service, and its disturbances.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Failure;
 use crate::judge::Lines;
 
-/// What is run.
+/// The program to run.
 pub(crate) struct Program {
     path: PathBuf,
     arguments: Vec<String>,
-    /// What it takes for the order to stop.
+    /// The signal that tells it to stop.
     stops_by: Signal,
 }
 
 impl Program {
-    /// `one_leader`, or where the session is to be another one `leader`, which has options for that.
+    /// `one_leader`. If the session needs other options, `leader`, which has them.
     pub(crate) fn new(ttl: Option<u64>, lock_delay: Option<u64>) -> Self {
         let here = std::env::current_exe().unwrap_or_default();
         let options = [("--ttl", ttl), ("--lock-delay", lock_delay)];
@@ -43,7 +43,7 @@ impl Program {
     }
 }
 
-/// A process, and the proxy through which it speaks to the agent.
+/// A process, and the proxy between it and the agent.
 pub(crate) struct Service {
     number: usize,
     proxy: Proxy,
@@ -85,7 +85,7 @@ impl Service {
         self.proxy.silence();
     }
 
-    /// Goes on, or is started once more.
+    /// Continues the process, or starts it again.
     pub(crate) fn come_back(
         &mut self,
         agent: &Agent,

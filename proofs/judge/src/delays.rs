@@ -1,5 +1,6 @@
-//! S1, of elections: nobody acquires a key during the lock delay that follows the end of a session that had it. It is Consul
-//! that refuses; a candidate that is elected during that time was not refused.
+//! S1, of elections: nobody acquires a key during the lock delay after the end of a session that
+//! held it. Consul refuses that. If a candidate is elected during that time, Consul did not refuse
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::event::{Moment, Place};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delays {
-    /// Until when each of them lasts, and after whom.
+    /// The end of each lock delay, and the former leader.
     places: BTreeMap<Place, Vec<(Moment, String)>>,
 }
 

@@ -1,7 +1,7 @@
-//! Discovery: who follows an election sees its leaders in their order, and in time.
+//! Discovery: a follower of an election sees its leaders in order, and in time.
 //!
-//! A follower may miss leaders, and be late. It does not go back to a leader that it has seen followed by
-//! another one: it sees nobody come to lead more often than they did.
+//! A follower may miss leaders and be late. It never returns to a leader after it has seen a later
+//! one. It never sees a leader begin more often than it did.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::event::{Follower, Moment, Place, Sight};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Discovery {
-    /// What each key shows, and since when.
+    /// The content of each key, and since when it has been there.
     keys: BTreeMap<Place, (Moment, Sight)>,
-    /// How often each session came to lead, where that was told.
+    /// How often each session began to lead, if that is known.
     terms: BTreeMap<(Place, String), u32>,
     followers: BTreeMap<Follower, Known>,
 }
@@ -23,9 +23,9 @@ struct Known {
     name: String,
     place: Place,
     sight: Sight,
-    /// Whom it saw lead last.
+    /// The last leader that it saw.
     leader: Option<String>,
-    /// How often it saw each session come to lead.
+    /// How often it saw each session begin to lead.
     terms: BTreeMap<String, u32>,
 }
 
@@ -63,7 +63,7 @@ impl Discovery {
         known.leader = Some(session.to_owned());
         let seen = known.terms.entry(session.to_owned()).or_default();
         *seen += 1;
-        // Where nobody tells who came to lead, each session does so once.
+        // If it is not known who began to lead, each session does so once.
         let term = (place, session.to_owned());
         let terms = self.terms.get(&term).copied().unwrap_or(1);
         if *seen > terms {

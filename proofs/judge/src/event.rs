@@ -1,9 +1,9 @@
-//! What a judge is told.
+//! The judge's input.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A moment on the one clock of a history: the time since its origin.
+/// A moment on the single clock of a history: the time since its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub Duration);
 
@@ -13,7 +13,7 @@ impl fmt::Display for Moment {
     }
 }
 
-/// What is contended for: the prefix of a semaphore, or the key of an election, which has one permit.
+/// The prefix of a semaphore, or the key of an election, which has one permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub usize);
 
@@ -21,166 +21,170 @@ pub struct Place(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hold(pub u64);
 
-/// One who follows one election.
+/// A follower of one election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Follower(pub u64);
 
-/// Something that was believed or told.
+/// A belief, or a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// So many permits may be held from now on.
+    /// From now on, this many permits may be held.
     Allowed {
-        /// Where.
+        /// The place.
         place: Place,
-        /// How many.
+        /// The limit.
         permits: u32,
     },
-    /// Somebody believes to hold.
+    /// Somebody begins to believe that they hold.
     Begins {
-        /// From now on until this ends.
+        /// The hold that begins.
         hold: Hold,
-        /// Where.
+        /// The place.
         place: Place,
-        /// How many permits it is.
+        /// The number of permits.
         permits: u32,
-        /// Who it is, as it is written in a verdict.
+        /// The holder's name in a verdict.
         name: String,
     },
-    /// Somebody believes no more, or does not count any more.
+    /// The belief ends, or does not count any more.
     Ends {
-        /// Of what.
+        /// The hold that ends.
         hold: Hold,
     },
     /// Somebody believes at this moment.
     Believed {
-        /// Where.
+        /// The place.
         place: Place,
-        /// The belief has to be over at this moment: at the end of its lease, by the clock of its holder, or of its session.
+        /// The moment at which the belief must end: the end of its lease by its holder's clock, or
+        /// the end of its session.
         until: Moment,
-        /// For how long from now it may go on at most, where that is known.
+        /// The longest time for which it may last from now on, if that is known.
         longest: Option<Duration>,
-        /// Who it is, as it is written in a verdict.
+        /// The holder's name in a verdict.
         name: String,
     },
-    /// The session of a leader has ended, or will: nobody acquires its key from this event on and before that moment.
+    /// A leader's session has ended, or will end. Nobody may acquire its key between this event and
+    /// `until`.
     Delayed {
-        /// Where.
+        /// The place.
         place: Place,
-        /// The soonest at which the lock delay can be over.
+        /// The earliest end of the lock delay.
         until: Moment,
-        /// Whose session it was, as it is written in a verdict.
+        /// The owner of the session in a verdict.
         after: String,
     },
-    /// Consul knows of no lock delay any more.
+    /// Consul has forgotten all lock delays.
     Undelayed,
     /// Somebody has acquired the key, now or a while ago.
     Acquired {
-        /// Where.
+        /// The place.
         place: Place,
-        /// Who it is, as it is written in a verdict.
+        /// The candidate's name in a verdict.
         name: String,
     },
-    /// Somebody was told that something is granted.
+    /// Somebody learned of a grant.
     Granted {
-        /// Where.
+        /// The place.
         place: Place,
-        /// How many permits it is.
+        /// The number of permits.
         permits: u32,
         /// Its fencing token.
         token: u64,
-        /// What may have admitted it: one of these. It is wrong when there is none.
+        /// The writes that may have admitted it. One of them must have. It is wrong if there is
+        /// none.
         admitted: Vec<Admission>,
-        /// Who it is, as it is written in a verdict.
+        /// The holder's name in a verdict.
         name: String,
     },
-    /// Somebody is told that what they hold is lost.
+    /// Somebody learns that their hold is lost.
     Lost {
-        /// Where.
+        /// The place.
         place: Place,
-        /// Whether somebody has taken it away, or what it stood on.
+        /// Whether somebody has removed the hold, or what it depended on.
         was_taken: bool,
-        /// What is known of its lease.
+        /// The state of its lease.
         lease: Lease,
-        /// Who it is and what they were told, as it is written in a verdict.
+        /// The holder's name and the reason in a verdict.
         name: String,
     },
-    /// This is what the key of an election shows from now on.
+    /// From now on, an election's key has this content.
     Shows {
-        /// Where.
+        /// The place.
         place: Place,
-        /// What.
+        /// The content.
         sight: Sight,
     },
-    /// This is what somebody who follows an election knows from now on.
+    /// From now on, this follower knows this about its election.
     Sees {
-        /// Who.
+        /// The follower.
         follower: Follower,
-        /// Where.
+        /// The place.
         place: Place,
-        /// What.
+        /// What it knows.
         sight: Sight,
-        /// Who it is, as it is written in a verdict.
+        /// The follower's name in a verdict.
         name: String,
     },
-    /// Somebody follows no more, or begins again.
+    /// A follower stops, or begins again.
     Leaves {
-        /// Who.
+        /// The follower.
         follower: Follower,
     },
-    /// By now this one knows what the key has shown for longer than this.
+    /// By now, the follower must know content that the key has had for longer than `within`.
     CaughtUp {
-        /// Who.
+        /// The follower.
         follower: Follower,
-        /// How long.
+        /// The time.
         within: Duration,
     },
 }
 
-/// The lease of something that was lost.
+/// The lease of a lost hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// It would have lasted.
+    /// The lease would have lasted.
     Lasts,
-    /// It was over.
+    /// The lease was over.
     Over {
-        /// For how long at a stretch a renewal could have reached Consul and been answered, from when on it was due.
+        /// The longest time without a break, after a renewal was due, in which one could have
+        /// reached Consul and been answered.
         in_reach: Duration,
-        /// For so long is enough.
+        /// The time that is enough for a renewal.
         needed: Duration,
     },
 }
 
-/// What can be known of an election.
+/// What can be known about an election.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sight {
-    /// Nothing for now.
+    /// Nothing is known for now.
     #[default]
     Unknown,
     /// Nobody leads.
     Leaderless {
-        /// What the key says all the same, where that is told.
+        /// The value of the key, if that is known.
         value: Option<String>,
     },
     /// Somebody leads.
     Led {
-        /// By this session.
+        /// The leader's session.
         session: String,
-        /// What it says, where that is told.
+        /// The leader's value, if that is known.
         value: Option<String>,
     },
 }
 
-/// What is known of the write that admitted.
+/// What is known about the write that admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is this one.
+    /// This write admitted.
     By(Write),
-    /// It came after its holder had asked, and before the holder knew of it. Of two who can't hold together the one who knew
-    /// later came later.
+    /// The write came after its holder had asked, and before the holder knew of it. If two can't
+    /// hold together, the one that knew later came later.
     Between {
-        /// It came after this moment.
+        /// The write came after this moment.
         asked: Moment,
-        /// It came before this moment.
+        /// The write came before this moment.
         known: Moment,
     },
 }
@@ -188,8 +192,8 @@ pub enum Admission {
 /// A write that says who holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// How often indexes were counted again before: tokens compare with those of the same epoch alone.
+    /// How often indexes had started again before. Only tokens of the same epoch are compared.
     pub epoch: u64,
-    /// In the order in which writes were applied.
+    /// The number of the write, in the order in which writes were applied.
     pub number: u64,
 }

@@ -1,4 +1,4 @@
-//! S2: a belief ends in time, and nobody is told a time that is too long.
+//! S2: a belief ends in time, and no reported lease is too long.
 
 use std::time::Duration;
 

@@ -1,27 +1,29 @@
-//! What was believed and told in a run, and one judge of it.
+//! What was believed and reported in a run, and one judge of it.
 //!
 //! ```text
 //!  simulation ── after each step: what Consul shows, who believes ──┐
 //!                                                                   ├─▶ Event, one after the other ─▶ Judge
 //!  chaos ─────── afterwards: the merged logs of all parties ────────┘                          Ok, or Violation
 //! ```
-//! The judge is told one [`Event`] after the other, each with its moment, and says of each whether a promise is
-//! broken by it. It goes on after that. It does no I/O and knows no clock, so that it can be told of runs that
-//! never were.
+//! The judge gets one [`Event`] after the other, each with its moment, and says whether it breaks a
+//! promise. Then it continues. It does no I/O and knows no clock, so it can also judge made-up
+//! runs.
 //!
 //! # Moments that are not known exactly
-//! The simulator knows each moment. Chaos knows that something came after one line of a log and before another.
-//! So a run is told with what is certain:
-//! - A belief is told for the time in which it is certain: from the moment before its holder asked and was told that it
-//!   holds, until the first moment at which it may have been over. A judge that is told less finds less, and accuses nobody falsely.
-//! - A lock delay is told until the soonest moment at which it can be over, and an acquisition at a moment by which it has
-//!   happened for certain.
-//! - A grant is told with the write that admitted it, with all writes that may have, or with the moments between which it
-//!   came: two grants are compared where it is certain which of them came first.
-//! - Of a loss the longest stretch is told in which Consul was within reach for certain.
+//! The simulator knows each moment. Chaos knows that something came after one line of a log and
+//! before another. So events only have what is certain:
+//! - A belief has the time in which it is certain: from just before its holder asked and was told
+//!   that it holds, until the first moment at which it may have been over. With less information
+//!   the judge finds less, but never accuses falsely.
+//! - A lock delay ends at the earliest possible moment. An acquisition has a moment by which it has
+//!   certainly happened.
+//! - A grant has the write that admitted it, all writes that may have, or the moments between which
+//!   it came. Two grants are compared if it is certain which of them came first.
+//! - A loss has the longest time in which Consul was certainly within reach.
 //!
 //! # What is judged where
-//! Two judges remain where the two see different things, and where one rule for both would say less than each of them.
+//! Simulation and chaos have separate judges where they see different things, and where a common
+//! rule would be weaker than each of them.
 //!
 //! | promise | here | only in simulation | only in chaos |
 //! |---|---|---|---|
@@ -53,7 +55,7 @@ use crate::discovery::Discovery;
 use crate::limit::Limits;
 use crate::tokens::{Grant, Tokens};
 
-/// A promise that is judged here.
+/// A promise that this crate judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
     /// S1: never more than the limit believe that they hold.
@@ -64,22 +66,22 @@ pub enum Promise {
     Lease,
     /// S5: fencing tokens rise.
     Fencing,
-    /// Who follows an election sees its leaders in their order, and in time.
+    /// A follower sees an election's leaders in order, and in time.
     Discovery,
-    /// L4: a transient failure costs nobody what they hold.
+    /// L4: a transient failure causes no loss.
     TransientFailures,
 }
 
-/// A promise that was not kept.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// Which promise was broken.
     pub promise: Promise,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// When, by the event that shows it.
+    /// The moment of the event that shows it.
     pub at: Moment,
-    /// In which way.
+    /// A description.
     pub what: String,
 }
 
@@ -89,10 +91,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Where a promise is broken, and in which way.
+/// The place where a promise is broken, and a description.
 type Wrong = (Place, String);
 
-/// One history, as far as it was told.
+/// The state of one history so far.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     limits: Limits,
@@ -102,16 +104,16 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// One who was told nothing yet.
+    /// A judge that has heard nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This happened next. Events are told in the order of their moments; of one moment the ends of beliefs come
-    /// first, since a belief does not include its last moment.
+    /// Judges the next event. Events come in the order of their moments. At the same moment the
+    /// ends of beliefs come first, since a belief does not include its last moment.
     ///
     /// # Errors
-    /// [`Violation`] when a promise is broken by it.
+    /// [`Violation`] if this event breaks a promise.
     pub fn hear(&mut self, at: Moment, event: &Event) -> Result<(), Violation> {
         let verdict = self.judge(at, event);
         verdict.map_err(|(place, what)| Violation {
@@ -182,14 +184,14 @@ impl Judge {
         Ok(())
     }
 
-    /// The most permits that were believed in at once.
+    /// The most permits that were believed in at the same time.
     pub fn most_at_once(&self, place: Place) -> u32 {
         self.limits.most_at_once(place)
     }
 }
 
 impl Event {
-    /// What it may break.
+    /// The promise that the event may break.
     fn promise(&self) -> Promise {
         match self {
             Self::Allowed { .. } | Self::Begins { .. } | Self::Ends { .. } => Promise::Limit,

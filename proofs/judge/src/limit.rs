@@ -1,4 +1,4 @@
-//! S1: never more than the limit believe that they hold. The limit of an election is one.
+//! S1: never more than the limit believe that they hold. An election has the limit one.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::event::{Hold, Place};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     places: BTreeMap<Place, Believers>,
-    /// Where those are who believe.
+    /// The places of all beliefs.
     holds: BTreeMap<Hold, Place>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Believers {
-    /// Nobody may hold where nothing was said of a limit.
+    /// Without a limit, nobody may hold.
     allowed: u32,
     held: u32,
     most: u32,
-    /// How many permits each of them holds, and who it is.
+    /// The permits of each hold, and the holder's name.
     all: BTreeMap<Hold, (u32, String)>,
 }
 

@@ -1,4 +1,5 @@
-//! L4: a transient failure costs nobody what they hold while the lease lasts, and no lease runs out while it could be renewed.
+//! L4: a transient failure causes no loss while the lease lasts, and no lease ends while it could
+//! be renewed.
 
 use crate::Wrong;
 use crate::event::{Lease, Place};

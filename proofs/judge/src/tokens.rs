@@ -1,4 +1,5 @@
-//! S5: fencing tokens rise strictly over all grants of a place, in the order of the writes that admitted.
+//! S5: fencing tokens grow strictly over all grants of a place, in the order of the writes that
+//! admitted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ pub(crate) struct Tokens {
     places: BTreeMap<Place, Vec<Grant>>,
 }
 
-/// A grant, as it is told.
+/// A grant.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
     pub(crate) admission: Admission,
@@ -21,7 +22,8 @@ pub(crate) struct Grant {
 }
 
 impl Tokens {
-    /// Of several writes that may have admitted it, one has to be in order. `limit` is how many permits there are.
+    /// If several writes may have admitted it, one of them must be in order. `limit` is the number
+    /// of permits.
     pub(crate) fn grant(
         &mut self,
         (place, limit): (Place, u32),
@@ -43,7 +45,7 @@ impl Tokens {
             }
         }
         let what = match verdict {
-            // Those who come later are compared with it all the same.
+            // Later grants are compared with it anyway.
             Some((grant, what)) => {
                 others.push(grant);
                 what
@@ -102,10 +104,10 @@ impl Grant {
 enum Order {
     First,
     Second,
-    /// Both by the same write, which numbers those that it admits.
+    /// The same write admitted both, and numbers them.
     Same,
-    /// That can't be told, but their tokens compare.
+    /// It is unknown, but their tokens can be compared.
     OfOneHistory,
-    /// Their tokens do not even compare.
+    /// Their tokens can't be compared.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! The agent of many holders is frozen, at moments all over the time between two renewals.
+//! Freezes the agent of many holders at many moments between two renewals.
 
 use std::thread;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use real_agent::Agent;
 use crate::failure::Failure;
 use crate::program::{Program, now, until_held};
 
-/// Renewals of a TTL of 15 s are apart by less.
+/// With a TTL of 15 s, renewals come at shorter intervals than this.
 const APART: Duration = Duration::from_millis(1_250);
 
-/// So long it takes at most to start all of them, and so long they hold after it.
+/// The longest time to start all of them. They hold for this long after it.
 const STARTING: Duration = Duration::from_secs(40);
 const AFTER: Duration = Duration::from_secs(5);
 
-/// Longer than any lease of that TTL.
+/// This is longer than any lease with that TTL.
 const TOO_LONG: Duration = Duration::from_millis(14_500);
 
-/// Says how many lost their slot.
+/// Returns how many lost their slot.
 ///
 /// # Errors
-/// [`Failure`] when it can't be measured. A loss is none.
+/// [`Failure`] if it can't be measured. A loss is not a failure.
 pub(crate) fn measure(trials: u32, silent: Duration) -> Result<usize, Failure> {
     let lost = freeze(trials, silent)?;
     println!("silent for {silent:?}: lost {lost} of {trials}");
@@ -35,7 +35,7 @@ pub(crate) fn measure(trials: u32, silent: Duration) -> Result<usize, Failure> {
     Ok(lost)
 }
 
-/// Freezes an agent under so many holders for so long.
+/// Freezes an agent with this many holders for this long.
 fn freeze(trials: u32, silent: Duration) -> Result<usize, Failure> {
     let mut agent = Agent::start()?;
     let hold = STARTING + silent + AFTER;
@@ -50,7 +50,7 @@ fn freeze(trials: u32, silent: Duration) -> Result<usize, Failure> {
     for (prefix, _) in &programs {
         until_held(&agent.client(), prefix)?;
     }
-    // Each has been renewed.
+    // By then, each has been renewed.
     thread::sleep(APART * 2);
     agent
         .stop()

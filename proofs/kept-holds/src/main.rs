@@ -4,8 +4,8 @@
 //!  restarts   `contend` ──▶ a client agent (SIGTERM, started again) ──▶ three servers (the leader: SIGKILL, reaped)
 //!  freezes    many `contend` ──▶ one agent (SIGSTOP for some seconds, SIGCONT)
 //! ```
-//! Each has a part that is to keep every hold, and one that shows that the fault strikes: without a separate node a
-//! hold is lost, and by a silence that is longer than a lease all are.
+//! Each has a part that must keep every hold, and one that shows that the fault is real. Without a
+//! separate node a hold is lost, and a silence that is longer than a lease loses all.
 
 mod failure;
 mod freezes;
@@ -20,8 +20,8 @@ use clap::{Parser, Subcommand};
 
 /// Shows which holds last when agents are restarted, servers die, and Consul is silent for a while.
 ///
-/// Exits with 1 when a hold was lost that should have lasted, with 2 when it could not be measured or the fault was not
-/// seen to strike.
+/// Exits with 1 if a hold was lost that should have lasted. Exits with 2 if it could not be
+/// measured, or if the fault had no effect.
 #[derive(Debug, Parser)]
 struct Flags {
     #[command(subcommand)]
@@ -30,18 +30,19 @@ struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// The client agent is restarted by SIGTERM, and then the leader killed with -9, on each backend
+    /// Restart the client agent with SIGTERM, and then kill the leader with SIGKILL, on each
+    /// backend
     Restarts {
         /// How long each holds, in milliseconds
         #[arg(long, default_value = "60000")]
         hold_ms: u64,
     },
-    /// The agent is frozen for a while, at moments all over the time between two renewals
+    /// Freeze the agent at moments that are spread over the time between two renewals
     Freezes {
-        /// How many hold at once
+        /// How many hold at the same time
         #[arg(long, default_value = "40")]
         trials: NonZeroU32,
-        /// For how long it is frozen, in milliseconds
+        /// How long the agent is frozen, in milliseconds
         #[arg(long, default_value = "11500")]
         silent_ms: u64,
     },

@@ -1,4 +1,4 @@
-//! `contend --mode hold` as a user starts it.
+//! `contend --mode hold`, started as a user would.
 
 use std::env;
 use std::process::{Child, Command, Stdio};
@@ -10,25 +10,25 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// How often it is looked whether something has happened, and for how long at most.
+/// How often to check whether something has happened.
 const POLL: Duration = Duration::from_millis(20);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One that runs. Dropping it kills it.
+/// A running program. Dropping this kills it.
 #[derive(Debug)]
 pub(crate) struct Program(Option<Child>);
 
-/// What it said in the end.
+/// Its last output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
-    /// Whether it lost what it held.
+    /// Whether it lost its hold.
     pub(crate) is_lost: bool,
-    /// When it held no more, in seconds since 1970.
+    /// When its hold ended, in seconds since 1970.
     pub(crate) ended: f64,
 }
 
 impl Program {
-    /// Starts one that holds a slot of this prefix for so long.
+    /// Starts a program that holds a slot of this prefix for this long.
     ///
     /// # Errors
     /// [`Failure::System`].
@@ -60,7 +60,7 @@ impl Program {
         Ok(Self(Some(child)))
     }
 
-    /// What it says when it has ended.
+    /// Its output when it has ended.
     ///
     /// # Errors
     /// [`Failure::System`], [`Failure::Report`].
@@ -93,7 +93,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // It may have ended on its own.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -122,7 +122,7 @@ pub(crate) fn until_held(client: &Client, prefix: &str) -> Result<(), Failure> {
     })
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` is true.
 ///
 /// # Errors
 /// [`Failure::Late`].

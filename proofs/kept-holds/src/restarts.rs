@@ -1,4 +1,4 @@
-//! The client agent that a holder talks to is restarted, and then the leader killed.
+//! Restarts a holder's client agent, and then kills the leader.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use crate::program::{Program, now, until, until_held};
 
 const OWN: &str = "semaphores";
 
-/// Holders on each backend, on a separate node and on the agent's. Says how many of the former lost their slot.
+/// Starts holders on each backend, on a separate node and on the agent's node. Returns how many of
+/// those on a separate node lost their slot.
 ///
 /// # Errors
-/// [`Failure`] when it can't be measured. A loss is none.
+/// [`Failure`] if it can't be measured. A loss is not a failure.
 pub(crate) fn measure(hold: Duration) -> Result<usize, Failure> {
     let mut cluster = Cluster::start_with(&Agent::builder().reaped())?;
     let mut agent = cluster.join(&Agent::builder())?;
@@ -74,7 +75,7 @@ fn has_node(client: &Client, node: &str) -> bool {
     let nodes = client
         .get("/v1/catalog/nodes")
         .and_then(|answer| answer.json());
-    // Without an answer nobody knows.
+    // Without an answer it is unknown.
     nodes.map_or(true, |nodes| {
         let mut nodes = nodes.as_array().into_iter().flatten();
         nodes.any(|it| it["Node"] == node)

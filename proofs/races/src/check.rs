@@ -7,8 +7,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::{Config, Runner};
 
-/// Runs the scene in as many schedules as the variable `RACES_SCHEDULES` says: half of them drawn
-/// freely, half with few changes of the running thread at the worst places.
+/// Runs the scene in as many schedules as the variable `RACES_SCHEDULES` says. Half of them are
+/// random. The others change the running thread only a few times, at the worst places.
 #[allow(clippy::disallowed_methods, reason = "read by tests, not by the core")]
 pub fn check(scene: impl Fn() + Send + Sync + 'static) {
     let schedules: usize = env::var("RACES_SCHEDULES").map_or(500, |count| count.parse().unwrap());
@@ -19,7 +19,7 @@ pub fn check(scene: impl Fn() + Send + Sync + 'static) {
     run(few_changes, scene);
 }
 
-/// Lets the others do some of their steps, however many.
+/// Lets the others take any number of steps.
 pub fn sometime() {
     let mut random = shuttle::rand::thread_rng();
     let most = 10_u32.pow(random.gen_range(1..=3));
@@ -40,11 +40,11 @@ fn run(scheduler: impl Scheduler + 'static, scene: Arc<impl Fn() + Send + Sync +
 }
 
 thread_local! {
-    /// Shuttle's threads of one test are all on one of the system's.
+    /// All shuttle threads of a test run on one system thread.
     static STEPS: AtomicUsize = const { AtomicUsize::new(0) };
 }
 
-/// A step of the core is one of shuttle's.
+/// Makes a step of the core a step of shuttle.
 fn step(waits: bool) {
     if panicking() {
         return;

@@ -1,10 +1,11 @@
-//! What threads share in handles and driver, and in the workers of `transport-ureq`, run under a
+//! The state that threads share in handles, driver and the workers of `transport-ureq`, run under a
 //! scheduler that chooses their order.
 //!
-//! Only in builds with `--cfg semaphore_races`, as `scripts/races` makes them: there each lock, flag and
-//! waker of the core is a step, after which [shuttle](https://docs.rs/shuttle) lets some thread go on,
-//! drawn from a seed. A thread that waits for what never comes is found as a deadlock, and a schedule
-//! that fails is printed so that it can be replayed.
+//! It only exists in builds with `--cfg semaphore_races`, as `scripts/races` makes them. In these
+//! each lock, flag and waker of the core is a step. After each step
+//! [shuttle](https://docs.rs/shuttle) lets some thread continue, drawn from a seed. A thread that
+//! waits for something that never comes is reported as a deadlock. A failing schedule is printed,
+//! so that it can be replayed.
 //!
 //! ```text
 //!   scene: threads, tasks ──► handles ──► shared ◄── driver      the core, with its steps
@@ -13,8 +14,8 @@
 //!                                                      │
 //!                                  the Consul in memory
 //! ```
-//! Pauses between two tries end, timers of seconds never do: so none hides a wake-up that was
-//! forgotten.
+//! Pauses between two tries end, but timers of seconds never do. So no timer hides a forgotten
+//! wake-up.
 
 #![cfg(semaphore_races)]
 #![allow(

@@ -14,15 +14,16 @@ use transport_mock::consul::{Consul, Exchange};
 
 const PREFIX: &str = "service/db";
 
-/// Longer than the waits between two tries, shorter than what a renewal or a poll waits for.
+/// This is longer than the pause between two tries, and shorter than the wait for a renewal or a
+/// poll.
 const A_PAUSE: Duration = Duration::from_secs(1);
 
-/// A Consul in memory, and a runtime on shuttle's threads. Its clock knows short pauses only.
+/// A Consul in memory, and a runtime on shuttle's threads. Its clock only knows short pauses.
 #[derive(Clone)]
 pub struct World(Arc<Inner>);
 
 struct Inner {
-    /// Never locked during a step.
+    /// It is never locked during a step.
     agent: Mutex<Agent>,
     drivers: Mutex<Drivers>,
 }
@@ -74,14 +75,14 @@ impl World {
         });
     }
 
-    /// The runtime drops its tasks, as one that shuts down does.
+    /// The runtime drops its tasks, as at its shutdown.
     pub fn end_runtime(&self) {
         for abort in self.drivers().aborts.drain(..) {
             abort.abort();
         }
     }
 
-    /// Waits until all drivers have ended on their own or with the runtime.
+    /// Waits until all drivers have ended, before the runtime or with it.
     pub async fn drivers_end(&self) {
         let ends: Vec<_> = self.drivers().ends.drain(..).collect();
         for end in ends {
@@ -89,7 +90,7 @@ impl World {
         }
     }
 
-    /// No session, no contender key and no holder is left.
+    /// Asserts that no session, contender key or holder is left.
     #[track_caller]
     pub fn assert_nothing_left(&self) {
         let agent = self.agent();
@@ -120,7 +121,7 @@ impl World {
         pending
     }
 
-    /// Something happens to Consul, and the requests that wait for it are answered.
+    /// Changes something in Consul, and delivers the answers of waiting requests.
     fn act(&self, act: impl FnOnce(&mut Consul, Instant)) {
         let mut answers = Vec::new();
         {
@@ -144,7 +145,7 @@ impl World {
     }
 }
 
-/// A request that Consul has. Dropping it gives it up.
+/// A request that Consul has received. Dropping this gives it up.
 struct Pending {
     world: World,
     exchange: Exchange,
@@ -163,7 +164,7 @@ impl Drop for Pending {
 #[async_trait]
 impl Transport for World {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        // On its way.
+        // The request is on its way.
         yield_now().await;
         let mut pending = self.submit(&request);
         let answer = (&mut pending.answer).await.expect("an answer"); // On its way back.

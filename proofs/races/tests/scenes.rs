@@ -1,4 +1,4 @@
-//! Scenes of threads and tasks that meet in the handles of one semaphore.
+//! Scenes of threads and tasks that use the handles of one semaphore at the same time.
 
 #![cfg(semaphore_races)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -12,7 +12,7 @@ use semaphore_core::{Error, Lost};
 use shuttle::future::{block_on, yield_now};
 use shuttle::thread;
 
-/// A command that comes while the driver goes to sleep wakes it.
+/// A command must wake a driver that is about to sleep.
 #[test]
 fn a_slot_passes_between_threads_that_block() {
     check(|| {
@@ -40,7 +40,7 @@ fn a_slot_passes_between_threads_that_block() {
     });
 }
 
-/// A grant that meets its caller's leaving gives the slot back.
+/// A caller leaves at the moment of its grant. The slot must be given back.
 #[test]
 fn a_slot_granted_to_a_caller_that_leaves_is_free_again() {
     check(|| {
@@ -49,7 +49,7 @@ fn a_slot_granted_to_a_caller_that_leaves_is_free_again() {
         let (abort, registration) = AbortHandle::new_pair();
         let leaving = semaphore.clone();
         let leaver = thread::spawn(move || {
-            // What it got before it left is dropped here.
+            // If it got a slot before it left, the slot is dropped here.
             let _ = block_on(Abortable::new(leaving.acquire(), registration));
         });
         let aborter = thread::spawn(move || {
@@ -66,7 +66,7 @@ fn a_slot_granted_to_a_caller_that_leaves_is_free_again() {
     });
 }
 
-/// A future that is dropped by another thread than the one that polled it.
+/// A future is polled by one thread and dropped by another.
 #[test]
 fn a_caller_that_is_dropped_while_others_wait_leaves_nothing() {
     check(|| {
@@ -89,7 +89,7 @@ fn a_caller_that_is_dropped_while_others_wait_leaves_nothing() {
     });
 }
 
-/// A loss that meets a release or a drop.
+/// A loss and a release or drop happen at the same time.
 fn is_lost_while_it_is_let_go(releases: bool) {
     let world = World::new();
     let semaphore = world.semaphore(1);
@@ -148,7 +148,7 @@ fn a_loss_is_told_to_all_who_wait_for_it() {
     });
 }
 
-/// The last handle may go on any thread.
+/// Any thread may drop the last handle.
 #[test]
 fn the_driver_ends_when_the_last_handle_is_gone() {
     check(|| {
@@ -175,7 +175,7 @@ fn the_driver_ends_when_the_last_handle_is_gone() {
     });
 }
 
-/// The runtime ends at any moment: nobody waits for ever.
+/// The runtime ends at any moment. Nobody may wait for ever.
 #[test]
 fn whoever_waits_when_the_runtime_ends_is_told() {
     check(|| {
@@ -219,7 +219,8 @@ fn whoever_waits_when_the_runtime_ends_is_told() {
     });
 }
 
-/// A release that meets the runtime's end: before it, on its way, or after it, when the permit has been lost by it.
+/// A release and the runtime's end happen at the same time. The end may come before the release,
+/// during it, or after it; then the permit is lost.
 #[test]
 fn a_release_when_the_runtime_ends_is_told() {
     check(|| {
@@ -241,7 +242,7 @@ fn a_release_when_the_runtime_ends_is_told() {
     });
 }
 
-/// Closing meets acquisitions, releases and other closings.
+/// Closing, acquisitions, releases and other closings happen at the same time.
 #[test]
 fn a_shutdown_waits_for_those_inside_and_refuses_the_others() {
     check(|| {

@@ -1,5 +1,5 @@
-//! The threads that requests run on, as `transport-ureq` has them, with separate neighbours: a client
-//! whose requests take steps instead of a socket.
+//! The request threads of `transport-ureq` in another environment: the client's requests take steps
+//! instead of using a socket.
 
 #![cfg(semaphore_races)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -32,7 +32,7 @@ fn request(target: &str) -> Request {
     Request::new(Method::Get, target).with_timeout(Duration::from_secs(1))
 }
 
-/// Sends one request after the other, and gets the answer to each.
+/// Sends one request after the other, and gets each answer.
 fn ask(workers: &Workers, name: &str) -> Result<(), TransportError> {
     for number in 0..2 {
         let target = format!("/{name}/{number}");
@@ -42,7 +42,7 @@ fn ask(workers: &Workers, name: &str) -> Result<(), TransportError> {
     Ok(())
 }
 
-/// Giving up a request never shuts down an agent that has moved on to another one.
+/// Giving up a request must not shut down an agent that has moved on to another one.
 #[test]
 fn a_request_that_is_given_up_takes_no_other_with_it() {
     check(|| {
@@ -62,7 +62,7 @@ fn a_request_that_is_given_up_takes_no_other_with_it() {
     });
 }
 
-/// A worker whose rest is over and a job for it may meet, and so may the end of all.
+/// A worker may be about to end when a job comes for it, and when all workers end.
 #[test]
 fn a_request_to_a_worker_that_is_about_to_end_is_answered() {
     check(|| {
@@ -79,7 +79,7 @@ fn a_request_to_a_worker_that_is_about_to_end_is_answered() {
     });
 }
 
-/// The transport may go while its last request is on its way.
+/// The transport may be dropped while its last request is under way.
 #[test]
 fn an_answer_outlives_the_transport() {
     check(|| {

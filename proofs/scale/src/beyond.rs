@@ -1,5 +1,6 @@
-//! Fleets beyond the machines that we have: a thousand hosts and ten thousand of what they do, on virtual time. What is counted is what
-//! reaches Consul's servers once everything has settled.
+//! Fleets that are larger than our machines: a thousand hosts with ten thousand semaphores or
+//! elections, on virtual time. It counts the requests that reach Consul's servers when everything
+//! has settled.
 
 mod elections;
 mod hosts;
@@ -16,37 +17,39 @@ use semaphore_core::adapter::Runtime as _;
 use semaphore_core::{Client, Semaphore};
 use transport_mock::{MockClient, MockConsul, RequestKind, Stats};
 
-/// What is done.
+/// What the hosts do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scene {
-    /// Each host uses ten semaphores of three slots, each of which ten hosts use; a turn takes a minute
+    /// Each host uses ten semaphores of three slots, and ten hosts use each semaphore; a turn takes
+    /// a minute
     Hosts,
     /// Ten callers on each host wait for one semaphore of ten slots; a turn takes a second
     Waiters,
     /// Each host leads ten elections and follows ten others
     Elections,
-    /// One process holds a slot of ten times as many semaphores, over 64 connections; what is lost counts as a turn
+    /// One process holds a slot of ten times as many semaphores, over 64 connections; a loss counts
+    /// as a turn
     Process,
 }
 
-/// How large it is.
+/// The size of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fleet {
     pub(crate) scene: Scene,
     pub(crate) hosts: u32,
     /// The TTL of all sessions.
     pub(crate) ttl: Duration,
-    /// Over how many keys the one semaphore is split for which ten thousand wait.
+    /// The number of keys that the semaphore with ten thousand waiters is split into.
     pub(crate) parts: u32,
-    /// For how long it settles before anything is counted.
+    /// How long it settles before counting begins.
     pub(crate) settling: Duration,
-    /// For how long it is counted.
+    /// How long it is counted.
     pub(crate) time: Duration,
     pub(crate) latency: Duration,
     pub(crate) seed: u64,
 }
 
-/// How often callers were given what they wanted, and how often they have had it for a whole turn.
+/// How often callers were granted what they wanted, and how often they held it for a whole turn.
 #[derive(Clone, Debug, Default)]
 struct Turns(Arc<Counts>);
 
@@ -73,7 +76,8 @@ impl Turns {
         self.0.done.load(Ordering::Relaxed)
     }
 
-    /// Takes one turn after the other. Each takes as long as is told, and is done if the slot was kept.
+    /// Takes one turn after the other. A turn takes as long as `length` says, and counts if the
+    /// slot was kept.
     async fn take(
         self,
         host: MockClient,
@@ -92,7 +96,7 @@ impl Turns {
     }
 }
 
-/// The world as it was at one moment.
+/// The world's counters at one moment.
 struct Reading {
     stats: Stats,
     writes: u64,
@@ -100,7 +104,7 @@ struct Reading {
     turns: u64,
 }
 
-/// What reached the servers.
+/// The requests that reached the servers.
 #[derive(Debug)]
 pub(crate) struct Reached {
     of: Fleet,
@@ -115,7 +119,7 @@ pub(crate) struct Reached {
     bytes: u64,
     sessions: usize,
     parked: usize,
-    /// What this program took of the machine's memory at most, in bytes.
+    /// The most memory that this program used, in bytes.
     memory: u64,
 }
 
@@ -185,7 +189,7 @@ fn clients(world: &MockConsul, fleet: Fleet) -> impl Iterator<Item = (MockClient
     })
 }
 
-/// Lengths between a half and one and a half of this, so that not all is done at the same moments.
+/// Lengths between a half and one and a half of `mean`, so things don't happen all at once.
 fn lengths(mean: Duration, seed: u32) -> impl FnMut() -> Duration {
     let mut rng = fastrand::Rng::with_seed(seed.into());
     move || mean.mul_f64(0.5 + rng.f64())
@@ -195,7 +199,7 @@ fn valid<T>(built: Result<T, semaphore_core::Error>) -> T {
     built.unwrap_or_else(|error| unreachable!("no input of a user: {error}"))
 }
 
-/// The most that this process has had in memory; nothing where the system does not say.
+/// The most memory that this process has used, or zero if the system does not tell.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
@@ -207,12 +211,12 @@ impl Reached {
     /// The names of the columns.
     pub(crate) const HEAD: &'static str = "scene     hosts | sessions parked |  turns/s | renewals/s  Raft writes/s  reads/s  polls/s  transactions/s  wake-ups/s   MB/s | a turn: Raft writes  requests  wake-ups      kB | memory, MB";
 
-    /// What this program took of the machine's memory at most, in bytes; nothing where the system does not say.
+    /// The most memory that this program used, in bytes, or zero if the system does not tell.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// What the servers were asked in all.
+    /// The number of all requests to the servers.
     fn requests(&self) -> u64 {
         self.renewals + self.reads + self.polls + self.transactions
     }
@@ -270,7 +274,7 @@ mod tests {
         .run()
     }
 
-    /// A tenth of what a machine has that is small.
+    /// A tenth of a small machine's memory.
     fn assert_little_memory(reached: &Reached) {
         assert!(reached.memory() < 400_000_000, "{reached}");
     }
@@ -285,7 +289,7 @@ mod tests {
             assert!(reached.turns > 0, "{reached}");
             assert_little_memory(reached);
         }
-        // What is asked grows with the hosts, and not faster.
+        // The requests grow with the hosts, and not faster.
         assert!(many.requests() <= 3 * few.requests(), "{few}\n{many}");
     }
 
@@ -306,7 +310,7 @@ mod tests {
         let reached = fleet(Scene::Process, 50, 20);
         assert_eq!((reached.granted, reached.turns), (500, 0), "{reached}");
         assert_eq!(reached.sessions, 1, "{reached}");
-        // Dozens are asked for at once, and each prefix is read now and then.
+        // One request asks about dozens, and each prefix is read now and then.
         assert!(reached.requests() <= 500, "{reached}");
         assert_little_memory(&reached);
     }
@@ -315,7 +319,7 @@ mod tests {
     fn who_leads_and_who_follows_writes_only_where_a_term_ends() {
         let reached = fleet(Scene::Elections, 20, 80);
         assert!(reached.granted >= 200, "{reached}");
-        // Each host has one session, and each election a poll beside its follower's.
+        // Each host has one session, and each election has a poll beside its follower's.
         assert_eq!(reached.sessions, 20, "{reached}");
         assert_eq!(reached.parked, 400, "{reached}");
         assert!(reached.turns > 0, "{reached}");

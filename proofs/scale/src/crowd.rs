@@ -1,4 +1,4 @@
-//! One semaphore, and all who want it again as soon as they have given it back.
+//! One semaphore with callers that want it again as soon as they have released it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use semaphore_core::Semaphore;
 use semaphore_core::adapter::{Method, Request, Runtime as _, Transport as _};
 use transport_mock::{MockClient, MockConsul, Stats, Task};
 
-/// Who contends.
+/// The callers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
     pub(crate) limit: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Crowd {
     pub(crate) value_bytes: Option<usize>,
 }
 
-/// What it came to.
+/// The results.
 #[derive(Debug)]
 pub(crate) struct Figures {
     of: Crowd,
@@ -47,7 +47,7 @@ struct Tally {
 type Shared = Arc<Mutex<Tally>>;
 
 impl Tally {
-    /// Counts from now on.
+    /// Starts to count.
     fn restart(&mut self) {
         *self = Self {
             held: self.held,
@@ -158,13 +158,13 @@ impl Crowd {
                 }
                 client.sleep(self.hold).await;
                 lock(&tally).held -= 1;
-                // As most callers do: they don't wait for the end of a release.
+                // As most callers do, they don't wait for the end of a release.
                 drop(permit);
             }
         })
     }
 
-    /// Turns in a second, if handovers took no time.
+    /// The turns per second if handovers took no time.
     fn ideal(self) -> f64 {
         f64::from(self.limit.min(self.callers)) / self.hold.as_secs_f64()
     }

@@ -1,5 +1,5 @@
-//! Many permits of one participant: what it takes to get them, to hold them, and to give them back. The participant is driven by
-//! hand against a Consul in memory, so that its own time can be told from all else.
+//! Many permits of one participant: the cost of acquiring, holding and releasing them. The test
+//! drives the participant against a Consul in memory, so it can measure the participant's own time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -12,16 +12,16 @@ use semaphore_core::sans_io::{
 };
 use transport_mock::consul::{Consul, Exchange};
 
-/// How long a phase takes at most, on virtual time.
+/// The longest virtual time of a phase.
 const MOST: Duration = Duration::from_secs(600);
 
-/// One participant beside its Consul.
+/// One participant and its Consul.
 struct Bench {
     participant: Participant,
     consul: Consul,
     now: Instant,
     latency: Duration,
-    /// When the next message arrives: those to Consul and those from it, in the order in which they were sent.
+    /// When the next messages arrive, to and from Consul, in the order in which they were sent.
     arrivals: BinaryHeap<Reverse<(Instant, u64)>>,
     messages: BTreeMap<u64, Message>,
     sent: u64,
@@ -37,7 +37,7 @@ enum Message {
     Answer(RequestId, Response),
 }
 
-/// What a phase came to.
+/// The cost of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     requests: u64,
@@ -47,7 +47,7 @@ struct Spent {
     time: Duration,
 }
 
-/// What so many permits came to.
+/// The cost of a number of permits.
 #[derive(Debug)]
 pub(crate) struct Figures {
     permits: u32,
@@ -55,7 +55,7 @@ pub(crate) struct Figures {
     phases: [Spent; 3],
 }
 
-/// Acquires, holds and gives back so many permits of one participant.
+/// Acquires, holds and releases this many permits of one participant.
 pub(crate) fn run(permits: u32, hold: Duration, latency: Duration, seed: u64) -> Figures {
     let mut bench = Bench::new(permits, latency, seed);
     let begun = cpu_time();
@@ -137,7 +137,7 @@ impl Bench {
         timeout
     }
 
-    /// As the driver does after each answer.
+    /// Does what the driver does after each answer.
     fn look(&mut self) {
         self.spent.rounds += 1;
         let begun = cpu_time();
@@ -175,7 +175,7 @@ impl Bench {
             .push(Reverse((self.now + self.latency, self.sent)));
     }
 
-    /// Takes what Consul answers.
+    /// Takes Consul's answers.
     fn hear(&mut self) {
         while let Some((exchange, response)) = self.consul.poll_answer() {
             if let Some(id) = self.asked.remove(&exchange) {
@@ -184,7 +184,7 @@ impl Bench {
         }
     }
 
-    /// One message that arrives now.
+    /// Delivers one message that arrives now.
     fn deliver(&mut self) {
         let due = self.arrivals.peek().filter(|it| it.0.0 <= self.now);
         let Some(Reverse((_, number))) = due.copied() else {
@@ -207,7 +207,7 @@ impl Bench {
     }
 }
 
-/// How long this thread has had a processor: what else the machine does is left out.
+/// How long this thread has used a processor, without the rest of the machine.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

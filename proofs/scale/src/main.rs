@@ -1,12 +1,12 @@
-//! What many callers in several processes cost on one semaphore, counted on virtual time: nothing here depends on how
-//! fast this machine is, so that figures of two states of the code can be compared.
+//! The cost of many callers in several processes on one semaphore, counted on virtual time. It does
+//! not depend on this machine's speed, so the figures of two versions of the code can be compared.
 //!
 //! ```sh
 //! cargo run --release -p scale -- --limit 100 --callers 400 --processes 4 --hold-ms 50
 //! cargo run --release -p scale              # all sizes of one semaphore
 //! cargo run --release -p scale -- --beyond hosts,waiters,elections
 //! ```
-//! Each message travels for `--latency-us` on average; Consul itself takes no time.
+//! Each message travels for `--latency-us` on average; Consul takes no time.
 
 mod beyond;
 mod crowd;
@@ -20,7 +20,7 @@ use clap::Parser;
 use crate::beyond::{Fleet, Reached, Scene};
 use crate::crowd::{Crowd, Figures};
 
-/// Counts what many callers in several processes cost on one semaphore.
+/// Counts the cost of many callers in several processes on one semaphore.
 #[derive(Debug, Parser)]
 struct Flags {
     /// Slots
@@ -35,49 +35,50 @@ struct Flags {
     /// How long each holds
     #[arg(long, default_value_t = 10)]
     hold_ms: u64,
-    /// For how long it is counted, after a fifth of that as a warm-up
+    /// How long to count, after a fifth of that as a warm-up
     #[arg(long, default_value_t = 5_000)]
     time_ms: u64,
     /// How long a message travels on average
     #[arg(long, default_value_t = 200)]
     latency_us: u64,
-    /// Of what is drawn
+    /// The seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many contend before they are a crowd
+    /// How many contenders are a crowd
     #[arg(long)]
     crowd: Option<usize>,
     /// How many keys of others lie below the prefix
     #[arg(long, default_value_t = 0)]
     others: u32,
-    /// How long the value of each of those is
+    /// The size of each of their values
     #[arg(long, default_value_t = 100)]
     others_bytes: usize,
-    /// How long the value of each contender is; its process's name otherwise
+    /// The size of each contender's value [default: its process's name]
     #[arg(long)]
     value_bytes: Option<usize>,
-    /// What so many permits of one participant cost while they are acquired, held and given back, with its own time
+    /// Measure the cost of this many permits of one participant, with its own time, while they are
+    /// acquired, held and released
     #[arg(long, value_delimiter = ',')]
     held: Vec<u32>,
-    /// What fleets ask of Consul's servers that are larger than one machine
+    /// Count the requests of fleets that are larger than one machine to Consul's servers
     #[arg(long, value_enum, value_delimiter = ',')]
     beyond: Vec<Scene>,
-    /// How many hosts those have
+    /// The number of hosts in these fleets
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     hosts: u32,
     /// The TTL of their sessions, in seconds
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     ttl_s: u64,
-    /// Over how many keys the one semaphore is split that has ten thousand waiters
+    /// The number of keys that the semaphore with ten thousand waiters is split into
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     parts: u32,
-    /// Fails if this program took more of the machine's memory for them, in MB
+    /// Fail if this program used more memory for them, in MB
     #[arg(long)]
     most_mb: Option<u64>,
-    /// For how many seconds they settle before anything is counted
+    /// How many seconds they settle before counting begins
     #[arg(long, default_value_t = 90)]
     settle_s: u64,
-    /// For how long those are held
+    /// How long the permits of `--held` are held, in milliseconds
     #[arg(long, default_value_t = 60_000)]
     held_ms: u64,
 }
@@ -141,7 +142,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Limit, callers, processes, milliseconds of a hold.
+/// The limit, callers, processes, and milliseconds of a hold.
 const SCENES: [(u32, u32, u32, u64); 18] = [
     (100, 400, 1, 50),
     (100, 400, 4, 50),

@@ -50,16 +50,16 @@ pub(crate) struct Arguments {
     pub(crate) worlds: Worlds,
 }
 
-/// Which worlds are drawn, and which of them are run.
+/// Which worlds are drawn, and which of them run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Worlds {
     pub(crate) only: Only,
-    /// How many separate semaphores hosts have that share connections.
+    /// The number of separate semaphores of hosts that share connections.
     semaphores: Option<usize>,
 }
 
 impl fmt::Display for Worlds {
-    /// As it stands on the command line.
+    /// As it is written on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.semaphores {
             Some(semaphores) => write!(f, " --semaphores {semaphores}"),
@@ -69,7 +69,7 @@ impl fmt::Display for Worlds {
 }
 
 impl Worlds {
-    /// The plan of this seed, if it is to be run.
+    /// The plan of this seed, if it is to run.
     pub(crate) fn plan(self, seed: u64) -> Option<Plan> {
         let plan = match self.semaphores {
             Some(semaphores) => Plan::draw_with_semaphores(seed, semaphores),
@@ -79,7 +79,7 @@ impl Worlds {
     }
 }
 
-/// What is shown of each seed.
+/// What to show of each seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Shows {
     /// Nothing but what failed.
@@ -91,7 +91,7 @@ pub(crate) enum Shows {
     Story,
 }
 
-/// Which deliberate defects the semaphore gets.
+/// The deliberate defects of the semaphore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Defects {
     /// None.
@@ -99,25 +99,25 @@ pub(crate) enum Defects {
     None,
     /// The one of this name.
     One(String),
-    /// Each in turn, with the seed that is remembered for it first.
+    /// Each in turn. The seed that is remembered for it comes first.
     Remembered,
     /// Each in turn, with one seed after the other.
     Searched,
 }
 
-/// Which worlds are run.
+/// Which worlds run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Only {
     /// All.
     #[default]
     Any,
-    /// Those with nothing but elections.
+    /// Those with only elections.
     Elections,
-    /// Those with nothing but semaphores.
+    /// Those with only semaphores.
     Semaphores,
     /// Those with hosts that share connections.
     Shared,
-    /// Those with hosts that go by a client.
+    /// Those with hosts that use a client.
     Clients,
 }
 
@@ -148,11 +148,11 @@ impl FromStr for Only {
     }
 }
 
-/// So many seeds must take every rare branch.
+/// This many seeds must take every rare branch.
 const ENOUGH_SEEDS: u64 = 1_000;
 
 impl Arguments {
-    /// None when only help is wanted.
+    /// `None` if only help is wanted.
     pub(crate) fn parse() -> Result<Option<Self>, lexopt::Error> {
         let mut arguments = Self {
             count: 1_000,
@@ -199,14 +199,15 @@ impl Arguments {
         Ok(Some(arguments))
     }
 
-    /// The branches of the core that so many seeds should have taken, and have not.
+    /// The branches of the core that this many seeds should have taken, but did not.
     pub(crate) fn branches_missed(&self, figures: &Figures) -> Vec<&'static str> {
         if self.count < ENOUGH_SEEDS || self.defects != Defects::None {
             return Vec::new();
         }
         let of = match self.worlds.only {
             Only::Any => Of::Both,
-            // A thousand seeds have some thirty of the former worlds, and some branches lie only outside the latter.
+            // A thousand seeds have some thirty worlds with shared connections. Some branches only
+            // appear in other worlds.
             Only::Shared | Only::Clients => return Vec::new(),
             Only::Elections => Of::Elections,
             Only::Semaphores => Of::Semaphores,

@@ -1,7 +1,7 @@
-//! Which of the core's rare branches a run takes, counted by the events that it logs there.
+//! The core's rare branches that a run takes, counted by their log events.
 //!
-//! A check proves nothing of a branch that no world ever leads to. So they are counted, and
-//! [`missed`] says which of them were never taken.
+//! A check proves nothing about a branch that no world ever reaches. So branches are counted, and
+//! [`missed`] lists those that were never taken.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{Interest, with_default};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Where a branch is.
+/// The place of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// In semaphores.
@@ -21,43 +21,43 @@ pub enum Of {
     Both,
 }
 
-/// The branches that some world of any thousand must take, by the names of their events. Others are
-/// counted, too: `write-unfounded` takes a snapshot that is restored in the instant before a write, which
-/// one world in some hundreds has.
+/// The branches that at least one world in any thousand must take, by the names of their events.
+/// Others are counted, too. For example, `write-unfounded` needs a snapshot that is restored in the
+/// instant before a write, which happens in one of several hundred worlds.
 pub const BRANCHES: [(&str, Of); 33] = [
-    // Dead holders: missed, asked for, left alone for their lock delay, taken out.
+    // Dead holders: missed, asked about, left alone for their lock delay, removed.
     ("vanished", Of::Semaphores),
     ("inquiry", Of::Semaphores),
     ("hidden-holder", Of::Semaphores),
     ("lock-delay", Of::Semaphores),
     ("prune", Of::Semaphores),
-    // Another limit where nobody holds.
+    // A new limit when nobody holds.
     ("limit-replaced", Of::Semaphores),
-    // Slots and sessions for the next turn.
+    // Slots and sessions that are kept for the next turn.
     ("slot-passed", Of::Semaphores),
     ("session-kept", Of::Semaphores),
-    // Sessions that are shared: several hold by one, one that something may be left on, one that goes, a key that comes late.
+    // Shared sessions: several holds use one, one may have leftovers, one leaves, a key comes late.
     ("session-shared", Of::Semaphores),
     ("session-retired", Of::Semaphores),
     ("shared-loss", Of::Semaphores),
     ("late-key", Of::Semaphores),
-    // Holders that are looked after together.
+    // Holders that are watched together.
     ("asked-together", Of::Semaphores),
     ("change-found", Of::Semaphores),
-    // Those who leave a free slot unused.
+    // Contenders that leave a free slot unused.
     ("patience-over", Of::Semaphores),
     ("others-passed", Of::Semaphores),
-    // Many.
+    // Crowds.
     ("crowd", Of::Semaphores),
-    // Where lists are dear.
+    // Prefixes with expensive lists.
     ("read-by-name", Of::Semaphores),
-    // What an answer may do.
+    // The possible effects of an answer.
     ("index-reset", Of::Both),
     ("early-answer", Of::Both),
     ("unknown-outcome", Of::Semaphores),
     ("claim-found", Of::Semaphores),
     ("no-transactions", Of::Semaphores),
-    // The session of a holder or leader. These show in the requests.
+    // The sessions of holders and leaders, seen in the requests.
     ("renewal-confirmed", Of::Both),
     ("renewal-revoked", Of::Both),
     ("missing-session-found", Of::Both),
@@ -65,8 +65,8 @@ pub const BRANCHES: [(&str, Of); 33] = [
     ("unknown-attempt", Of::Elections),
     ("refused-attempt", Of::Elections),
     ("late-attempt", Of::Elections),
-    // Connections that are shared: refused, none opened for a while, polls that have none, and those that are
-    // given up and count on.
+    // Shared connections: refused, none opened for a while, polls without one, and abandoned polls
+    // that still count.
     ("connection-refused", Of::Semaphores),
     ("connections-shut", Of::Semaphores),
     ("poll-sliced", Of::Semaphores),
@@ -76,7 +76,7 @@ pub const BRANCHES: [(&str, Of); 33] = [
 /// How often each branch was taken.
 pub type Taken = BTreeMap<&'static str, u64>;
 
-/// Which of the branches of these places were not taken.
+/// The branches of these places that were not taken.
 pub fn missed(taken: &Taken, of: Of) -> Vec<&'static str> {
     let concerns = |where_it_is: Of| of == Of::Both || where_it_is == of || where_it_is == Of::Both;
     let expected = BRANCHES.iter().filter(|(_, it)| concerns(*it));
@@ -86,7 +86,7 @@ pub fn missed(taken: &Taken, of: Of) -> Vec<&'static str> {
         .collect()
 }
 
-/// Runs something on this thread, and counts the branches that it takes there.
+/// Runs something on this thread, and counts the branches that it takes.
 pub(crate) fn count<T>(run: impl FnOnce() -> T) -> (T, Taken) {
     let counter = Counter::default();
     let done = with_default(counter.clone(), run);
@@ -103,7 +103,7 @@ impl Counter {
     }
 }
 
-/// The machines and the connections log where a branch is rare, and nothing else.
+/// The machines and the connections only log their rare branches.
 fn is_counted(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
     let is_inside = |module: &str| target.starts_with(module);

@@ -12,16 +12,16 @@ use simulation::{Figures, run};
 
 use crate::arguments::Worlds;
 
-/// What came of a range of seeds.
+/// The result of a range of seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Campaign {
     pub(crate) figures: Figures,
-    /// By seed.
+    /// The violations by seed.
     pub(crate) violations: Vec<(u64, Violation)>,
     took: Duration,
 }
 
-/// Runs all of these worlds, or until one fails.
+/// Runs all of these worlds, or stops at the first failure.
 pub(crate) fn run_all(
     seeds: Range<u64>,
     worlds: Worlds,
@@ -65,7 +65,7 @@ pub(crate) fn run_all(
 }
 
 impl Campaign {
-    /// How fast it went.
+    /// The speed.
     pub(crate) fn pace(&self) -> impl fmt::Display {
         let seconds = self.took.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

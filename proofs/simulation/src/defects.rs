@@ -10,10 +10,10 @@ use simulation::check::Violation;
 use crate::arguments::{Arguments, Defects, Only, Worlds};
 use crate::campaign;
 
-/// A line for each defect: its name, and a seed that has found it. `--remember` writes it.
+/// One line per defect: its name, and a seed that found it. `--remember` writes it.
 const REMEMBERED: &str = include_str!("../remembered.txt");
 
-/// From now on the semaphore has this defect.
+/// From now on, the semaphore has this defect.
 pub(crate) fn switch_on(name: &str) -> Result<(), String> {
     let defect = name.parse::<Defect>().map_err(|_| {
         let all: Vec<_> = Defect::ALL.iter().map(ToString::to_string).collect();
@@ -23,7 +23,7 @@ pub(crate) fn switch_on(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether there can be such worlds that show it.
+/// Whether such worlds can show the defect.
 fn concerns(only: Only, defect: Defect) -> bool {
     let is_shared = matches!(
         defect,
@@ -63,8 +63,8 @@ fn concerns(only: Only, defect: Defect) -> bool {
     }
 }
 
-/// Runs schedules with each defect until one shows it: first the remembered one, unless a search is asked
-/// for. Fails when one stays hidden.
+/// Runs schedules with each defect until one shows it. The remembered one comes first, unless a
+/// search is asked for. Fails if a defect stays hidden.
 pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
     let remembers =
         arguments.defects == Defects::Remembered && arguments.worlds == Worlds::default();
@@ -119,7 +119,7 @@ pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The seed that is remembered for this defect.
+/// The remembered seed of this defect.
 fn remembered(name: &str) -> Option<u64> {
     let mut lines = REMEMBERED.lines().filter_map(|line| line.split_once(' '));
     let (_, seed) = lines.find(|(defect, _)| *defect == name)?;

@@ -1,4 +1,4 @@
-//! How many of what there were.
+//! Counts of what happened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,41 +6,41 @@ use std::time::Duration;
 
 use crate::branches::Taken;
 
-/// How many of what there were.
+/// The counts of one or more runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Plans that were run.
     pub schedules: u64,
-    /// How long they took on the true clock of their worlds.
+    /// The virtual time that they took on the true clock.
     pub virtual_time: Duration,
-    /// Steps after which everything was judged.
+    /// Steps, which were all judged.
     pub steps: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// Acquisitions that were granted, leaderships included.
+    /// Grants, including leaderships.
     pub grants: u64,
-    /// Those of them that were leaderships.
+    /// Leaderships among the grants.
     pub elected: u64,
     /// Values that leaders have set.
     pub values_set: u64,
-    /// Those of strangers.
+    /// Grants to strangers.
     pub grants_to_strangers: u64,
-    /// Of which release and edition Consul was.
+    /// The releases and editions of Consul.
     pub consuls: BTreeMap<&'static str, u64>,
-    /// What went wrong, by kind.
+    /// The faults by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Holds that were lost, by reason.
+    /// Losses by reason.
     pub losses: BTreeMap<&'static str, u64>,
-    /// Acquisitions that ended without a grant, by reason.
+    /// Acquisitions without a grant, by reason.
     pub unserved: BTreeMap<&'static str, u64>,
     /// How often each rare branch of the core was taken.
     pub branches: Taken,
-    /// Invariants that did not hold.
+    /// Broken invariants.
     pub violations: u64,
 }
 
 impl Figures {
-    /// Adds those of other runs.
+    /// Adds the figures of other runs.
     pub fn add(&mut self, other: &Self) {
         self.schedules += other.schedules;
         self.virtual_time += other.virtual_time;

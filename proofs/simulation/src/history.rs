@@ -1,4 +1,4 @@
-//! What happened in a run, as the checks are told it.
+//! The events of a run, for the checks.
 
 mod change;
 
@@ -14,38 +14,38 @@ pub(crate) use change::{holders, leader};
 
 use crate::plan::Place;
 
-/// Names one grant of one run.
+/// The name of one grant of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BeliefNo(pub u32);
 
-/// Who did something.
+/// An actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
     /// A host that uses this library.
     Ours(usize),
     /// A host that does not.
     Stranger(usize),
-    /// Somebody with a hand on Consul.
+    /// Somebody who changes Consul directly.
     Operator,
 }
 
-/// Who believes to hold something.
+/// A belief to hold something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Belief {
-    /// Its name.
+    /// The belief's name.
     pub no: BeliefNo,
-    /// Whose it is.
+    /// The holder.
     pub who: Who,
-    /// The prefix that it is on.
+    /// The number of its prefix.
     pub prefix: usize,
-    /// The sessions that stand in the record for it, or in the election's key.
+    /// Its sessions in the record, or in the election's key.
     pub sessions: Vec<String>,
-    /// How many slots it is. A leadership is one.
+    /// The number of slots. A leadership has one.
     pub permits: u32,
 }
 
 impl Belief {
-    /// Whether one of its sessions is among these, at its prefix.
+    /// Whether these contain one of its sessions at its prefix.
     pub(crate) fn is_among(&self, sessions: &BTreeSet<(usize, String)>) -> bool {
         let at = |session: &String| (self.prefix, session.clone());
         !sessions.is_empty() && self.sessions.iter().any(|it| sessions.contains(&at(it)))
@@ -55,24 +55,24 @@ impl Belief {
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its TTL was over.
+    /// Its TTL ended.
     Ttl,
-    /// By request.
+    /// A request destroyed it.
     Destroyed(Who),
 }
 
-/// What a request asks for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To read.
+    /// It reads.
     Read,
-    /// To tie an election's key to this session, or to change what it says.
+    /// It acquires an election's key for this session, or changes its value.
     Attempt(String),
-    /// To change something else.
+    /// It changes something else.
     Write,
 }
 
-/// What a follower knows of a leader.
+/// What a follower knows about a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
     /// Nothing yet.
@@ -81,14 +81,14 @@ pub enum Followed {
     Nobody,
     /// The owner of this session leads.
     Leader(String),
-    /// It follows no more.
+    /// It has stopped following.
     NoMore,
 }
 
-/// What an observer was told of a hold.
+/// A notice about a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Noticed {
-    /// It is held from now on.
+    /// It begins.
     Granted,
     /// It is lost, for a reason of this kind.
     Lost(String),
@@ -97,7 +97,7 @@ pub enum Noticed {
 }
 
 impl Noticed {
-    /// A loss. Its text names what it is about, which only one of those who are told knows.
+    /// A loss. The text names its subject, which only one of the recipients knows.
     pub fn lost(reason: &Lost) -> Self {
         let shown = format!("{reason:?}");
         let is_word = |it: char| it.is_ascii_alphanumeric();
@@ -106,11 +106,11 @@ impl Noticed {
     }
 }
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Happening {
-    /// A process starts, which has its part in this.
+    /// A process with a part in the semaphore or election starts.
     Booted {
         host: usize,
         prefix: usize,
@@ -120,67 +120,68 @@ pub enum Happening {
     Stopped { host: usize },
     /// A request is sent.
     Sent { host: usize, what: Asked },
-    /// What goes wrong for this host, or for all, can be felt until then.
+    /// This host, or all, may feel a fault until then.
     Trouble { host: Option<usize>, until: Instant },
-    /// Somebody holds something from now on.
+    /// A belief begins.
     Granted { belief: Belief, token: FencingToken },
-    /// Somebody is told that it is lost.
+    /// A holder learns of its loss.
     Lost { belief: Belief, reason: Lost },
-    /// Somebody holds it no longer, by their own will.
+    /// A holder releases.
     Released { belief: BeliefNo },
-    /// An acquisition, or what else a user asked for, ended with an error that is none of its caller's.
+    /// An acquisition or another request of a user failed with an error that is not its caller's
+    /// fault.
     Failed { host: usize, error: String },
-    /// A session was made.
+    /// A session was created.
     SessionBegan { session: String, owner: Who },
     /// A session ended.
     SessionEnded { session: String, by: Ending },
-    /// What says who holds was written or deleted.
+    /// The record, or the election's key, was written or deleted.
     Changed(Change),
-    /// What stands behind this session at a prefix was taken away: by an operator, or with the node that it stood on. A session
-    /// that is shared may stand at others, too.
+    /// An operator or the end of a node took away what this session depends on at a prefix. A
+    /// shared session may be used at other prefixes, too.
     Taken {
         session: String,
         prefix: usize,
-        /// Whether nothing but the session has ended, and its lock delay is long enough to guard its place until
-        /// nobody believes in it any more.
+        /// Whether only the session has ended, and its lock delay guards its place until nobody
+        /// believes in it any more.
         is_guarded: bool,
     },
-    /// What was taken away from this session stands again: it was admitted again, by a live key.
+    /// The session is complete again: a live key admitted it again.
     Restored { session: String, prefix: usize },
     /// A restored snapshot brought this session back, or its contender key, or both.
     Revived { session: String },
-    /// What a host of ours goes by from now on is the state of its prefix as it was then, or later.
+    /// From now on, one of our hosts relies on its prefix's state at that moment or later.
     Informed { host: usize, of: Instant },
-    /// A token may no longer read what its host's holds stand on.
+    /// A token may no longer read what its host's holds depend on.
     Blinded { host: usize },
-    /// An answer of the watch tells a host that these are holders no longer.
+    /// An answer of the watch shows a host that these are no longer holders.
     Shown { host: usize, gone: Vec<String> },
-    /// Indexes go backwards: they compare only with those from now on.
+    /// Indexes go backwards. They can only be compared with later ones.
     NewEpoch,
-    /// An observer at a host was told this of the hold with this token.
+    /// An observer of a host received a notice about the hold with this token.
     Noticed {
         host: usize,
         prefix: usize,
         token: FencingToken,
         what: Noticed,
     },
-    /// A leader was told that the key says this now.
+    /// A leader was told that its key has this value now.
     ValueSet { belief: BeliefNo, value: String },
-    /// A host that follows an election knows so much of its leader now.
+    /// A host that follows an election now knows this about its leader.
     Follows {
         host: usize,
         prefix: usize,
         what: Followed,
     },
-    /// Nothing goes wrong from now on.
+    /// From now on, nothing goes wrong.
     Quiet,
-    /// A round begins in which every user acquires once, at most `within` from now.
+    /// A round begins. Every user must acquire once within `within`.
     Round { users: usize, within: Duration },
-    /// A user campaigns for the key of this prefix in this round.
+    /// A user campaigns for this prefix's key in this round.
     Campaigns { prefix: usize },
     /// A user has acquired in this round.
     GotIn { host: usize, prefix: usize },
-    /// The run is over, and this is still in Consul.
+    /// The run has ended, and this is still in Consul.
     Left { what: String },
 }
 

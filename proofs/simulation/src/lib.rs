@@ -1,4 +1,5 @@
-//! Runs semaphores and elections through everything that can go wrong, on virtual time, and judges every step.
+//! Runs semaphores and elections through everything that can go wrong, on virtual time, and judges
+//! every step.
 //!
 //! ```text
 //!  seed ──▶ plan ── what will be done to a world, as a value
@@ -12,8 +13,8 @@
 //!             │
 //!    figures, or a violation ──▶ shrink ── the shortest plan that shows it, and its story
 //! ```
-//! What runs are semaphores and elections as their users have them, handles and driver included; simulated are
-//! Consul, the network, the clocks, the processes and the people. A seed decides a run to the byte.
+//! Semaphores and elections run as users have them, with handles and driver. Consul, the network,
+//! the clocks, the processes and the people are simulated. A seed decides a run to the byte.
 
 pub mod branches;
 pub mod check;

@@ -1,4 +1,4 @@
-//! `simulate`: runs plans by their seeds, reports the figures, and tells how to repeat what failed.
+//! `simulate`: runs plans by their seeds, reports the figures, and says how to repeat a failure.
 
 mod arguments;
 mod campaign;
@@ -12,7 +12,7 @@ use simulation::{run, shrink};
 
 use self::arguments::{Arguments, Defects, Shows, USAGE, Worlds};
 
-/// A plan that fails is cut down by running at most so many others.
+/// The most other plans that are run to reduce a failing one.
 const MOST_SHRINKING: usize = 2_000;
 
 fn main() -> ExitCode {
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // A panic inside a run is a violation that is reported with its seed.
+    // A panic inside a run is a violation. It is reported with its seed.
     std::panic::set_hook(Box::new(|_| {}));
     match &arguments.defects {
         Defects::None => {}
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Tells the story of a seed that failed, as short as it gets.
+/// Tells the story of a failing seed, as short as possible.
 fn tell(seed: u64, violation: &Violation, worlds: Worlds) {
     let Some(plan) = worlds.plan(seed) else {
         return;

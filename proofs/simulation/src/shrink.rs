@@ -1,4 +1,4 @@
-//! Cuts a plan that fails down to what it takes to fail.
+//! Reduces a failing plan to what the failure needs.
 
 use crate::check::Violation;
 use crate::plan::{Piece, Pieces, Plan};
@@ -7,17 +7,17 @@ use crate::run::run;
 /// The shortest plan that was found.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// What still fails.
+    /// The plan, which still fails.
     pub plan: Plan,
-    /// How.
+    /// Its violation.
     pub violation: Violation,
     /// How many plans were run.
     pub runs: usize,
 }
 
-/// Leaves out of a plan whatever can be left out, as long as it violates the same invariant, by
-/// delta debugging: first halves, then quarters, down to single pieces, until none can go. Runs at
-/// most `most` plans.
+/// Leaves out of a plan what can be left out while it violates the same invariant. This is delta
+/// debugging: first halves, then quarters, down to single pieces, until none can go. Runs at most
+/// `most` plans.
 pub fn shrink(plan: &Plan, violation: &Violation, most: usize) -> Shrunk {
     let mut found = Shrunk {
         plan: plan.clone(),
@@ -29,7 +29,7 @@ pub fn shrink(plan: &Plan, violation: &Violation, most: usize) -> Shrunk {
 }
 
 impl Shrunk {
-    /// Says whether anything could be left out.
+    /// Returns whether anything could be left out.
     fn pass(&mut self, most: usize) -> bool {
         let original = self.plan.clone();
         let pieces = Pieces::of(&original);

@@ -1,4 +1,4 @@
-//! What each seed's run looks like, violated or not, so that two states of the code can be compared.
+//! The run of each seed as text, so two versions of the code can be compared.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,7 +13,7 @@ use simulation::run;
 
 use crate::arguments::{Arguments, Shows};
 
-/// Prints a digest of each seed's story, or the story, in the order of the seeds.
+/// Prints each seed's story, or its digest, in the order of the seeds.
 pub(crate) fn show(arguments: &Arguments) -> ExitCode {
     let seeds = arguments.seeds();
     let next = AtomicU64::new(seeds.start);
@@ -41,7 +41,7 @@ pub(crate) fn show(arguments: &Arguments) -> ExitCode {
     let written = shown.values().try_for_each(|text| writeln!(out, "{text}"));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough.
+        // The reader has closed the output.
         Err(_) => ExitCode::FAILURE,
     }
 }

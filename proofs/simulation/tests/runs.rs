@@ -1,4 +1,4 @@
-//! What a run of the simulator is worth: it is repeatable, it ends, and it violates nothing.
+//! A run of the simulator is repeatable, ends, and breaks no promise.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,11 +28,11 @@ fn eighty_seeds_violate_nothing() {
     assert!(sum.elected > 100 && sum.grants - sum.elected > 100, "{sum}");
     assert!(sum.values_set > 50, "{sum}");
     assert!(sum.consuls.len() > 4, "most releases of Consul: {sum}");
-    // Most of the rare ones, too; a thousand seeds must take all of them.
+    // Most of the rare branches must be taken, too. A thousand seeds must take all of them.
     assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");
 }
 
-/// What each of them showed before it was repaired.
+/// The text says what each seed showed before the repair.
 #[test]
 fn seeds_that_have_violated_something_violate_nothing() {
     for (seed, showed) in [
@@ -82,7 +82,7 @@ fn a_seed_repeats_its_run_to_the_byte() {
         assert!(first.story.len() > 100, "seed {seed}");
         assert_eq!(first.story, second.story, "seed {seed}");
         assert_eq!(first.figures, second.figures, "seed {seed}");
-        // Whether somebody reads along changes nothing.
+        // Keeping the story changes nothing.
         assert_eq!(first.figures, run(&plan, false).figures, "seed {seed}");
     }
 }
@@ -106,7 +106,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A host whose only user holds for half a minute.
+/// A host with one user, which holds for half a minute.
 fn host(number: usize, clock: f64) -> HostPlan {
     let turn = Turn {
         idle: secs(1),
@@ -139,7 +139,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
     }
 }
 
-/// A world in which much happens, and a clock runs at half the true rate: no lease survives that.
+/// A world with many events, in which a clock runs at half the true rate. No lease survives that.
 fn broken_clock() -> Plan {
     let other_deeds = [
         Deed::Kill {
@@ -202,8 +202,8 @@ fn a_plan_that_is_not_run_long_enough_is_still_the_one_that_failed() {
     assert_eq!((shrunk.plan, shrunk.runs), (plan, 0));
 }
 
-/// A stranger holds the only slot from a moment after 1 s to 4 s, a snapshot that was saved then is
-/// restored after it has left, and a user comes in quiet.
+/// A stranger holds the only slot from just after 1 s until 4 s. A snapshot of that time is
+/// restored after it has left. A user comes when it is quiet.
 fn a_snapshot_restored(saved: Duration) -> Plan {
     let kind = Stranger::Go {
         turns: 1,
@@ -240,7 +240,8 @@ fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
         let bound: Option<f64> = bound.flatten().next();
         bound.expect("a round")
     };
-    // Ours live for 10 s, a stranger's session for 30 s. Its lock delay is 15 s, by a clock that may run slow.
+    // Our sessions live for 10 s, a stranger's for 30 s. Its lock delay is 15 s on a clock that may
+    // run slow.
     let (ours, strangers) = (round(Duration::from_millis(500)), round(secs(2)));
     assert!(ours > 25.0 && ours < 60.0, "{ours}");
     let longer = strangers - ours;
@@ -249,7 +250,7 @@ fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
 
 #[test]
 fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
-    // Long enough for the lease to run out, and over long before anything else is due.
+    // Long enough for the end of the lease, and over long before anything else is due.
     let pause = Deed::Pause {
         host: 0,
         time: secs(9),
@@ -279,7 +280,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
     assert_eq!(outcome.violation, None);
 }
 
-/// An election whose leader is killed 5 s after it began, and another host that campaigns and follows.
+/// An election whose leader is killed 5 s after it began. Another host campaigns and follows.
 fn a_leader_killed(lock_delay: Duration) -> Plan {
     let mut plan = broken_clock();
     plan.prefixes = vec![Place::Election {
@@ -311,7 +312,7 @@ fn who_follows_a_leader_that_was_killed_waits_for_its_session_and_the_lock_delay
             .next()
             .and_then(|at| at.parse().ok())
             .expect("a time");
-        // The last renewal was sent between a third of the TTL and the kill.
+        // The last renewal was sent between a third of the TTL before the kill and the kill.
         let from = f64::from(from);
         assert!((from - 1.0..from + 3.0).contains(&at), "{begins}");
         assert!(
@@ -322,8 +323,8 @@ fn who_follows_a_leader_that_was_killed_waits_for_its_session_and_the_lock_delay
     }
 }
 
-/// A holder or leader that is cut off with its server from 5 s on, which is out of the catalog from 10 s on, and
-/// another host that wants its place.
+/// A holder or leader is cut off with its server from 5 s on. The server is removed from the
+/// catalog at 10 s. Another host wants the place.
 fn a_server_lost(place: Place, ttl: Duration) -> Plan {
     let mut plan = broken_clock();
     plan.prefixes = vec![place];

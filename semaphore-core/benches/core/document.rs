@@ -1,4 +1,4 @@
-//! A list of a prefix, byte for byte as a Consul agent prints it: one line, by key.
+//! A list of a prefix, with the same bytes as a Consul agent prints: on one line, sorted by key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ pub(crate) fn prefix() -> Prefix {
     Prefix::new("service/db").expect("a prefix")
 }
 
-/// Contenders with sessions of 36 bytes and values of 20, and a record with some of them in it.
+/// Contenders with sessions of 36 bytes and values of 20. The record names some of them.
 pub(crate) struct Document {
     sessions: Vec<String>,
     holders: usize,
@@ -52,14 +52,14 @@ impl Document {
         format!(r#"{{"Limit":{limit},"Holders":{{{}}}}}"#, holders.join(","))
     }
 
-    /// What an agent answers to a read of the prefix.
+    /// The agent's answer to a read of the prefix.
     pub(crate) fn answer(&self) -> Response {
         let directory = prefix().directory();
         let lock = format!(
             r#"{{"LockIndex":0,"Key":"{directory}.lock","Flags":{SEMAPHORE_FLAGS},"Value":"{}","CreateIndex":1000,"ModifyIndex":99000}}"#,
             STANDARD.encode(self.record())
         );
-        // Who comes first in the order of keys did not come first.
+        // The contenders' order by key is not the order in which they came.
         let mut rng = fastrand::Rng::with_seed(2);
         let mut indexes: Vec<_> = (0..self.sessions.len()).map(|at| 20_000 + at * 7).collect();
         rng.shuffle(&mut indexes);

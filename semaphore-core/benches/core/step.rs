@@ -1,4 +1,4 @@
-//! What one step of the machine costs: an answer with many contenders in it, and a caller among many.
+//! The cost of one step of the machine: an answer with many contenders, and a caller among many.
 
 use core::time::Duration;
 
@@ -23,7 +23,7 @@ fn handle_a_view(bencher: Bencher, contenders: usize) {
         });
 }
 
-/// One more caller, and one that gives up, where that many wait.
+/// One more caller enters and gives up, where that many wait.
 #[divan::bench(args = MANY)]
 fn acquire_and_cancel(bencher: Bencher, callers: usize) {
     let (mut participant, _) = waiting(callers);
@@ -33,7 +33,7 @@ fn acquire_and_cancel(bencher: Bencher, callers: usize) {
     });
 }
 
-/// The time of one caller is over, where that many wait.
+/// The time of one caller ends, where that many wait.
 #[divan::bench(args = MANY)]
 fn acquire_and_time_out(bencher: Bencher, callers: usize) {
     let (mut participant, _) = waiting(callers);
@@ -62,7 +62,7 @@ fn now() -> Instant {
     Instant::from_origin(Duration::from_secs(1))
 }
 
-/// A participant for which that many callers wait, and its read of the prefix, which was sent.
+/// A participant with that many waiting callers, and its read of the prefix, which is under way.
 fn waiting(callers: usize) -> (Participant, RequestId) {
     let settings = Settings::new(prefix(), 3).expect("a limit");
     let mut participant = Participant::new(settings, 1);

@@ -1,4 +1,4 @@
-//! What the core needs for reading a view, beside what `serde_json` needs for skipping the very
+//! The time that the core takes to read a view, beside the time that `serde_json` takes to skip the
 //! same answer.
 
 use divan::counter::BytesCount;
@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 
 use crate::document::{Document, prefix};
 
-/// Contenders of a document.
+/// The numbers of contenders in a document.
 const CONTENDERS: [usize; 2] = [10, 1000];
 
 #[divan::bench(args = CONTENDERS)]
@@ -22,7 +22,7 @@ fn skip_with_serde_json(bencher: Bencher, contenders: usize) {
         .bench(|| serde_json::from_slice::<IgnoredAny>(black_box(answer.body())).expect("a list"));
 }
 
-/// The least of each entry that a view is made of, as `serde_json` reads it on its own.
+/// The minimum that a view needs of each entry, as `serde_json` alone reads it.
 #[divan::bench(args = CONTENDERS)]
 fn decode_the_least_with_serde_json(bencher: Bencher, contenders: usize) {
     let answer = Document::new(contenders, 3).answer();

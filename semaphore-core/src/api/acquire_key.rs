@@ -31,10 +31,10 @@ impl AcquireKey<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// Whether the key is tied to the session now; false when another session has it.
+    /// Whether the key is tied to this session now; false if another session has it.
     ///
     /// # Errors
-    /// [`RequestError::InvalidSession`] when the session is gone, or whatever else the answer is.
+    /// [`RequestError::InvalidSession`] if the session is gone, or another error of the answer.
     pub fn parse(response: &Response) -> Result<bool, RequestError> {
         answer::flag(response)
     }

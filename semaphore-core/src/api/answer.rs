@@ -1,7 +1,7 @@
-//! What an answer means before its body is read: served, refused for now, or refused for good.
+//! What an answer means before its body is read: success, refused for now, or refused permanently.
 //!
-//! The classes are invariant L4's. A 500 is Consul's answer to almost everything that goes wrong,
-//! so its text decides: known refusals are permanent, whatever else it says is a server in trouble.
+//! L4 defines the classes. Consul answers almost every problem with a 500, so the text decides:
+//! known refusals are permanent, and everything else is a server in trouble.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{ParseError, RequestError};
 use crate::http::Response;
 use crate::id::Index;
 
-/// An answer with status 200; anything else as the error it stands for.
+/// The body of an answer with status 200. Any other status is an error.
 pub(super) fn served(response: &Response) -> Result<&[u8], RequestError> {
     match response.status() {
         200 => Ok(response.body()),
@@ -39,7 +39,7 @@ pub(super) fn json<T: DeserializeOwned>(
     read.map_err(|error| garbled(what, error).of(response))
 }
 
-/// `X-Consul-Index`: where a blocking query goes on from. Only Consul sends one.
+/// `X-Consul-Index`: where a blocking query continues. Only Consul sends it.
 pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index, RequestError> {
     if response.status() == 404 && is_on(Defect::Html404Believed) {
         return Ok(Index(1));
@@ -51,14 +51,14 @@ pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index,
         .ok_or_else(|| RequestError::garbled(missing).of(response))
 }
 
-/// Whether the server says that it left keys out for want of permission.
+/// Whether the server says that it left keys out because of missing permissions.
 pub(crate) fn is_filtered(response: &Response) -> bool {
     response
         .header("X-Consul-Results-Filtered-By-ACLs")
         .is_some_and(|filtered| filtered.trim().eq_ignore_ascii_case("true"))
 }
 
-/// What the token may not see is no such thing as nothing.
+/// Something that the token may not see may still exist.
 pub(super) fn hidden(what: &str) -> RequestError {
     RequestError::Denied {
         text: format!("the answer leaves out the {what}, which the token may not read"),
@@ -76,11 +76,11 @@ pub(super) fn garbled(what: &'static str, source: impl std::error::Error) -> Req
     }
 }
 
-/// What an answer refuses without a verdict on what was asked: a permission is missing, or something else answers in
+/// A refusal that is not about the request: a permission is missing, or something else answers in
 /// Consul's place. It may pass.
 ///
-/// Consul's own 404 has an index or names the session, unless it knows no such path, as one of a transaction; its 400,
-/// 405 and 413 are lines of text.
+/// Consul's own 404 has an index or names the session, except for an unknown path, such as that of
+/// transactions. Its 400, 405 and 413 are lines of text.
 pub(crate) fn refusal(response: &Response, is_transaction: bool) -> Option<RequestError> {
     let status = response.status();
     let body = response.body().trim_ascii_start();
@@ -98,7 +98,7 @@ pub(crate) fn refusal(response: &Response, is_transaction: bool) -> Option<Reque
     is_one.then(|| refused(status, response))
 }
 
-/// Whether an answer says that the token is unknown, or lacks a permission.
+/// Whether the answer says that the token is unknown or lacks a permission.
 pub(crate) fn is_denied(response: &Response) -> bool {
     match response.status() {
         403 => true,
@@ -107,8 +107,8 @@ pub(crate) fn is_denied(response: &Response) -> bool {
     }
 }
 
-/// Whether an answer says that who gives it can't serve anything now, as a server without a leader, or a gateway without a
-/// server. Another one may.
+/// Whether the answer says that its sender can't serve anything now: a server without a leader, or
+/// a gateway without a server. Another server may.
 pub(crate) fn is_out_of_service(response: &Response) -> bool {
     match served(response) {
         Err(error @ RequestError::Unavailable { .. }) => !error.is_rate_limit(),
@@ -116,10 +116,10 @@ pub(crate) fn is_out_of_service(response: &Response) -> bool {
     }
 }
 
-/// Why an answer serves nothing at the moment, if that is so, whatever was asked for. It may pass.
+/// Why nothing is served at the moment, whatever the request was, or `None`. It may pass.
 pub(crate) fn trouble(response: &Response) -> Option<RequestError> {
     match served(response) {
-        // Consul answers with a document in JSON, or with a word.
+        // Consul answers with JSON or one word.
         Ok(body) if body.trim_ascii_start().starts_with(b"<") => Some(RequestError::Garbled {
             what: "a page in place of an answer",
             asked: response.asked().clone(),
@@ -167,19 +167,19 @@ fn refused(status: u16, response: &Response) -> RequestError {
     }
 }
 
-/// What a write with a dead session meets.
+/// The answer to a write with a dead session.
 const SESSION_GONE: &[&str] = &["invalid session \"", "invalid session '"];
 
-/// Permissions that a server found missing after its agent had passed the request on.
+/// A server found a permission missing after its agent had passed the request on.
 const DENIED: &[&str] = &["permission denied", "acl not found"];
 
-/// How an agent from 1.21.5 says that it takes no such key: `/v1/kv`, and a transaction. Which keys differs from
-/// release to release, and the agent that is asked decides.
+/// How an agent from 1.21.5 refuses a key, on `/v1/kv` and in a transaction. The rules depend on
+/// the release of the agent that is asked.
 const INVALID_KEY: &[&str] = &["invalid key name, "];
 const INVALID_KEY_IN_TXN: &[&str] = &["invalid key in transaction: "];
 
-/// Requests that no server will ever serve. An agent may put more before its text, such as `rpc error making call: ` for
-/// each hop, or `raft apply failed: ` (from 1.10).
+/// Requests that no server will ever serve. An agent may put a prefix before its text, such as
+/// `rpc error making call: ` for each hop, or `raft apply failed: ` (from 1.10).
 const REJECTED: &[&str] = &[
     "session ttl '",
     "invalid behavior setting",
@@ -197,7 +197,7 @@ fn mentions(text: &str, fragments: &[&str]) -> bool {
     fragments.iter().any(|fragment| text.contains(fragment))
 }
 
-/// The beginning of a text from outside, fit for one line of a log.
+/// The beginning of an external text, made fit for one line of a log.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const MAX: usize = 200;
     let head = &bytes[..bytes.len().min(4 * MAX)];
@@ -231,7 +231,7 @@ mod tests {
             ),
             (503, "<html>Service Unavailable</html>"),
             (504, ""),
-            // A server that has just started has not met the others.
+            // A server that has just started does not know the others yet.
             (500, "No path to datacenter"),
             (500, "rpc error making call: No path to datacenter"),
         ] {
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// What limits requests does so before it looks at them.
+    /// A rate limit refuses requests before it looks at them.
     #[test]
     fn what_a_rate_limit_refuses_was_not_applied() {
         let limited = "rate limit exceeded for operation that can only be performed by the leader, try again later";

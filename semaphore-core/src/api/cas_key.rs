@@ -34,7 +34,7 @@ impl CasKey<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// Whether it was written. The new index is not part of the answer.
+    /// Whether it was written. The answer does not have the new index.
     ///
     /// # Errors
     /// [`RequestError`] for anything but `true` or `false`.

@@ -1,4 +1,4 @@
-//! `PUT /v1/session/create`: the session that a contender lives by.
+//! `PUT /v1/session/create`: creates a contender's session.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::input::{Scope, SessionOptions, go_duration};
 
 /// Creates a session.
 ///
-/// An answer that never comes leaves an orphan behind at worst, which dies by its TTL.
+/// If the answer is lost, an orphaned session is left, which ends by its TTL.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateSession<'a> {
-    /// How it is created.
+    /// Its options.
     pub options: &'a SessionOptions,
 }
 
@@ -53,7 +53,7 @@ impl CreateSession<'_> {
     }
 }
 
-/// `NodeChecks` is always sent: left out, Consul would tie the session to `serfHealth`.
+/// `NodeChecks` is always sent: without it, Consul would tie the session to `serfHealth`.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Body<'a> {

@@ -1,4 +1,4 @@
-//! `DELETE /v1/kv/<key>`: removes a key, if it has not changed where an index is given.
+//! `DELETE /v1/kv/<key>`: removes a key. With an index, only if it has not changed.
 
 use super::answer;
 use super::target::Target;
@@ -12,7 +12,7 @@ use crate::input::Scope;
 pub struct DeleteKey<'a> {
     /// The key.
     pub key: &'a str,
-    /// The `ModifyIndex` that the key must still have; none to delete it as it is.
+    /// The `ModifyIndex` that the key must still have. `None` deletes it in any state.
     pub index: Option<Index>,
 }
 
@@ -29,7 +29,7 @@ impl DeleteKey<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// Whether it is gone; false when it has changed since the index that was given.
+    /// Whether it is gone; false if it has changed since the given index.
     ///
     /// # Errors
     /// [`RequestError`] for anything but `true` or `false`.

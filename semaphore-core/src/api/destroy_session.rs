@@ -1,4 +1,4 @@
-//! `PUT /v1/session/destroy/<id>`: the end of a session, and of the keys tied to it.
+//! `PUT /v1/session/destroy/<id>`: ends a session, and releases or deletes its keys.
 
 use super::answer;
 use super::target::Target;
@@ -7,10 +7,10 @@ use crate::http::{Method, Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
-/// Destroys a session. Repeating it is harmless: an unknown session is destroyed too.
+/// Destroys a session. Repeating it is harmless: an unknown session also counts as destroyed.
 #[derive(Clone, Copy, Debug)]
 pub struct DestroySession<'a> {
-    /// Which one.
+    /// The session.
     pub session: &'a SessionId,
 }
 
@@ -23,7 +23,7 @@ impl DestroySession<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// Nothing but success.
+    /// Only success is `Ok`.
     ///
     /// # Errors
     /// [`RequestError`] for anything but `true`.

@@ -15,7 +15,7 @@ use super::answer::garbled;
 use crate::error::RequestError;
 use crate::id::Index;
 
-/// An entry, borrowed from the answer's body. Its value stays encoded until somebody asks for it.
+/// An entry that borrows from the answer's body. Its value stays encoded until it is used.
 #[derive(Clone, Debug, Default)]
 pub struct Entry<'a> {
     pub(super) key: Cow<'a, str>,
@@ -23,7 +23,7 @@ pub struct Entry<'a> {
     pub(super) modify_index: u64,
     pub(super) lock_index: u64,
     pub(super) flags: u64,
-    /// As it stands there.
+    /// The value as the answer has it.
     pub(super) value: Option<&'a str>,
     pub(super) session: Cow<'a, str>,
 }
@@ -34,12 +34,12 @@ impl Entry<'_> {
         &self.key
     }
 
-    /// When it was created; the order in which contenders queue.
+    /// The index of its creation: the order in which contenders queue.
     pub fn create_index(&self) -> Index {
         Index(self.create_index)
     }
 
-    /// When it was last changed; what a check-and-set compares.
+    /// The index of its last change: what a check-and-set compares.
     pub fn modify_index(&self) -> Index {
         Index(self.modify_index)
     }
@@ -54,7 +54,7 @@ impl Entry<'_> {
         self.flags
     }
 
-    /// The session it is tied to. The guide's examples show an empty text where there is none.
+    /// The session it is tied to. In the guide's examples a key without one has an empty text.
     pub fn session(&self) -> Option<&str> {
         Some(self.session.as_ref()).filter(|session| !session.is_empty())
     }
@@ -62,7 +62,7 @@ impl Entry<'_> {
     /// Its value.
     ///
     /// # Errors
-    /// [`RequestError::Garbled`] when it is no text or not base64.
+    /// [`RequestError::Garbled`] if it is not a text or not base64.
     pub fn value(&self) -> Result<Vec<u8>, RequestError> {
         let Some(value) = self.value else {
             return Ok(Vec::new());
@@ -75,7 +75,7 @@ impl Entry<'_> {
     }
 }
 
-/// The entries of a list, as `serde_json` finds them.
+/// The entries of a list, read by `serde_json`.
 pub(super) struct Entries<'a>(pub(super) Vec<Entry<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -114,8 +114,8 @@ impl<'de> Visitor<'de> for EntriesVisitor {
     }
 }
 
-/// Reads an entry to where it stays: a derived implementation hands it on several times, which is
-/// felt in a list of thousands.
+/// Reads an entry directly into its place. A derived implementation would move it several times,
+/// which costs time with thousands of entries.
 struct Next<'e, 'a>(&'e mut Vec<Entry<'a>>);
 
 impl<'de: 'a, 'a> DeserializeSeed<'de> for Next<'_, 'a> {
@@ -168,7 +168,7 @@ impl<'de: 'a, 'a> Visitor<'de> for Next<'_, 'a> {
     }
 }
 
-/// Nearly every entry has the same flags, the longest number of all.
+/// Nearly every entry has the same flags, which are the longest number in it.
 fn read_flags(text: &str) -> Result<u64, core::num::ParseIntError> {
     if text == USUAL_FLAGS {
         Ok(SEMAPHORE_FLAGS)
@@ -177,7 +177,7 @@ fn read_flags(text: &str) -> Result<u64, core::num::ParseIntError> {
     }
 }
 
-/// [`SEMAPHORE_FLAGS`] as they are printed.
+/// [`SEMAPHORE_FLAGS`] in decimal digits.
 pub(super) const USUAL_FLAGS: &str = "16210313421097356768";
 
 /// The name of a field.
@@ -222,12 +222,12 @@ impl Visitor<'_> for FieldVisitor {
     }
 }
 
-/// A text, borrowed where it stands unescaped. `null` is none.
+/// A text, borrowed if it has no escapes. `null` is none.
 struct Text<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // One look at what comes serves for either.
+        // `deserialize_any` handles both.
         deserializer.deserialize_any(TextVisitor)
     }
 }

@@ -16,19 +16,19 @@ use crate::input::{Prefix, Scope, go_duration};
 pub struct ListKeys<'a> {
     /// The prefix.
     pub prefix: &'a Prefix,
-    /// A blocking query: answered when the index has moved beyond this one, or after this long.
+    /// For a blocking query: it is answered when the index has passed this one, or after this time.
     pub wait: Option<(Index, Duration)>,
-    /// Whether the leader confirms itself first, beyond what the scope asks for.
+    /// Whether the leader confirms the read, even if the scope does not ask for that.
     pub consistent: bool,
 }
 
-/// What is below a prefix.
+/// The content of a prefix.
 #[derive(Clone, Debug)]
 pub struct KeyList<'a> {
-    /// `X-Consul-Index`: where a blocking query goes on from.
+    /// `X-Consul-Index`: where a blocking query continues.
     pub index: Index,
-    /// Whether the server says that it left keys out for want of permission (Consul 1.11 and
-    /// newer; older servers leave them out in silence).
+    /// Whether the server says that it left keys out because of missing permissions. Consul says so
+    /// from 1.11 on; older servers don't.
     pub filtered: bool,
     /// The entries, by key.
     pub entries: Vec<Entry<'a>>,
@@ -55,7 +55,7 @@ impl ListKeys<'_> {
     /// # Errors
     /// [`RequestError`] for anything but a list with its index.
     pub fn parse(response: &Response) -> Result<KeyList<'_>, RequestError> {
-        // Without the index a 404 is some proxy's, and an answer can't be waited on.
+        // A 404 without the index comes from a proxy, and nothing can wait on it.
         let index = answer::index(response, "a list without X-Consul-Index");
         let filtered = answer::is_filtered(response);
         if response.status() == 404 {

@@ -1,4 +1,5 @@
-//! `GET /v1/kv/<path>?keys&separator=/`: the names that begin so, without values and without what lies deeper.
+//! `GET /v1/kv/<path>?keys&separator=/`: the names that begin with the path, without values and
+//! deeper levels.
 
 use core::time::Duration;
 
@@ -12,22 +13,23 @@ use crate::input::{Scope, go_duration};
 /// Lists names.
 #[derive(Clone, Copy, Debug)]
 pub struct ListNames<'a> {
-    /// What they begin with: a prefix with its slash, or one key, whose value is not sent then.
+    /// The beginning of the names: a prefix with its slash, or one key, whose value is then not
+    /// sent.
     pub path: &'a str,
-    /// A blocking query: answered when the index has moved beyond this one, or after this long.
+    /// For a blocking query: it is answered when the index has passed this one, or after this time.
     pub wait: Option<(Index, Duration)>,
-    /// Whether the leader confirms itself first, beyond what the scope asks for.
+    /// Whether the leader confirms the read, even if the scope does not ask for that.
     pub consistent: bool,
 }
 
-/// The names that begin so.
+/// The names that were found.
 #[derive(Clone, Debug)]
 pub struct NameList {
-    /// `X-Consul-Index`: the highest of everything that begins so.
+    /// `X-Consul-Index`: the highest index below the path.
     pub index: Index,
-    /// Whether the server says that it left names out for want of permission.
+    /// Whether the server says that it left names out because of missing permissions.
     pub filtered: bool,
-    /// The keys, whole. What lies deeper is one name that ends in a slash.
+    /// The whole keys. Everything below a deeper level is one name that ends in a slash.
     pub names: Vec<String>,
 }
 
@@ -49,7 +51,7 @@ impl ListNames<'_> {
         }
     }
 
-    /// The names. That there are none is no error.
+    /// The names. An empty list is not an error.
     ///
     /// # Errors
     /// [`RequestError`] for anything but a list with its index.
@@ -105,7 +107,7 @@ mod tests {
         assert!(request.is_long_poll());
     }
 
-    /// As Consul 1.8.7 answered.
+    /// The answers are those of Consul 1.8.7.
     #[test]
     fn names_are_read_with_their_index() {
         let body = r#"["p/.lock","p/711f3fa9-5828-b27b-fcd6-aa3ab698c8c2","p/deep/","p/x"]"#;

@@ -11,11 +11,11 @@ use crate::http::{Method, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
-/// Asks for all sessions.
+/// Lists all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListSessions;
 
-/// A session as the list has it.
+/// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedSession {
@@ -32,7 +32,7 @@ impl ListSessions {
         Request::new(Method::Get, target).with_token(scope.token().cloned())
     }
 
-    /// The sessions by their ids. Those that the token may not read are left out.
+    /// The sessions by their ids, without those that the token may not read.
     ///
     /// # Errors
     /// [`RequestError`] for anything but a list of sessions.

@@ -1,5 +1,6 @@
-//! Consul's HTTP API as far as the protocol uses it: one file per request, each with the request
-//! it builds and the answer it reads. Nothing here decides anything; the machines do. `sans_io::api` shows it, with a table.
+//! The part of Consul's HTTP API that the protocol uses, with one file for each request, which
+//! builds the request and reads the answer. The machines decide, not this module. `sans_io::api`
+//! shows it, with a table.
 
 mod acquire_key;
 mod answer;
@@ -44,11 +45,11 @@ pub use session_info::{SessionDetails, SessionInfo};
 pub use txn::{Operation, Txn};
 pub use txn_answer::{Results, TxnFault, TxnFaultKind, TxnOutcome};
 
-/// The flags that HashiCorp's Go client puts on a semaphore's keys.
+/// The flags of a semaphore's keys in HashiCorp's Go client.
 pub const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
 
-/// The flags that HashiCorp's Go client (`api.Lock`, `consul lock`) puts on the key of a lock, which
-/// is the key of an election.
+/// The flags of a lock's key in HashiCorp's Go client (`api.Lock`, `consul lock`). An election's
+/// key is such a key.
 pub const LOCK_FLAGS: u64 = 0x2ddc_cbc0_58a5_0c18;
 
 #[cfg(test)]

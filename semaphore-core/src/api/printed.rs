@@ -1,19 +1,19 @@
-//! Entries that stand exactly as an agent prints them.
+//! Reads entries that are formatted exactly as an agent prints them.
 //!
-//! An agent prints the fields of an entry in one order and without spaces. To know what comes next
-//! is several times faster than to find it out, which is felt in a list of thousands that is sent
-//! again whenever one of them changes.
+//! An agent prints an entry's fields in one order and without spaces. Code that knows what comes
+//! next is several times faster than a general parser. That matters for a list of thousands of
+//! entries, which is sent again at each change.
 //!
-//! What is read here, `serde_json` would read the same. Anything else is left to it, which also says
-//! what is wrong with an answer: escapes, fields of other editions, the indentation of an agent with
-//! `-dev`, garbage.
+//! Everything that is read here, `serde_json` would read the same way. Everything else is left to
+//! it, including the error texts: escapes, fields of other editions, the indentation of an agent
+//! with `-dev`, and invalid answers.
 
 use std::borrow::Cow;
 
 use super::SEMAPHORE_FLAGS;
 use super::entry::{Entries, Entry, USUAL_FLAGS};
 
-/// The entries of a list, in whatever way it is printed.
+/// The entries of a list in any format.
 pub(super) fn list(text: &str) -> serde_json::Result<Vec<Entry<'_>>> {
     match as_printed(text) {
         Some(entries) => Ok(entries),
@@ -37,11 +37,11 @@ pub(super) fn results(text: &str) -> Option<Vec<Entry<'_>>> {
     (rest.0 == r#"],"Errors":null}"#).then_some(entries)
 }
 
-/// What is still to be read. After a step that found something else it is of no more use.
+/// The rest of the text. After a mismatch it is no longer used.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// One or more of these.
+    /// One or more entries.
     fn all(&mut self, one: impl Fn(&mut Self) -> Option<Entry<'a>>) -> Option<Vec<Entry<'a>>> {
         let mut entries = vec![one(self)?];
         while self.skip(",").is_some() {
@@ -86,7 +86,7 @@ impl<'a> Rest<'a> {
         })
     }
 
-    /// Nearly every entry has the same flags, the longest number of all.
+    /// Nearly every entry has the same flags, which are the longest number in it.
     fn flags(&mut self) -> Option<u64> {
         match self.skip(USUAL_FLAGS) {
             Some(()) => Some(SEMAPHORE_FLAGS),
@@ -106,12 +106,12 @@ impl<'a> Rest<'a> {
     fn number(&mut self) -> Option<u64> {
         let is_other = |byte: &u8| !byte.is_ascii_digit();
         let digits = self.take(self.0.as_bytes().iter().position(is_other)?)?;
-        // JSON has no other number that begins so.
+        // JSON numbers don't begin with a zero.
         let is_padded = digits.len() > 1 && digits.starts_with('0');
         if is_padded { None } else { digits.parse().ok() }
     }
 
-    /// A text without escapes, and without what would have to be escaped.
+    /// A text without escapes, and without characters that need them.
     fn text(&mut self) -> Option<&'a str> {
         self.skip("\"")?;
         let (chunks, _) = self.0.as_bytes().as_chunks::<CHUNK>();
@@ -135,11 +135,11 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// How many bytes of a text are looked at together.
+/// How many bytes of a text are checked together.
 const CHUNK: usize = 16;
 
-/// Whether none of these bytes ends a text or begins an escape. It looks at every byte before it
-/// decides, so that the compiler may look at many at once.
+/// Whether none of these bytes ends a text or begins an escape. It checks every byte before it
+/// decides, so that the compiler can check many at once.
 fn is_plain(bytes: &[u8]) -> bool {
     let ends = |byte| u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < b' ');
     bytes.iter().fold(0, |any, byte| any | ends(*byte)) == 0
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::http::Response;
 
-    /// As Consul 1.8.7 printed them.
+    /// Entries as Consul 1.8.7 printed them.
     const ENTRIES: [&str; 3] = [
         r#"{"LockIndex":0,"Key":"p/.lock","Flags":0,"Value":"eyJMaW1pdCI6MX0=","CreateIndex":10,"ModifyIndex":10}"#,
         r#"{"LockIndex":1,"Key":"p/08177021-e4ed-02f5-7523-1b9540f4fbb5","Flags":16210313421097356768,"Value":"d29ya2Vy","Session":"08177021-e4ed-02f5-7523-1b9540f4fbb5","CreateIndex":9,"ModifyIndex":9}"#,
@@ -167,7 +167,7 @@ mod tests {
         format!(r#"{{"Results":[{}],"Errors":null}}"#, results.join(","))
     }
 
-    /// What a list is understood to say, and what an answer to a transaction is, if anything.
+    /// How a text is read as a list, and as an answer to a transaction.
     fn understood(text: &str) -> [Option<String>; 2] {
         let response = Response::new(200, text).with_header("X-Consul-Index", "7");
         let list = ListKeys::parse(&response).ok();
@@ -178,7 +178,7 @@ mod tests {
         [list.map(|list| list.entries), applied].map(|entries| Some(format!("{:?}", entries?)))
     }
 
-    /// The same, understood by `serde_json` alone.
+    /// The same, read only by `serde_json`.
     fn understood_in_full(text: &str) -> [Option<String>; 2] {
         let spaced = format!("{text} ");
         assert!(as_printed(&spaced).is_none() && results(&spaced).is_none());
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// One byte is another, or not there, or there twice, or the last.
+    /// One byte is changed, removed or doubled, or the text ends there.
     fn changes(text: &[u8], at: usize) -> Vec<Vec<u8>> {
         let (before, after) = text.split_at(at);
         let others = b"\"\\09a,:[]{} -.+\n\x7f".iter();
@@ -241,7 +241,7 @@ mod tests {
                 let printed = format!(r#""{text}","#);
                 let mut rest = Rest(&printed);
                 assert_eq!((rest.text(), rest.0), (Some(text.as_str()), ","));
-                // Here it has no end, and there it has an escape.
+                // The text has no end in some, and an escape in others.
                 for other in ["", "\\\"\"", "\n\"", "\0\""] {
                     assert_eq!(Rest(&format!("\"{text}{other}")).text(), None);
                 }

@@ -16,11 +16,11 @@ use crate::input::{Scope, go_duration};
 pub struct ReadKey<'a> {
     /// The key.
     pub key: &'a str,
-    /// A blocking query: answered when the index has moved beyond this one, or after this long,
-    /// to which the server adds up to a sixteenth.
+    /// For a blocking query: it is answered when the index has passed this one, or after this time.
+    /// The server adds up to a sixteenth.
     pub wait: Option<(Index, Duration)>,
-    /// Whether the leader confirms itself first, beyond what the scope asks for: for somebody who
-    /// acts on the answer.
+    /// Whether the leader confirms the read, even if the scope does not ask for that. Use it if you
+    /// act on the answer.
     pub consistent: bool,
 }
 
@@ -40,11 +40,11 @@ impl ReadKey<'_> {
         }
     }
 
-    /// The entry, none when there is no such key.
+    /// The entry, or `None` if there is no such key.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but an entry or its absence; [`RequestError::Denied`] where the answer says that it
-    /// leaves the key out.
+    /// [`RequestError`] for anything but an entry or its absence. [`RequestError::Denied`] if the
+    /// answer says that the key was left out.
     pub fn parse(response: &Response) -> Result<Option<Entry<'_>>, RequestError> {
         if response.status() == 404 && response.header("X-Consul-Index").is_some() {
             return absent(response);
@@ -58,10 +58,10 @@ impl ReadKey<'_> {
         }
     }
 
-    /// Like [`Self::parse`], with the `X-Consul-Index` that a blocking query goes on from.
+    /// Like [`Self::parse`], with the `X-Consul-Index` where a blocking query continues.
     ///
     /// # Errors
-    /// As there, and [`RequestError::Garbled`] without that index.
+    /// As [`Self::parse`], and [`RequestError::Garbled`] without that index.
     pub fn parse_at(response: &Response) -> Result<(Index, Option<Entry<'_>>), RequestError> {
         let index = answer::index(response, "an entry without X-Consul-Index");
         if response.status() == 404 {
@@ -72,7 +72,7 @@ impl ReadKey<'_> {
     }
 }
 
-/// There is no such key, unless the answer says that it leaves one out.
+/// There is no such key, unless the answer says that a key was left out.
 fn absent(response: &Response) -> Result<Option<Entry<'_>>, RequestError> {
     if answer::is_filtered(response) {
         Err(answer::hidden("key").of(response))

@@ -1,7 +1,8 @@
-//! `PUT /v1/txn` with one node: the separate node that sessions stand on, made only if there is none of its name.
+//! `PUT /v1/txn` with one node: registers the separate node for sessions, if there is none of its
+//! name.
 //!
-//! `PUT /v1/catalog/register` would overwrite what somebody else has registered. A check-and-set with index zero does not
-//! (tried on 1.8.7, also in another datacenter, whose name belongs into the node as well).
+//! `PUT /v1/catalog/register` would overwrite an existing node. A check-and-set with index zero
+//! does not. (Tried on 1.8.7, also in another datacenter; the node must then name that datacenter.)
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -14,10 +15,10 @@ use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::input::Scope;
 
-/// An address that is nobody's (RFC 5737).
+/// An address that nobody has (RFC 5737).
 const ADDRESS: &str = "192.0.2.1";
 
-/// Registers a node that no agent stands for.
+/// Registers a node without an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterNode<'a> {
     /// Its name.
@@ -48,7 +49,7 @@ impl RegisterNode<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// The node is there: it was made now, or by somebody else before.
+    /// The node exists. It was created now, or existed before.
     ///
     /// # Errors
     /// [`RequestError`] for anything else; [`RequestError::Denied`] names the permission.
@@ -109,11 +110,11 @@ struct Node<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     partition: Option<&'a str>,
     meta: Meta,
-    /// Zero: it must not be there.
+    /// Zero: the node must not exist.
     modify_index: u64,
 }
 
-/// How Consul's tools mark a node that no agent stands for, and that nobody is to probe.
+/// How Consul's tools mark a node without an agent that nobody should probe.
 #[derive(Serialize)]
 struct Meta {
     #[serde(rename = "external-node")]
@@ -122,7 +123,7 @@ struct Meta {
     is_probed: &'static str,
 }
 
-/// Its results have to be there: any other object is no transaction's answer.
+/// `Results` is required: another object is not the answer to a transaction.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Applied {

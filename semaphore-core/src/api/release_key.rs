@@ -7,15 +7,15 @@ use crate::http::{Method, Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
-/// Releases a key. Repeating it is harmless: a key that is not the session's any more stays as it
-/// is.
+/// Releases a key. Repeating it is harmless: a key that is no longer tied to the session stays as
+/// it is.
 #[derive(Clone, Copy, Debug)]
 pub struct ReleaseKey<'a> {
     /// The key.
     pub key: &'a str,
     /// The session that it is tied to.
     pub session: &'a SessionId,
-    /// The value that stays under it. Consul stores whatever is sent, so nothing clears it.
+    /// The value to keep. Consul stores whatever is sent.
     pub value: &'a [u8],
     /// Its flags.
     pub flags: u64,
@@ -33,7 +33,7 @@ impl ReleaseKey<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// Whether this untied it; false when it was not the session's.
+    /// Whether this released it; false if the key was not tied to the session.
     ///
     /// # Errors
     /// [`RequestError`] for anything but `true` or `false`.

@@ -1,4 +1,4 @@
-//! `PUT /v1/session/renew/<id>`: another TTL for a session.
+//! `PUT /v1/session/renew/<id>`: restarts a session's TTL.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::input::{Scope, parse_go_duration};
 /// Renews a session.
 #[derive(Clone, Copy, Debug)]
 pub struct RenewSession<'a> {
-    /// Which one.
+    /// The session.
     pub session: &'a SessionId,
 }
 
@@ -28,12 +28,12 @@ impl RenewSession<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// The session as it is from now on.
+    /// The renewed session.
     ///
     /// # Errors
-    /// [`RequestError::InvalidSession`] when the session is gone, or whatever else the answer is.
+    /// [`RequestError::InvalidSession`] if the session is gone, or another error of the answer.
     pub fn parse(response: &Response) -> Result<Renewed, RequestError> {
-        // Only Consul's own 404 speaks of the session: a proxy's would end a live hold.
+        // Only Consul's own 404 is about the session: a proxy's must not end a live hold.
         if response.status() == 404 {
             let text = answer::excerpt(response.body());
             return Err(if text.contains("Session id") {
@@ -48,7 +48,7 @@ impl RenewSession<'_> {
         let [found]: [Found; 1] = answer::json(response, "not one renewed session")?;
         let ttl = match found.ttl.as_deref() {
             None | Some("") => None,
-            // Consul takes a TTL of zero for none, and gives it back as it was spelled.
+            // Consul treats a TTL of zero as none, and returns it as it was sent.
             Some(text) => parse_go_duration(text)
                 .map(|ttl| Some(ttl).filter(|ttl| !ttl.is_zero()))
                 .ok_or(RequestError::garbled("a session's TTL that is no duration"))?,
@@ -60,13 +60,13 @@ impl RenewSession<'_> {
     }
 }
 
-/// What the answer to a renewal says of the session.
+/// What the answer to a renewal says about the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Renewed {
-    /// Its TTL, which a server may have changed; none when it has no TTL.
+    /// Its TTL, which a server may have changed. `None` if it has none.
     pub ttl: Option<Duration>,
-    /// Its lock delay; none where Consul does not say.
+    /// Its lock delay. `None` if Consul does not say.
     pub lock_delay: Option<Duration>,
 }
 
@@ -75,13 +75,13 @@ pub struct Renewed {
 struct Found {
     #[serde(rename = "TTL")]
     ttl: Option<String>,
-    // Where it is not as expected, the rest counts all the same.
+    // An unexpected value here does not invalidate the rest.
     #[serde(default)]
     lock_delay: Json,
 }
 
 impl Found {
-    /// Consul counts nanoseconds.
+    /// Consul's number is in nanoseconds.
     fn lock_delay(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.lock_delay.as_f64()? / 1e9).ok()
     }

@@ -1,5 +1,5 @@
-//! `GET /v1/session/info/<id>?consistent`: what Consul's leader knows of a session, once it has
-//! caught up with its log. A new leader that has not yet tells of live sessions that there are none.
+//! `GET /v1/session/info/<id>?consistent`: what Consul's leader knows about a session, after it has
+//! applied its log. A new leader that has not done so answers that live sessions don't exist.
 
 use core::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::http::{Method, Request, Response};
 use crate::id::SessionId;
 use crate::input::{Behavior, Scope, parse_go_duration};
 
-/// Asks for a session.
+/// Reads a session.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionInfo<'a> {
-    /// Which one.
+    /// The session.
     pub session: &'a SessionId,
 }
 
@@ -28,15 +28,14 @@ pub struct SessionDetails {
     pub name: String,
     /// The node it is tied to.
     pub node: String,
-    /// Its TTL; none when only checks, an operator or its node's removal end it.
+    /// Its TTL. `None` if only checks, an operator or the removal of its node end it.
     pub ttl: Option<Duration>,
-    /// What becomes of its keys when it ends; none where Consul does not say.
+    /// What happens to its keys when it ends. `None` if Consul does not say.
     pub behavior: Option<Behavior>,
-    /// For how long its keys can't be acquired again after it was invalidated; none where Consul does
-    /// not say.
+    /// How long its keys can't be acquired after it was invalidated. `None` if Consul does not say.
     pub lock_delay: Option<Duration>,
-    /// The health checks of its node and of services on it that end it when they fail: the nodes'
-    /// by id first, then the services'.
+    /// The health checks that end it when they fail: those of its node by id, then those of
+    /// services on the node.
     pub checks: Vec<String>,
 }
 
@@ -48,12 +47,12 @@ impl SessionInfo<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// The session, none when Consul knows no such session. One that the token may not read is none, too, where Consul does
-    /// not say that it leaves one out: 1.11 and newer do.
+    /// The session, or `None` if Consul knows no such session. Also `None` if the token may not
+    /// read it and the agent does not say so; agents from 1.11 on do.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but a list of at most one session; [`RequestError::Denied`] where the answer says that
-    /// it leaves the session out.
+    /// [`RequestError`] for anything but a list of at most one session. [`RequestError::Denied`] if
+    /// the answer says that the session was left out.
     pub fn parse(response: &Response) -> Result<Option<SessionDetails>, RequestError> {
         let found: Option<Vec<Found>> = answer::json(response, "not a list of sessions")?;
         let Some(found) = found.and_then(|found| found.into_iter().next()) else {
@@ -89,7 +88,8 @@ struct Found {
     node: String,
     #[serde(rename = "TTL")]
     ttl: String,
-    // What follows is for people: where it is not as expected, the rest counts all the same.
+    // The following fields are for people. An unexpected value in them does not invalidate the
+    // rest.
     behavior: Json,
     lock_delay: Json,
     checks: Json,
@@ -104,12 +104,12 @@ impl Found {
             .find(|behavior| self.behavior == behavior.as_str())
     }
 
-    /// Consul counts nanoseconds.
+    /// Consul's number is in nanoseconds.
     fn lock_delay(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.lock_delay.as_f64()? / 1e9).ok()
     }
 
-    /// Older agents say `Checks`, some say both.
+    /// Older agents have `Checks`, and some have both.
     fn checks(&self) -> Vec<String> {
         let node_checks = texts(&self.node_checks, Json::as_str);
         let mut checks = texts(&self.checks, Json::as_str);

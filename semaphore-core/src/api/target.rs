@@ -27,7 +27,7 @@ impl Target {
         Self::new(&format!("/v1/kv/{}", utf8_percent_encode(key, KEY)))
     }
 
-    /// What there is so far.
+    /// The target so far.
     pub(super) fn into_path(self) -> String {
         self.text
     }
@@ -60,7 +60,7 @@ impl Target {
             .text
     }
 
-    /// Like [`Self::scoped`], for a read: adds `consistent` where the scope or the caller wants it.
+    /// Like [`Self::scoped`], for a read: adds `consistent` if the scope or the caller wants it.
     pub(super) fn scoped_read(self, scope: &Scope, consistent: bool) -> String {
         if consistent || scope.consistent() {
             self.with_flag("consistent").scoped(scope)
@@ -75,7 +75,7 @@ impl Target {
     }
 }
 
-/// What stays as it is in a query's value.
+/// The characters that stay unencoded in a query's value.
 const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')

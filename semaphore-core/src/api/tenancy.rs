@@ -1,15 +1,16 @@
-//! Which namespace and partition an agent of Consul Community has refused: its answer names only the parameter.
+//! Names the namespace or partition that an agent of Consul Community has refused. The agent's
+//! answer names only the parameter.
 
 use percent_encoding::percent_decode_str;
 
 use crate::http::Response;
 
-/// What a request says of namespace and partition.
+/// The namespace and partition of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Named(Vec<(&'static str, String)>);
 
 impl Named {
-    /// In this target.
+    /// Those in this target.
     pub(crate) fn in_target(target: &str) -> Self {
         let query = target.split_once('?').map_or("", |(_, query)| query);
         let named = query.split('&').filter_map(|pair| {
@@ -25,7 +26,7 @@ impl Named {
         Self(named.collect())
     }
 
-    /// The same answer, unless it refuses one of them: then it says which.
+    /// The answer. If it refuses one of them, its name is added.
     pub(crate) fn name_in(&self, answer: Response) -> Response {
         if answer.status() != 400 || self.0.is_empty() {
             return answer;
@@ -45,14 +46,14 @@ impl Named {
     }
 }
 
-/// What they are called in a request, and by people.
+/// Their names in a request, and the words for people.
 const PARAMETERS: [(&str, &str); 2] = [("ns", "namespace"), ("partition", "partition")];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As agents of 1.8.7 and 1.23 say it.
+    /// The text of agents of 1.8.7 and 1.23.
     const REFUSAL: &str = "Bad request: Invalid query parameter: \"ns\" - \
                            Namespaces are a Consul Enterprise feature";
 

@@ -14,18 +14,18 @@ use crate::http::{Method, Request, Response};
 use crate::id::{Index, SessionId};
 use crate::input::{Prefix, Scope};
 
-/// A transaction: its operations are applied in order and at one index, or none of them is.
+/// A transaction. All operations are applied in order, at one index, or none is.
 #[derive(Clone, Copy, Debug)]
 pub struct Txn<'a> {
-    /// The operations. A later one sees what an earlier one wrote.
+    /// The operations. Each sees what earlier ones wrote.
     pub operations: &'a [Operation<'a>],
 }
 
 /// One operation of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Ties a key to a session. Fails when another session has it, during its lock delay, and
-    /// when the session is gone.
+    /// Ties a key to a session. Fails if another session has it, during its lock delay, and if the
+    /// session is gone.
     Lock {
         /// The key.
         key: &'a str,
@@ -36,7 +36,7 @@ pub enum Operation<'a> {
         /// Its flags.
         flags: u64,
     },
-    /// Unties a key from the session that has it. Fails when that is not this one.
+    /// Releases a key from the session that has it. Fails if another session has it.
     Unlock {
         /// The key.
         key: &'a str,
@@ -47,54 +47,54 @@ pub enum Operation<'a> {
         /// Its flags.
         flags: u64,
     },
-    /// Writes a key. Fails when it has changed.
+    /// Writes a key. Fails if it has changed.
     Cas {
         /// The key.
         key: &'a str,
-        /// The `ModifyIndex` that the key must still have; zero when it must not exist.
+        /// The `ModifyIndex` that the key must still have; zero if it must not exist.
         index: Index,
         /// The value to store.
         value: &'a [u8],
         /// Its flags.
         flags: u64,
     },
-    /// Deletes a key, if it is there.
+    /// Deletes a key, if it exists.
     Delete {
         /// The key.
         key: &'a str,
     },
-    /// Deletes a key. Fails when it has changed.
+    /// Deletes a key. Fails if it has changed.
     DeleteCas {
         /// The key.
         key: &'a str,
         /// The `ModifyIndex` that the key must still have.
         index: Index,
     },
-    /// Reads a key. Fails when it is not there.
+    /// Reads a key. Fails if it does not exist.
     Get {
         /// The key.
         key: &'a str,
     },
-    /// Reads everything below a prefix, as the operations before have left it.
+    /// Reads everything below a prefix, after the earlier operations.
     GetTree {
         /// The prefix.
         prefix: &'a Prefix,
     },
-    /// Fails unless the key is there and tied to this session.
+    /// Fails unless the key exists and is tied to this session.
     CheckSession {
         /// The key.
         key: &'a str,
-        /// The session; none when the key must be tied to nobody.
+        /// The session. `None` if the key must not be tied to any.
         session: Option<&'a SessionId>,
     },
-    /// Fails unless the key is there and unchanged since this index.
+    /// Fails unless the key exists and is unchanged since this index.
     CheckIndex {
         /// The key.
         key: &'a str,
         /// The `ModifyIndex` that the key must still have.
         index: Index,
     },
-    /// Fails when the key is there.
+    /// Fails if the key exists.
     CheckNotExists {
         /// The key.
         key: &'a str,
@@ -102,10 +102,10 @@ pub enum Operation<'a> {
 }
 
 impl Txn<'_> {
-    /// The most operations that every agent takes.
+    /// The most operations that every agent accepts.
     pub const MAX_OPERATIONS: usize = 64;
 
-    /// The longest body that every agent takes, in bytes.
+    /// The longest body that every agent accepts, in bytes.
     pub const MAX_BYTES: usize = 512 * 1024;
 
     /// The request.
@@ -113,7 +113,8 @@ impl Txn<'_> {
         self.to(Target::new("/v1/txn").scoped(scope), scope)
     }
 
-    /// The request, of operations that only read: the leader confirms itself for it, as for a consistent read of a key.
+    /// The request, for operations that only read. The leader confirms it, as a consistent read of
+    /// a key.
     pub fn confirmed_read(&self, scope: &Scope) -> Request {
         self.to(Target::new("/v1/txn").scoped_read(scope, true), scope)
     }
@@ -138,23 +139,23 @@ impl Txn<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// Whether an agent takes a request of so many operations. It refuses a larger one with a
-    /// 413, which is a [`RequestError::Rejected`].
+    /// Whether an agent accepts this request with this number of operations. It refuses a larger
+    /// one with 413, which is a [`RequestError::Rejected`].
     pub fn fits(request: &Request, operations: usize) -> bool {
         operations <= Self::MAX_OPERATIONS && request.body().len() <= Self::MAX_BYTES
     }
 
-    /// What became of it.
+    /// The outcome.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but results or the reasons for a rollback.
+    /// [`RequestError`] for anything but results or the reasons of a rollback.
     pub fn parse(response: &Response) -> Result<TxnOutcome<'_>, RequestError> {
         txn_answer::read(response)
     }
 }
 
 impl<'a> Operation<'a> {
-    /// Whether exactly one entry in the results is this operation's. A tree has any number.
+    /// Whether the results have exactly one entry of this operation. A tree has any number.
     pub fn returns_entry(&self) -> bool {
         match self {
             Self::Lock { .. }
@@ -244,12 +245,12 @@ struct Element<'a> {
     kv: Fields<'a>,
 }
 
-/// An operation as the agent reads it. It refuses the whole transaction for a field that it does
-/// not know.
+/// An operation in the agent's format. The agent refuses the whole transaction for an unknown
+/// field.
 ///
-/// `/v1/txn` never reads `?ns=` and `?partition=`: without these members an operation is about the namespace of
-/// the token, or `default`. A record would be there, and the sessions and lists elsewhere. (Consul's documentation of
-/// transactions.)
+/// `/v1/txn` ignores `?ns=` and `?partition=`. Without these members an operation uses the token's
+/// namespace, or `default`. Records would then be there, and sessions and lists elsewhere.
+/// (Consul's documentation of transactions.)
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Fields<'a> {

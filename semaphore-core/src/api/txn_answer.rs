@@ -1,4 +1,4 @@
-//! What a transaction is answered: its results, or the reasons for its rollback.
+//! The answer to a transaction: its results, or the reasons for its rollback.
 
 use serde::Deserialize;
 
@@ -21,11 +21,11 @@ pub enum TxnOutcome<'a> {
 #[derive(Clone, Debug)]
 pub struct Results<'a> {
     /// One entry, without its value, for each operation that
-    /// [returns one](super::Operation::returns_entry), and the tree's entries with theirs. What the
-    /// token may not read is left out.
+    /// [returns one](super::Operation::returns_entry), and the tree's entries with their values.
+    /// Entries that the token may not read are missing.
     pub entries: Vec<Entry<'a>>,
-    /// Whether the agent says that it left entries out. It does so of transactions that only read (Consul 1.11 and newer); of
-    /// one that writes they are left out in silence.
+    /// Whether the agent says that entries are missing. It says so for transactions that only read
+    /// (Consul 1.11 and newer), but not for those that write.
     pub filtered: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Results<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TxnFault {
-    /// Its place among the operations, counted from zero, as the agent gives it.
+    /// Its place among the operations, counted from zero.
     pub operation: usize,
     /// What failed.
     pub kind: TxnFaultKind,
@@ -53,8 +53,8 @@ pub enum TxnFaultKind {
     Delayed,
     /// The session is gone.
     SessionGone,
-    /// A check found otherwise: another session or none, another index, or a key that is there or is
-    /// not. Or a key that is to be read is not there.
+    /// A check failed: another session or none, another index, or a key that exists or does not.
+    /// Also a key to read that does not exist.
     Check,
     /// The token lacks a permission, or is unknown.
     Denied,
@@ -63,15 +63,15 @@ pub enum TxnFaultKind {
 }
 
 impl<'a> Results<'a> {
-    /// Splits off what the operations before a final
-    /// [`GetTree`](super::Operation::GetTree) returned: `heads` entries, which is how many of them
-    /// [return one](super::Operation::returns_entry).
+    /// Splits off the entries of the operations before a final
+    /// [`GetTree`](super::Operation::GetTree). `heads` is the number of those operations that
+    /// [return an entry](super::Operation::returns_entry).
     ///
-    /// A token that may not read a head's key gets a tree that begins too early: compare the
-    /// heads' keys with those of the operations where that matters.
+    /// If the token may not read the key of a head, the split is at the wrong place. If that
+    /// matters, compare the keys of the heads with those of the operations.
     ///
     /// # Errors
-    /// [`RequestError::Garbled`] when there are fewer entries than heads.
+    /// [`RequestError::Garbled`] if there are fewer entries than heads.
     pub fn split(mut self, heads: usize) -> Result<(Vec<Entry<'a>>, Vec<Entry<'a>>), RequestError> {
         if self.entries.len() < heads {
             return Err(RequestError::garbled(
@@ -84,8 +84,8 @@ impl<'a> Results<'a> {
 }
 
 impl TxnFaultKind {
-    /// Reads the agent's text. A key may say anything, and stands in the middle: only the two
-    /// ends count.
+    /// Classifies the agent's text by its beginning and its end. The key in the middle may be
+    /// anything.
     fn of(what: &str) -> Self {
         let what = what.trim().to_ascii_lowercase();
         let is = |head: &str, tail: &str| what.starts_with(head) && what.ends_with(tail);
@@ -120,7 +120,7 @@ impl TxnFaultKind {
     }
 }
 
-/// Either status has the same two members, and one of them is empty.
+/// With either status the body has both members, and one of them is empty.
 pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> {
     let (body, is_conflict) = match response.status() {
         409 => (response.body(), true),
@@ -144,14 +144,14 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
         (true, true, false) => Ok(TxnOutcome::RolledBack(
             errors.into_iter().map(Fault::into_public).collect(),
         )),
-        // Neither half can be believed: was it applied?
+        // Both members can't be true: it is unknown whether it was applied.
         _ => Err(RequestError::garbled(
             "a transaction's answer that contradicts its status",
         )),
     }
 }
 
-/// Both members have to be there, `null` or not: any other object is no transaction's answer.
+/// Both members are required, even as `null`: another object is not the answer to a transaction.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer<'a> {
@@ -231,14 +231,14 @@ mod tests {
             r#"{"Results":null,"Errors":null}"#,
             r#"{"Results":[],"Errors":null}"#,
             r#"{"Results":[],"Errors":[]}"#,
-            // Members that only a transaction of reads has, and any that a later agent adds.
+            // Members that only a transaction of reads has, and members of later agents.
             r#"{"Results":[],"Errors":null,"Index":0,"KnownLeader":true,"New":{"a":[1]}}"#,
         ] {
             assert_eq!(applied(body), []);
         }
     }
 
-    /// A transaction that only reads says in its body what a list says in a header.
+    /// A transaction that only reads reports missing entries in its body; a list does in a header.
     #[test]
     fn what_was_left_out_is_told_by_a_transaction_of_reads() {
         for (body, expected) in [
@@ -275,7 +275,7 @@ mod tests {
         };
         let key = results.entries[0].key();
         assert!(response.body().as_ptr_range().contains(&key.as_ptr()));
-        // A value that nobody asks for is not decoded.
+        // An unused value is not decoded.
         assert!(results.entries[0].value().is_err());
     }
 

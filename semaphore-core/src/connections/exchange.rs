@@ -1,4 +1,4 @@
-//! One request from its lane to its answer, and what a refusal teaches.
+//! One request from its lane to its answer, and what follows from a refusal.
 
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
@@ -16,7 +16,7 @@ impl Connections {
     /// Sends a request that is answered at once.
     pub(super) async fn exchange(&self, lanes: &(impl Lanes + ?Sized), request: Request) -> Answer {
         let ends = lanes.now() + request.timeout();
-        // Sent with too little time left it would be given up under way, and its lane would count as held.
+        // With less time left it would be given up under way, and its lane would count as held.
         let enters_by = ends - AT_ONCE.min(request.timeout() / 2);
         loop {
             let pass = self.enter(lanes, &request, enters_by).await?;
@@ -49,7 +49,7 @@ impl Connections {
         request: Request,
     ) -> Option<Answer> {
         let longest = request.longest_wait().unwrap_or(request.timeout());
-        // By a clock that runs faster than the agent's.
+        // Longer by an eighth, since this clock may run faster than the agent's.
         let until = lanes.now() + longest + longest / 8;
         let (answer, refusal) = pass.send(lanes, request, Fate::GivenUp(until)).await;
         refusal.is_none().then_some(answer)
@@ -88,16 +88,16 @@ impl Connections {
         ))
     }
 
-    /// Wakes those who wait for what a request may have changed.
+    /// Wakes the polls that wait for what this request may have changed.
     fn tell_of_changes(&self, request: &Request) {
         let hints = self.lock().changed(request.changed_paths());
-        // Dropped, they say all there is to say.
+        // The drop is the hint.
         drop(hints);
     }
 }
 
 impl Pass {
-    /// Uses the lane. `if_dropped` says what becomes of it when nobody waits for the answer any more.
+    /// Uses the lane. `if_dropped` is the lane's fate if nobody waits for the answer any more.
     async fn send(
         mut self,
         lanes: &(impl Lanes + ?Sized),
@@ -112,7 +112,7 @@ impl Pass {
             places.share(lanes.polls_per_connection());
             places.is_shared()
         });
-        // A stream that is new is on a connection that may be old.
+        // A new stream may use an old connection.
         let is_new = !self.is_open && !is_shared;
         let is_at_once = now.saturating_since(began) < AT_ONCE;
         let refusal = Refusal::of(&answer, is_new && is_at_once);
@@ -143,17 +143,18 @@ impl Pass {
     }
 }
 
-/// There was no connection to be had for a request.
+/// A request could not get a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     /// It was not applied.
     NotApplied,
-    /// Nobody knows whether it was applied.
+    /// It is unknown whether it was applied.
     MaybeApplied,
 }
 
 impl Refusal {
-    /// Whether this is one. An agent of 1.9 or newer says so; an older one closes a new connection at once.
+    /// Detects a refusal. Agents from 1.9 on answer with one; older agents close the new connection
+    /// at once.
     fn of(answer: &Answer, is_new: bool) -> Option<Self> {
         match answer {
             Ok(response) if is_over_limit(response) => Some(Self::NotApplied),
@@ -166,8 +167,8 @@ impl Refusal {
     }
 }
 
-/// What an agent of 1.9 or newer says on a connection that is one too many. It has answers of the same status for
-/// other limits.
+/// The answer of agents from 1.9 on to one connection too many. Other limits have other answers
+/// with the same status.
 fn is_over_limit(response: &Response) -> bool {
     const SAID: &[u8] = b"too many concurrent connections";
     response.status() == 429 && response.body().windows(SAID.len()).any(|it| it == SAID)
@@ -178,11 +179,11 @@ fn closes(response: &Response) -> bool {
     connection.is_some_and(|it| it.trim().eq_ignore_ascii_case("close"))
 }
 
-/// A new connection was closed before there was an answer.
+/// A new connection was closed before an answer.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the new connection was closed at once, as an agent older than 1.9 does that allows this address no more \
-     (`limits.http_max_conns_per_client`)"
+    "the new connection was closed at once; an agent older than 1.9 does so if this address has too many \
+     connections (`limits.http_max_conns_per_client`)"
 )]
 struct ClosedAtOnce(#[source] TransportError);
 

@@ -1,4 +1,4 @@
-//! What an adapter brings: a way to send on one of several connections, and its clock.
+//! What an adapter provides: a way to send on one of several connections, and its clock.
 
 use core::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::http::{Request, Response};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// One connection, which is opened by the first request on it. Where connections are shared
-/// ([`Lanes::polls_per_connection`]), a stream of one.
+/// One connection, which its first request opens. If connections are shared
+/// ([`Lanes::polls_per_connection`]), it is a stream of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Lane {
@@ -22,8 +22,8 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// How long its connection stays open without a request. That of the first short lane outlasts
-    /// what lies between two renewals; the others make room for anyone who shares the agent.
+    /// How long its connection stays open without a request. The first short lane's lasts from one
+    /// renewal to the next. The others close earlier, to make room for others who use the agent.
     pub const fn idle_time(self) -> Duration {
         match self {
             Self::Short(0) => Duration::from_secs(90),
@@ -32,8 +32,8 @@ impl Lane {
     }
 }
 
-/// Whether a connection could not be opened because the process or the machine has no descriptor or port left
-/// for it. What has been sent does not end so.
+/// Whether a connection could not be opened because the process or the machine has no descriptor or
+/// port left. An error after something was sent is never of this kind.
 pub fn is_no_room(error: &io::Error) -> bool {
     // ENFILE and EMFILE on Unix, WSAEMFILE on Windows. The standard library has no kind for them.
     const DESCRIPTORS: [i32; 3] = [23, 24, 10024];
@@ -43,24 +43,26 @@ pub fn is_no_room(error: &io::Error) -> bool {
     lacks_descriptor || error.kind() == ErrorKind::AddrNotAvailable
 }
 
-/// Sends requests on lanes. There is never more than one request on a lane, but for one that was given up
-/// and whose connection has yet to be closed.
+/// Sends requests on lanes. A lane has at most one request at a time, besides one that was given up
+/// and whose connection is still closing.
 #[async_trait]
 pub trait Lanes: Send + Sync {
-    /// Sends the request on this lane, as [`Transport::send`](crate::adapter::Transport::send) does. The connection
-    /// is kept open for [`Lane::idle_time`] after it, and used for nothing else.
+    /// Sends the request on this lane, as [`Transport::send`](crate::adapter::Transport::send)
+    /// does. The connection stays open for [`Lane::idle_time`] afterwards, only for this lane.
     ///
     /// # Errors
-    /// As [`Transport::send`](crate::adapter::Transport::send). What has no descriptor, port or thread to be
-    /// sent with ends with [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom).
+    /// As [`Transport::send`](crate::adapter::Transport::send).
+    /// [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom) if there is no
+    /// descriptor, port or thread for it.
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError>;
 
-    /// Closes the connection of a lane without a request. One that is shared stays open.
+    /// Closes the connection of an idle lane. A shared connection stays open.
     fn close(&self, lane: Lane);
 
-    /// How many polls share one connection, as the last answers say. One: each lane has its own connection, as over HTTP/1.1.
-    /// More: lanes are streams, as over HTTP/2. Then all short lanes share one connection, which no poll uses, and the polls
-    /// share others, this many each.
+    /// How many polls share one connection, according to the last answers. With 1, each lane has
+    /// its own connection, as over HTTP/1.1. With more, lanes are streams, as over HTTP/2: all
+    /// short lanes share one connection, which no poll uses, and this number of polls shares each
+    /// other connection.
     fn polls_per_connection(&self) -> usize {
         1
     }

@@ -1,9 +1,9 @@
-//! How many connections a transport opens, and what goes first when that is not enough.
+//! Limits the connections of a transport, and decides which requests go first.
 //!
-//! An agent allows an address 200 connections at once (`limits.http_max_conns_per_client`), counts those that
-//! are kept open between requests, and goes on counting a blocking query that was given up until its wait is over.
-//! It refuses further ones, also those that renewals need. So one transport opens [`MOST`] at most, whatever is
-//! sent through it:
+//! An agent allows 200 connections from one address (`limits.http_max_conns_per_client`). It also
+//! counts idle open connections, and blocking queries that were given up until their wait is over.
+//! It refuses all further connections, even those for renewals. So one transport opens at most
+//! [`MOST`], whatever is sent through it:
 //!
 //! ```text
 //!                  ┌─ Lane::Short(0) … ──▶ one connection each, kept open for what comes next
@@ -11,20 +11,27 @@
 //!                  └─ Lane::Poll(0) … ───▶ one blocking query each; one that finds none is parked:
 //!                                          it reads every few seconds, by a short lane
 //! ```
-//! - Over HTTP/2 a lane is a stream. All short lanes share one connection, so that no renewal waits behind the answer to a
-//!   poll, and polls share others: there are up to [`MOST_POLLS`](places::MOST_POLLS), whatever the number of connections.
-//! - There are 60 lanes where there may be 64 connections: some may still be being closed. Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::sans_io::Priority::Urgent).
-//! - A connection of a short lane is never lent to a poll.
+//! - Over HTTP/2 a lane is a stream. All short lanes share one connection, so that no renewal waits
+//!   behind the answer to a poll. Polls share others: up to [`MOST_POLLS`](places::MOST_POLLS),
+//!   whatever the number of connections.
+//! - With 64 connections there are 60 lanes, since some connections may still be closing. Polls
+//!   have half of the lanes. Some of the other half are reserved for
+//!   [urgent](crate::sans_io::Priority::Urgent) requests.
+//! - A poll never uses the connection of a short lane.
 //! - A poll that is given up keeps its lane until its wait would be over.
-//! - A short request that is given up leaves its lane, yet an agent without a leader holds it for up to 18 s more, and counts it.
-//!   So there are no more than 60 such; what comes then waits, and renewals from 100 on.
-//! - A short request that has no lane a second before its time is over is not sent: it would be given up under way.
-//! - A parked poll reads after [`PARKED`](parked::PARKED) at the latest, or as soon as a request through the same
-//!   transport has changed what it waits for; that is the bound within which it learns what others do.
-//! - A ceiling can't see other transports of the same address, nor other users of this process's descriptors
-//!   and threads. There a refusal teaches: for a while no connection is opened, polls are parked, and
-//!   short requests share those that are open.
-//! - An agent may serve only so many requests a second. When it refuses a renewal for that, everything else waits.
+//! - A short request that is given up leaves its lane, but an agent without a leader holds it for
+//!   up to 18 s more, and counts it. With 60 such requests new ones wait, and with 100 also
+//!   renewals.
+//! - A short request that has no lane a second before its timeout is not sent: it would be given up
+//!   under way.
+//! - A parked poll reads at least once in [`PARKED`](parked::PARKED). It also reads as soon as a
+//!   request of the same transport has changed what it waits for. It learns within that time what
+//!   others do.
+//! - The limit does not include other transports of the same address, or other users of the
+//!   process's descriptors and threads. They may cause a refusal. After one, no connection is
+//!   opened for a while, polls are parked, and short requests share the open connections.
+//! - An agent may limit the requests of a second. If it refuses a renewal for that reason,
+//!   everything else waits.
 //!
 //! | file | says |
 //! |---|---|
@@ -56,10 +63,10 @@ use crate::defect::{Defect, is_on};
 use crate::http::{Request, Response};
 use crate::transport::TransportError;
 
-/// How many connections a transport opens at most, unless it is told otherwise.
+/// The most connections of a transport by default.
 pub const MOST: usize = 64;
 
-/// One in so many is left to connections that are being closed.
+/// One in 16 is reserved for connections that are closing.
 const CLOSING: usize = 16;
 
 /// The connections of one transport: see the module. Clones share them.
@@ -69,10 +76,10 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// At most `most` connections, half of them for polls. With one, there are no long polls: everything
-    /// is read every few seconds.
+    /// At most `most` connections, half of them for polls. With one connection there are no long
+    /// polls: everything is read every few seconds.
     ///
-    /// `seed` decides its jitter: give each transport another one.
+    /// `seed` decides its jitter. Use a different seed for each transport.
     ///
     /// # Errors
     /// [`BuildError::NoConnections`] if `most` is zero.
@@ -80,7 +87,7 @@ impl Connections {
         if most == 0 {
             return Err(BuildError::NoConnections);
         }
-        // A connection may be opened while the one before it on the lane is still being closed.
+        // A connection may be opened while the lane's former connection is still closing.
         let lanes = most - most / CLOSING;
         let half = lanes / 2;
         let polls = if is_on(Defect::PollsTakeAll) {
@@ -94,16 +101,18 @@ impl Connections {
         })
     }
 
-    /// Sends the request as soon as there is a lane for it, and waits for the whole answer. A poll without a
-    /// lane is answered as if it had one, only later: see the module.
+    /// Sends the request as soon as it has a lane, and waits for the whole answer. A poll without a
+    /// lane also gets its answer, but later: see the module.
     ///
     /// # Errors
-    /// As [`Transport::send`](crate::adapter::Transport::send). [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom)
-    /// when no lane was free a second before [`Request::timeout`] is over, which covers the wait, or in half of that time where it is
-    /// less than two seconds.
+    /// As [`Transport::send`](crate::adapter::Transport::send).
+    /// [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom) if no lane was
+    /// free a second before the end of [`Request::timeout`], or at half of a timeout below two
+    /// seconds. The timeout includes the wait.
     ///
     /// # Cancel safety
-    /// As [`Transport::send`](crate::adapter::Transport::send). A poll that is dropped keeps its lane until its wait is over.
+    /// As [`Transport::send`](crate::adapter::Transport::send). A dropped poll keeps its lane until
+    /// its wait is over.
     pub async fn send(
         &self,
         lanes: &(impl Lanes + ?Sized),
@@ -116,14 +125,14 @@ impl Connections {
         }
     }
 
-    /// Works on the places, and lets in those that have one now.
+    /// Works on the places, and admits those that have one now.
     fn with<T>(&self, work: impl FnOnce(&mut Places<oneshot::Sender<Pass>>) -> T) -> T {
         let mut places = self.lock();
         let result = work(&mut places);
         let admitted = places.admit();
         drop(places);
         for (waiter, lane, is_open) in admitted {
-            // One that has gone meanwhile drops its pass, which comes back here.
+            // If the waiter is gone, its pass is dropped and comes back here.
             let _ = waiter.send(Pass::new(self, lane, is_open));
         }
         result
@@ -146,7 +155,7 @@ struct Pass {
     lane: Lane,
     /// Whether a connection is open on it, as far as is known.
     is_open: bool,
-    /// What to say of the lane if nobody says more.
+    /// The fate of the lane if nothing else is set.
     fate: Fate,
 }
 

@@ -1,5 +1,5 @@
-//! A poll that has no lane. It is read in slices, as short requests, until there is news, its wait is over, or it has
-//! a lane.
+//! A poll without a lane. It reads with short requests, in slices, until there is news, its wait is
+//! over, or it gets a lane.
 
 use core::pin::pin;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use super::{Connections, Pass};
 use crate::http::{Request, Response};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// How long a parked poll goes without a look, but for a quarter more of jitter.
+/// The longest time between two reads of a parked poll, plus up to a quarter of jitter.
 pub(super) const PARKED: Duration = Duration::from_secs(4);
 
 impl Connections {
@@ -29,7 +29,7 @@ impl Connections {
             if let Some(answer) = self.poll_on(pass, lanes, request.clone()).await {
                 return answer;
             }
-            // Its place in the line is used up.
+            // Its place in the queue is used up.
             parked = ParkedPoll::new(self, lanes, &request);
         }
         let ends = lanes.now() + request.wait().unwrap_or(request.timeout());
@@ -67,7 +67,7 @@ impl Connections {
     }
 }
 
-/// A poll in the line for a lane, which it leaves when it is dropped.
+/// A poll in the queue for a lane. Dropping it leaves the queue.
 struct ParkedPoll<'a> {
     connections: &'a Connections,
     ticket: Ticket,
@@ -88,12 +88,12 @@ impl<'a> ParkedPoll<'a> {
         }
     }
 
-    /// The lane, if it is there.
+    /// The lane, if it has one now.
     fn place(&mut self) -> Option<Pass> {
         self.place.try_recv().ok().flatten()
     }
 
-    /// The lane, if it is there within this time.
+    /// The lane, if it gets one within this time.
     async fn place_within(
         &mut self,
         lanes: &(impl Lanes + ?Sized),
@@ -105,7 +105,7 @@ impl<'a> ParkedPoll<'a> {
         }
     }
 
-    /// The same, unless what is read may have changed before.
+    /// The same, unless the read data may have changed before.
     async fn place_before_a_look(
         &mut self,
         lanes: &(impl Lanes + ?Sized),
@@ -115,7 +115,7 @@ impl<'a> ParkedPoll<'a> {
         let now = lanes.now();
         self.connections
             .with(|places| places.await_hint(now, self.ticket, waker));
-        // The place first: a poll that has one is parked no longer, and gets no hints.
+        // The place comes first: a poll that has one is no longer parked, and gets no hints.
         match select(pin!(self.place_within(lanes, most)), hint).await {
             Either::Left((place, _)) => place,
             Either::Right(_) => None,
@@ -129,7 +129,7 @@ impl Drop for ParkedPoll<'_> {
     }
 }
 
-/// Whether the answer to a slice is what a poll would have been answered before its wait is over.
+/// Whether a poll would have got this answer before the end of its wait.
 fn is_news(answer: &Result<Response, TransportError>, slice: &Request) -> bool {
     let known = slice.parameter("index");
     let told = match answer {

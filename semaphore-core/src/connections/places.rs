@@ -6,8 +6,9 @@
 //!     ▲                        │ a poll that was given up
 //!     └── its wait is over ────┘
 //! ```
-//! A refusal shuts: until a time, twice as far away as after the refusal before, no further connection is opened.
-//! Afterwards half as many polls are begun as were under way then, and twice as many after each that succeeds.
+//! After a refusal no connection is opened for a time, which doubles with each further refusal.
+//! Afterwards half as many polls may be under way as there were then, and twice as many after each
+//! success.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use crate::http::Priority;
 use crate::machine::jitter;
 use crate::time::Instant;
 
-/// Within this time an agent closes a connection that it refuses.
+/// An agent closes a refused connection within this time.
 pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The lanes, and everyone who waits for one.
@@ -27,7 +28,7 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 pub(super) struct Places<W> {
     shorts: Vec<Place>,
     polls: Vec<Place>,
-    /// How many of both there are where each has its own connection.
+    /// The numbers of short and poll lanes when each lane has its own connection.
     own: (usize, usize),
     /// How many polls share a connection.
     polls_per_connection: usize,
@@ -37,23 +38,23 @@ pub(super) struct Places<W> {
     /// No further connection before this time.
     shut_until: Instant,
     refusals: u32,
-    /// How many polls may be under way at once.
+    /// The most polls that may be under way at once.
     most_polls: usize,
-    /// Until when the agent may count each short request that was given up.
+    /// For each short request that was given up: until when the agent may count it.
     held: Vec<Instant>,
     rates: Rates,
-    /// The latest time that was told.
+    /// The latest known time.
     now: Instant,
     rng: fastrand::Rng,
 }
 
-/// Somebody who waits for a lane.
+/// A waiter for a lane.
 pub(super) trait Waiter {
-    /// Whether it does so no longer.
+    /// Whether it no longer waits.
     fn has_gone(&self) -> bool;
 }
 
-/// The order of those who wait.
+/// The order of the waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     priority: Priority,
@@ -64,7 +65,7 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     state: State,
-    /// When a request on it was answered last, if its connection has not been closed since.
+    /// When its last request was answered, unless its connection was closed since.
     answered_at: Option<Instant>,
 }
 
@@ -74,7 +75,7 @@ enum State {
     Free,
     /// Since when.
     Taken(Instant),
-    /// The agent counts it until then.
+    /// Until when the agent counts it.
     GivenUp(Instant),
 }
 
@@ -82,10 +83,11 @@ enum State {
 #[derive(Debug)]
 struct Parked<W> {
     place: W,
-    /// The path that it reads, and whether with everything below it.
+    /// The path that it reads.
     path: String,
     recurses: bool,
-    /// Dropped when that may have changed; whether it may have since the last look.
+    /// Dropped when the data may have changed. `has_changed` remembers a change since the last
+    /// read.
     hint: Option<W>,
     has_changed: bool,
 }
@@ -97,13 +99,13 @@ pub(super) enum Fate {
     Unused,
     /// There was an answer, at this time.
     Answered(Instant),
-    /// The connection is gone, or nothing is known of it.
+    /// The connection is gone, or its state is unknown.
     Failed,
-    /// There was no connection to be had, at this time.
+    /// No connection could be had, at this time.
     Refused(Instant),
-    /// A poll was given up that the agent counts until then.
+    /// A poll was given up. The agent counts it until this time.
     GivenUp(Instant),
-    /// There was no answer in time; it is this time.
+    /// There was no answer in time, at this time.
     TimedOut(Instant),
     /// Nobody waits for the answer any more.
     Dropped,
@@ -129,8 +131,9 @@ impl<W: Waiter> Places<W> {
         }
     }
 
-    /// How many polls share a connection from now on, see [`Lanes`](super::lanes::Lanes::polls_per_connection). A lane
-    /// that there is no longer is left without a trace.
+    /// Sets how many polls share a connection, see
+    /// [`Lanes`](super::lanes::Lanes::polls_per_connection). A lane that no longer exists leaves no
+    /// trace.
     pub(super) fn share(&mut self, polls_per_connection: usize) {
         if polls_per_connection == self.polls_per_connection {
             return;
@@ -177,14 +180,15 @@ impl<W: Waiter> Places<W> {
             path: path.to_owned(),
             recurses,
             hint: None,
-            // What it knows may be older than its place in the line.
+            // What the poll knows may be older than its place in the queue.
             has_changed: true,
         };
         self.parked.insert(ticket, parked);
         ticket
     }
 
-    /// Where a parked poll is told, by its end, that what it reads may have changed since it last asked.
+    /// Sets the hint of a parked poll, which is dropped when the data may have changed since its
+    /// last read.
     pub(super) fn await_hint(&mut self, now: Instant, ticket: Ticket, hint: W) {
         self.pass_time(now);
         if let Some(parked) = self.parked.get_mut(&ticket) {
@@ -198,7 +202,7 @@ impl<W: Waiter> Places<W> {
         self.parked.remove(&ticket);
     }
 
-    /// Those to tell that one of these paths has changed.
+    /// The hints for changes of these paths.
     pub(super) fn changed<'a>(&mut self, paths: impl Iterator<Item = &'a str>) -> Vec<W> {
         if self.parked.is_empty() {
             return Vec::new();
@@ -214,13 +218,13 @@ impl<W: Waiter> Places<W> {
         hints
     }
 
-    /// A lane is used no longer.
+    /// A lane is no longer used.
     pub(super) fn leave(&mut self, lane: Lane, fate: Fate) {
         if let Fate::Answered(now) | Fate::Refused(now) | Fate::TimedOut(now) = fate {
             self.pass_time(now);
         }
         let now = self.now;
-        // A stream that was given up is no connection that the agent counts.
+        // The agent does not count a stream as a connection.
         let counts = !(self.is_shared() && matches!(lane, Lane::Poll(_)));
         let Some(place) = self.place(lane) else {
             return;
@@ -228,7 +232,7 @@ impl<W: Waiter> Places<W> {
         let held_until = match (fate, place.state) {
             _ if !counts => None,
             (Fate::TimedOut(_), State::Taken(since)) => Some(since + HELD),
-            // What is answered at once is over.
+            // A request that was dropped sooner counts as answered.
             (Fate::Dropped, State::Taken(since)) if now.saturating_since(since) >= AT_ONCE => {
                 Some(since + HELD)
             }
@@ -264,25 +268,25 @@ impl<W: Waiter> Places<W> {
             _ => {}
         }
         if let (Fate::Answered(now), Lane::Short(_)) = (fate, lane) {
-            // There is a leader: what is held is answered soon.
+            // There is a leader, so held requests are answered soon.
             let soon = now + LET_GO;
             self.held.iter_mut().for_each(|it| *it = soon.min(*it));
         }
     }
 
-    /// A request of this priority was answered, or refused for the number of them.
+    /// A request of this priority was answered, or refused by a rate limit.
     pub(super) fn answered(&mut self, now: Instant, priority: Priority, is_refused: bool) {
         self.pass_time(now);
         self.rates.answered(now, priority, is_refused);
     }
 
-    /// Until when a request of this priority is not sent, since the agent serves too few.
+    /// Until when requests of this priority wait, because of the agent's rate limit.
     pub(super) fn waits_until(&self, priority: Priority) -> Option<Instant> {
         let until = self.rates.waits_until(self.now);
         until.filter(|_| priority != Priority::Renewal)
     }
 
-    /// Everyone who has a lane now, and whether a connection is open on it.
+    /// Everyone who has a lane now, and whether its connection is open.
     pub(super) fn admit(&mut self) -> Vec<(W, Lane, bool)> {
         let mut admitted = Vec::new();
         while let Some(entry) = self.queue.first_entry() {
@@ -314,13 +318,13 @@ impl<W: Waiter> Places<W> {
         admitted
     }
 
-    /// Whether a request could go on by a connection that is open.
+    /// Whether a request could use an open connection.
     pub(super) fn has_open(&self) -> bool {
         (0..self.shorts.len()).any(|no| self.is_open(Lane::Short(no)))
     }
 
-    /// The poll's lanes that have a connection and no request, without which there is room for one more of something else.
-    /// They count as closed from now on.
+    /// The idle poll lanes with an open connection. Closing them makes room for others, and they
+    /// count as closed from now on.
     pub(super) fn close_idle_polls(&mut self) -> Vec<Lane> {
         let idle = self.polls.iter_mut().enumerate();
         idle.filter(|(_, place)| matches!(place.state, State::Free))
@@ -399,15 +403,16 @@ impl<W: Waiter> Places<W> {
         }
         let is_open = |no: &usize| self.is_open(Lane::Short(*no));
         let numbers = 0..self.shorts.len();
-        // A stream needs no further connection.
+        // A stream needs no new connection.
         let usable: Vec<usize> = if self.is_shut() && !self.is_shared() {
             numbers.filter(is_open).collect()
         } else {
             numbers.collect()
         };
         if usable.is_empty() {
-            // One at a time finds out whether there is a connection to be had. Who waits for longer than a refusal takes has
-            // one, on which there may never be an answer.
+            // One request at a time checks whether a connection can be had. A request that has
+            // waited longer than a refusal takes has a connection, though it may never get an
+            // answer.
             let is_settled = |it: &Place| match it.state {
                 State::Free => true,
                 State::Taken(since) => self.now.saturating_since(since) >= AT_ONCE,
@@ -471,28 +476,30 @@ impl<W> Parked<W> {
     }
 }
 
-/// How many long polls there are at most where connections are shared. An agent keeps memory for each.
+/// The most long polls on shared connections. An agent keeps memory for each.
 pub(super) const MOST_POLLS: usize = 1_000;
 
-/// How many short lanes there are at least where they share one connection: as many as of 64 that are not shared.
+/// The least number of short lanes on a shared connection: as many as 64 separate connections have.
 const SHARED_SHORTS: usize = 30;
 
-/// One in so many of the usable short lanes is left to what is urgent.
+/// One in 8 of the usable short lanes is reserved for urgent requests.
 const KEPT_FREE: usize = 8;
 
-/// How long an agent without a leader holds a request at most, measured on 1.23, and an eighth for the clocks.
+/// The longest time for which an agent without a leader holds a request, measured on 1.23, plus an
+/// eighth for the clocks.
 const HELD: Duration = Duration::from_millis(20_250);
 
-/// No further short request is sent while an agent may hold so many that were given up: with those under way that is less
-/// than the 200 that it allows.
+/// With this many given-up requests that an agent may hold, no other short request is sent.
+/// Together with those under way that is less than the 200 that an agent allows.
 const MOST_HELD: usize = 60;
 
-/// What keeps holds is sent beyond that, until so many more may be held.
+/// Renewals may be sent up to this number beyond that.
 const HELD_BY_RENEWALS: usize = 40;
 
-/// How long after an election it goes on with what it has held: 4.7 s were measured.
+/// How long an agent keeps applying held requests after an election: 4.7 s were measured.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// How long nothing is opened after a refusal. The fifth in a row and later ones cost sixteen times as much.
+/// How long no connection is opened after a refusal. It doubles with each refusal, up to sixteen
+/// times.
 const FIRST_SHUT: Duration = Duration::from_secs(2);
 const MOST_DOUBLINGS: u32 = 4;

@@ -1,7 +1,8 @@
-//! What goes first when an agent serves only so many requests a second.
+//! What goes first when an agent limits the requests of a second.
 //!
-//! Source: `limits.request_limits` (Consul 1.15). A renewal counts as a write, like a claim. So once one has been
-//! refused for the rate, nothing else is sent until one is served: what the agent allows next is the renewal's.
+//! Source: `limits.request_limits` (Consul 1.15). A renewal counts as a write, like a claim. So
+//! after the limit has refused a renewal, nothing else is sent until a renewal is served: it gets
+//! the next free request.
 
 use core::time::Duration;
 
@@ -32,13 +33,13 @@ impl Rates {
         priority == Priority::Renewal || self.waits_until(now).is_none()
     }
 
-    /// Until when all else waits.
+    /// Until when everything else waits.
     pub(super) fn waits_until(&self, now: Instant) -> Option<Instant> {
         self.renewals_only_until.filter(|until| now < *until)
     }
 }
 
-/// Whether an agent has refused a request for the number of them.
+/// Whether an agent's rate limit refused the request.
 pub(super) fn is_refused(answer: &Result<Response, TransportError>) -> bool {
     const SAID: &[u8] = b"rate limit exceeded";
     answer.as_ref().is_ok_and(|it| {
@@ -46,7 +47,8 @@ pub(super) fn is_refused(answer: &Result<Response, TransportError>) -> bool {
     })
 }
 
-/// The longest wait between two attempts of one renewal, and a fifth more: a renewal that was given up delays nobody.
+/// The longest wait between two attempts of one renewal, plus a fifth. After it a renewal that was
+/// given up delays nobody.
 const LONGEST: Duration = Duration::from_secs(6);
 
 #[cfg(test)]

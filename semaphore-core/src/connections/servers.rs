@@ -1,5 +1,5 @@
-//! The servers behind one name: which of them a new connection tries first, and which one is left for another. No clock,
-//! no I/O.
+//! The servers behind one name: which one a new connection tries first, and which one is left for
+//! another. No clock, no I/O.
 //!
 //! ```text
 //!               an answer                 it fails, or can't serve for UNAVAILABLE
@@ -7,8 +7,8 @@
 //!      │                                              an answer                         ▲
 //!      └────────────────────────────────── it fails ────────────────────────────────────┘
 //! ```
-//! A connection is opened to those that serve first, then to those of which nothing is known, then to those that failed,
-//! longest ago first. One that failed is left, also by connections that are still open, as long as there is a better one.
+//! A new connection tries servers that work first, then unknown ones, then failed ones in the order
+//! of their failures. A failed server is left, even by open connections, while a better one exists.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::http::Response;
 use crate::time::Instant;
 use crate::transport::TransportErrorKind;
 
-/// What the connections of one transport have learned of the servers that its agent's name stands for.
+/// What one transport's connections have learned about the servers of its agent's name.
 #[derive(Debug, Default)]
 pub struct Servers {
     known: Mutex<Known>,
@@ -29,7 +29,7 @@ pub struct Servers {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Those that the name stood for when it was resolved last.
+    /// The servers of the last resolution.
     standings: BTreeMap<IpAddr, Standing>,
     has_served: bool,
     refused: Option<Refused>,
@@ -37,14 +37,14 @@ struct Known {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
-    /// Since it failed last.
+    /// Whether it has worked since its last failure.
     serves: bool,
     failed_at: Option<Instant>,
-    /// Since when it answers, but can't serve.
+    /// Since when it answers that it can't serve.
     unavailable_since: Option<Instant>,
 }
 
-/// Since when TLS is refused, and when it was last.
+/// Since when TLS is refused, and when it was refused last.
 #[derive(Clone, Copy, Debug)]
 struct Refused {
     since: Instant,
@@ -57,7 +57,8 @@ impl Servers {
         Self::default()
     }
 
-    /// Puts the addresses that the name stands for in the order in which to try them. Those of equal standing stay as they are.
+    /// Sorts the resolved addresses into the order in which to try them. Equally good ones keep
+    /// their order.
     pub fn order(&self, found: &mut [SocketAddr]) {
         let mut known = self.known();
         let is_found = |address: &IpAddr| found.iter().any(|it| it.ip() == *address);
@@ -68,12 +69,12 @@ impl Servers {
         found.sort_by_key(|it| known.standings.get(&it.ip()).map(Standing::rank));
     }
 
-    /// How many the name stood for when it was resolved last; none if it is an address.
+    /// The number of servers in the last resolution. Zero if the agent's address is not a name.
     pub fn count(&self) -> usize {
         self.known().standings.len()
     }
 
-    /// No connection could be opened there, or one broke, or there was no answer in time.
+    /// No connection could be opened to it, one broke, or an answer did not come in time.
     pub fn failed(&self, now: Instant, server: IpAddr) {
         let mut known = self.known();
         let standing = known.standings.entry(server).or_default();
@@ -83,7 +84,7 @@ impl Servers {
         standing.fail(now);
     }
 
-    /// There was an answer from there.
+    /// The server has answered.
     pub fn answered(&self, now: Instant, server: IpAddr, response: &Response) {
         let mut known = self.known();
         if !is_out_of_service(response) {
@@ -102,8 +103,8 @@ impl Servers {
         }
     }
 
-    /// Whether an open connection to this server is to be closed instead of used: it has failed, and there is one that has
-    /// not, or not for ten seconds.
+    /// Whether an open connection to this server should be closed instead of used. That is so if it
+    /// has failed and another one has not, or not within ten seconds.
     pub fn is_left(&self, now: Instant, server: IpAddr) -> bool {
         let known = self.known();
         let Some(Standing {
@@ -120,9 +121,10 @@ impl Servers {
         others.any(|(_, standing)| is_better(standing))
     }
 
-    /// What it means that one side refuses the other's certificate or terms. At first it is a mistake, to be told at once. Where
-    /// something was served before, certificates are being replaced, on one side after the other: for a minute it is
-    /// a connection that could not be opened.
+    /// The kind of error when one side refuses the other's certificate or settings. At first it is
+    /// a misconfiguration, reported at once. If a server worked before, certificates are being
+    /// replaced on one side after the other: for a minute it counts as a connection that could not
+    /// be opened.
     pub fn refused_by_tls(&self, now: Instant) -> TransportErrorKind {
         let mut known = self.known();
         if !known.has_served {
@@ -143,7 +145,7 @@ impl Servers {
         }
     }
 
-    /// No invariant spans a panic: each change is one assignment.
+    /// A panic breaks no invariant: each change is one assignment.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,14 +166,14 @@ impl Standing {
     }
 }
 
-/// For so long may a server answer that it can't serve, as without a leader, before it counts as failed: an election is
-/// over sooner, and the others know no more than it does.
+/// How long a server may answer that it can't serve, for example without a leader, before it counts
+/// as failed. An election is over sooner, and the other servers have no leader either.
 const UNAVAILABLE: Duration = Duration::from_secs(3);
 
-/// A server that failed so long ago is as good as any other that has failed.
+/// After this time a failed server is as good as any other failed one.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// For so long may certificates not fit together that did: for as long as a lease lasts at most.
+/// How long certificates that worked before may be refused: the longest lease.
 const REPLACED: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

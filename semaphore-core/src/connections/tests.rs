@@ -7,7 +7,7 @@ use super::places::{Fate, Places, Waiter};
 use crate::http::Priority;
 use crate::time::Instant;
 
-/// Somebody with a name, who may have gone.
+/// A waiter with a name, which may have gone.
 #[derive(Clone, Debug, Default)]
 struct Named(&'static str, Rc<Cell<bool>>);
 
@@ -34,7 +34,7 @@ fn admitted(places: &mut Places<Named>) -> Vec<(&'static str, Lane)> {
     admitted.map(|(who, lane, _)| (who.0, lane)).collect()
 }
 
-/// Takes every short lane, as requests that are urgent may.
+/// Takes every short lane, as urgent requests may.
 fn full(places: &mut Places<Named>, shorts: usize) {
     for _ in 0..shorts {
         places.queue(at(0), Priority::Urgent, named("first"));
@@ -164,7 +164,7 @@ fn a_refusal_parks_polls_and_leaves_requests_to_the_connections_that_are_open() 
     places.leave(Lane::Short(0), Fate::Answered(at(3)));
     assert_eq!(admitted(&mut places), [("another", Lane::Short(0))]);
 
-    // Two seconds and a quarter more at most.
+    // Two seconds and at most a quarter more.
     places.queue(at(2_502), Priority::Urgent, named("later"));
     let later = admitted(&mut places);
     assert_eq!(later.len(), 2, "{later:?}");
@@ -237,14 +237,14 @@ fn half_of_the_polls_are_begun_after_a_refusal_and_twice_as_many_after_each_that
     let lanes: Vec<_> = begun.iter().map(|(_, lane)| *lane).collect();
     assert_eq!(lanes, [0, 1, 2].map(Lane::Poll));
     places.leave(Lane::Poll(0), Fate::Answered(at(3_001)));
-    // Six, of which two go on.
+    // Six, of which two continue.
     assert_eq!(admitted(&mut places).len(), 4);
-    // On a connection that was open already nothing new is learnt.
+    // A connection that was open before shows nothing new.
     places.leave(Lane::Poll(0), Fate::Answered(at(3_002)));
     assert_eq!(admitted(&mut places).len(), 1);
 }
 
-/// An agent that closes each connection after its answer has each poll open another one.
+/// Such an agent closes each connection after its answer, so each poll opens a new one.
 #[test]
 fn however_many_connections_are_opened_for_polls_there_are_no_more_of_them_than_lanes() {
     let mut places = Places::new(1, 2, 1);
@@ -287,7 +287,7 @@ fn what_a_request_changed_is_told_to_those_who_read_it_now_or_when_they_ask_next
             places.await_hint(at(1), ticket, named(name));
         }
     };
-    // What they know may be older than their place, so that the first hint comes at once.
+    // The data may be older than their place, so the first hint comes at once.
     hint(&mut places);
     assert!(places.changed(["/v1/kv/jobs/a"].into_iter()).is_empty());
     hint(&mut places);
@@ -295,7 +295,7 @@ fn what_a_request_changed_is_told_to_those_who_read_it_now_or_when_they_ask_next
     let told = places.changed(["/v1/kv/jobs/a"].into_iter());
     let names: Vec<_> = told.iter().map(|hint| hint.0).collect();
     assert_eq!(names, ["key", "prefix"]);
-    // A poll that has been told is looking now, and may look too early for this one.
+    // A poll that got a hint is reading now, maybe too early to see this change.
     assert!(places.changed(["/v1/kv/jobs/a"].into_iter()).is_empty());
     hint(&mut places);
     assert!(
@@ -318,7 +318,7 @@ fn a_request_without_an_answer_keeps_nobody_from_trying_where_no_connection_is_o
         [],
         "the silent one may yet be refused"
     );
-    // What is refused is refused at once.
+    // Refusals come at once.
     places.queue(at(1_020), Priority::Urgent, named("another"));
     let lane = Lane::Short(1);
     assert_eq!(admitted(&mut places), [("renewal", lane)], "one at a time");
@@ -326,7 +326,7 @@ fn a_request_without_an_answer_keeps_nobody_from_trying_where_no_connection_is_o
     assert_eq!(admitted(&mut places), [("another", lane)]);
 }
 
-/// A request at this time that finds a lane, and how it ends there.
+/// A request at this time that gets a lane, and the lane's fate.
 fn sent(places: &mut Places<Named>, now: u64, fate: Fate) {
     places.queue(at(now), Priority::Urgent, named("one"));
     assert_eq!(admitted(places), [("one", Lane::Short(0))], "{now}");

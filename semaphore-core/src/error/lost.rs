@@ -1,4 +1,4 @@
-//! Why something is not held any more.
+//! Why something is no longer held.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use crate::id::SessionId;
 use crate::one_line::Brief;
 use crate::subject::Subject;
 
-/// Why a permit or a leadership stopped being held before it was given back. The holder must stop using
-/// the resource at once.
+/// Why a permit or a leadership ended before it was given back. The holder must stop using the
+/// resource at once.
 ///
-/// `Display` tells all of it, with the causes, in one line.
+/// `Display` shows everything in one line, with the causes.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {
-    /// The session is gone: destroyed by an operator, expired, its node deregistered, a health
-    /// check failed. A contender key that vanished counts as this too, since that is what an
-    /// invalidation leaves behind.
+    /// The session is gone: an operator destroyed it, it expired, its node was deregistered, or a
+    /// health check failed. A contender key that vanished also counts, since that is what an ended
+    /// session leaves behind.
     #[error(
         "{}lost: the session {session} is gone: it was destroyed, it expired, or its node or a health check of it failed",
         .on.intro()
@@ -28,7 +28,7 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// Somebody took the session out of the record's holders, or removed or replaced the record.
+    /// Somebody removed the session from the record's holders, or removed or replaced the record.
     #[error("{}lost: somebody removed the session {session} from the holders in the record", .on.intro())]
     RemovedFromHolders {
         /// The session.
@@ -36,8 +36,9 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// Somebody took the slot away, and says why: [`Semaphore::evict`](crate::Semaphore::evict), or an operator by the command. Others may
-    /// have it as soon as the permit is given back or dropped, or after ten seconds.
+    /// Somebody took the slot away and gave a reason, with
+    /// [`Semaphore::evict`](crate::Semaphore::evict) or the command. Others may have the slot when
+    /// the permit is given back or dropped, or after ten seconds.
     #[error("{}lost: the session {session} was evicted: {reason}", .on.intro())]
     Evicted {
         /// The session.
@@ -47,7 +48,7 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// The contender key is there, but no longer tied to the session.
+    /// The contender key exists, but is no longer tied to the session.
     #[error("{}lost: the contender key of session {session} was taken from it", .on.intro())]
     ContenderKeyTaken {
         /// The session.
@@ -64,17 +65,17 @@ pub enum Lost {
     LeaseExpired {
         /// The session.
         session: SessionId,
-        /// Why the last renewal failed, where one did.
+        /// Why the last renewal failed, if one did.
         #[source]
         last_failure: Option<RequestError>,
-        /// For how long no renewal was sent, where that is the reason: nobody ran the driver, as when the executor is
-        /// blocked, or the process or its machine stood still.
+        /// How long no renewal was sent, if that is the reason. Nobody ran the driver: the executor
+        /// was blocked, or the process or its machine stood still.
         unsent: Option<Duration>,
         /// What was held.
         on: Subject,
     },
-    /// The key of the election is tied to no session any more: the session has ended (destroyed,
-    /// expired, its node deregistered), or somebody released the key in its name.
+    /// The election's key is tied to no session: the session has ended (destroyed, expired, or its
+    /// node deregistered), or somebody released the key.
     #[error(
         "{}lost: the key was released from session {session}: the session has ended, or somebody released the key",
         .on.intro()
@@ -90,12 +91,13 @@ pub enum Lost {
     KeyTaken {
         /// The session.
         session: SessionId,
-        /// Whose it is now.
+        /// The present owner of the key.
         by: SessionId,
         /// What was held.
         on: Subject,
     },
-    /// The key of the election was deleted, and maybe made again: terms are counted from the beginning.
+    /// The election's key was deleted, and maybe created again. Terms are counted from the
+    /// beginning.
     #[error("{}lost: somebody deleted the key of session {session}", .on.intro())]
     KeyDeleted {
         /// The session.
@@ -103,9 +105,9 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// Somebody wrote the key of the election without `acquire`. It is still tied to the session, but
-    /// its value is not the leader's, and its lock index says no more whose term it is: the
-    /// sequencer is void.
+    /// Somebody wrote the election's key without `acquire`. The key is still tied to the session,
+    /// but does not have the leader's value. Its lock index no longer identifies the term, so the
+    /// sequencer is invalid.
     #[error("{}lost: somebody wrote the key of session {session} without `acquire`", .on.intro())]
     KeyOverwritten {
         /// The session.
@@ -113,7 +115,8 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// The agent takes no such key any more, as after an upgrade, so that nobody would notice an eviction.
+    /// The agent no longer accepts such keys, for example after an upgrade. So an eviction would
+    /// not be noticed.
     #[error("{}lost: the key of session {session} can't be read any more: {refusal}", .on.intro())]
     Unreadable {
         /// The session.
@@ -124,10 +127,10 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// It was given back here, by its holder or leader, by the handle of the election, or dropped.
+    /// It was given back here, by its holder, its leader or the election's handle, or by a drop.
     #[error("it was given back here")]
     SteppedDown,
-    /// The runtime dropped the driver, so nothing renews the session any more.
+    /// The runtime dropped the driver, so nothing renews the session.
     #[error(
         "{}lost: the runtime has ended, and with it the task that renewed the session: keep the runtime until the work is done, \
          and connect again on another one",
@@ -139,7 +142,7 @@ pub enum Lost {
     },
     /// This process was forked off from the one that holds it, and has no driver.
     #[error(
-        "{}lost: this process was forked off, and what it had before is its parent's: connect again after the fork",
+        "{}lost: this process was forked off, and its parent keeps what was held: connect again after the fork",
         .on.intro()
     )]
     Forked {
@@ -175,7 +178,7 @@ impl Lost {
         }
     }
 
-    /// The same of this one, unless that is known.
+    /// Adds this subject, unless there is one already.
     #[must_use]
     pub(crate) fn or_about(mut self, subject: &Subject) -> Self {
         match &mut self {

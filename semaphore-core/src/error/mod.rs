@@ -1,10 +1,12 @@
-//! Every error of the core, typed. Three families: what the caller gave ([`InvalidInput`]), what
-//! one request met ([`RequestError`]), and how an operation on a semaphore ended ([`Error`]).
+//! Every error of the core, typed. There are three families: wrong input of the caller
+//! ([`InvalidInput`]), the failure of one request ([`RequestError`]), and the failure of an
+//! operation ([`Error`]).
 //!
 //! # Printing them
-//! `Display` alone is enough: what failed, on which semaphore, at which agent, why, with all causes, and what to do; one line,
-//! without secrets. So print an error with `{}`. [`source`](std::error::Error::source) is for programs that look for a
-//! cause; a program that prints the chain too, as `{:#}` of `anyhow` does, sees the causes twice.
+//! `Display` is enough. It shows in one line, without secrets, what failed, on which semaphore, at
+//! which agent, why, with all causes, and what to do. So print an error with `{}`.
+//! [`source`](std::error::Error::source) is for programs that look for a cause. A program that also
+//! prints the chain, as `{:#}` of `anyhow` does, shows the causes twice.
 
 mod lost;
 mod refusal;
@@ -24,11 +26,11 @@ pub use request::{ParseError, RequestError};
 
 /// How an operation on a semaphore or in an election failed.
 ///
-/// `Display` tells all of it in one line, see the [module](self).
+/// `Display` shows everything in one line, see the [module](self).
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A value that the caller gave can't be used; nothing was sent.
+    /// The caller's value can't be used. Nothing was sent.
     #[error("{}invalid input: {input}", .on.intro())]
     InvalidInput {
         /// What is wrong with it.
@@ -37,8 +39,8 @@ pub enum Error {
         /// Which semaphore or election.
         on: Subject,
     },
-    /// The semaphore under this prefix has another limit. Use its limit, let the builder adopt
-    /// it, or resize the semaphore.
+    /// The semaphore under this prefix has another limit. Use that limit, let the builder adopt it,
+    /// or resize the semaphore.
     #[error(
         "{}the limit is {ours} here, but the semaphore's record says {theirs}: connect with {theirs}, let the builder adopt the \
          record's limit, or resize the semaphore to {ours}",
@@ -52,8 +54,8 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// The key `<prefix>/.lock` belongs to something that is no semaphore of a known dialect. It
-    /// was not touched. Use another prefix, or remove that key.
+    /// The key `<prefix>/.lock` is not a record of a known kind of semaphore. It was not changed.
+    /// Use another prefix, or remove that key.
     #[error(
         "{}the key {key:?} is not a semaphore's: {conflict}; it was not touched: use another prefix, or remove the key",
         .on.intro()
@@ -67,8 +69,8 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// The key is not an election's: a semaphore's, or it has the flags of something else, or a value or
-    /// session that was stored without `acquire`. It was not touched. Use another key, or remove what is
+    /// The key is not an election's. It belongs to a semaphore, has other flags, or its value or
+    /// session was stored without `acquire`. It was not changed. Use another key, or remove what is
     /// there.
     #[error(
         "{}the key {key:?} is not an election's: {conflict}; it was not touched: use another key, or remove what is there",
@@ -83,13 +85,13 @@ pub enum Error {
         /// Which election.
         on: Subject,
     },
-    /// A request failed for good, or failed when there was no time to try it again.
+    /// A request failed permanently, or failed when there was no time for another try.
     #[error("{}{_0}", _0.asked().subject().intro())]
     Request(#[source] RequestError),
-    /// The list of the prefix leaves keys out, so holders can't be told from the dead (S3). The
-    /// token needs `key_prefix` read on the whole prefix.
+    /// The list of the prefix is incomplete, so dead holders can't be recognised (S3). The token
+    /// needs `key_prefix` read on the whole prefix.
     #[error(
-        "{}the list of {prefix:?} is incomplete: the token may not read all of it, and lacks the permission: key_prefix \
+        "{}the list of {prefix:?} is incomplete: the token may not read all of it; it lacks the permission: key_prefix \
          \"{prefix}/\" write, which includes read",
         .on.intro()
     )]
@@ -99,8 +101,8 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// The time that the caller gave ran out. What was waited for was not granted, or goes on in the background. Told apart
-    /// from a cancellation, which returns nothing at all.
+    /// The caller's timeout is over. What it waited for was not granted, or continues in the
+    /// background. A cancellation is different: it returns nothing.
     #[error(
         "{}{within} within {}{}",
         .on.intro(),
@@ -112,18 +114,18 @@ pub enum Error {
         within: Awaited,
         /// How long it waited.
         waited: Duration,
-        /// The last failure on the way, where there was one since the last success, or what has not succeeded yet.
+        /// The last failure since the last success, or what has not succeeded yet.
         #[source]
         last_failure: Option<RequestError>,
-        /// The sessions that held the slots, or the lead, when Consul last told.
+        /// The sessions that held the slots or led, by Consul's last answer.
         holders: Box<[String]>,
-        /// For how long nobody has run the driver, where that is the reason: the runtime stands still, as a blocked
-        /// executor does.
+        /// How long nobody has run the driver, if that is the reason: the runtime stands still, for
+        /// example because its executor is blocked.
         unattended: Option<Duration>,
         /// Which semaphore or election.
         on: Subject,
     },
-    /// The session that the caller made is gone.
+    /// The caller's session is gone.
     #[error("{}the caller's session {session} is gone: make another one", .on.intro())]
     SessionGone {
         /// The session.
@@ -131,8 +133,8 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// The session that the caller made already contends under this prefix. A session carries
-    /// one slot: make another one, or delete the contender key if nothing uses it.
+    /// The caller's session already contends under this prefix. A session can hold one slot: make
+    /// another one, or delete the contender key if nothing uses it.
     #[error(
         "{}the caller's session {session} already contends here, and carries one slot: make another session, or delete its \
          contender key if nothing uses it",
@@ -144,7 +146,7 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// The semaphore is still held or waited for.
+    /// Some hold or wait for the semaphore.
     #[error("{}the semaphore is in use: {holders} hold a slot, {waiters} wait; try again when they are done", .on.intro())]
     InUse {
         /// Live holders.
@@ -154,9 +156,10 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// There is no semaphore under this prefix, or the token may not see it: agents before 1.11 don't tell the difference.
+    /// There is no semaphore under this prefix, or the token may not see it. Agents before 1.11
+    /// don't distinguish these.
     #[error(
-        "{}there is no semaphore under this prefix: nobody has used it yet, or the token may not read it, which takes \
+        "{}there is no semaphore under this prefix: nobody has used it yet, or the token may not read it: it needs \
          key_prefix read on the prefix",
         .on.intro()
     )]
@@ -164,12 +167,12 @@ pub enum Error {
         /// Which semaphore.
         on: Subject,
     },
-    /// The permit or leadership had been lost before it was given back. What it protected may have
-    /// overlapped.
+    /// The permit or leadership was lost before it was given back. The protected work may have
+    /// overlapped with another holder's.
     #[error("{_0}{}", given_back_later(_0))]
     Lost(#[source] Lost),
-    /// The runtime could not run the task that speaks to Consul, as where the process may have no more threads, or the runtime
-    /// has ended or has no timers. Nothing was sent.
+    /// The runtime could not start the task that talks to Consul. The process may have no more
+    /// threads, or the runtime has ended or has no timers. Nothing was sent.
     #[error("{}the runtime can't run the task that speaks to Consul: {}", .on.intro(), WithCauses(&**.source))]
     NoTask {
         /// Why not.
@@ -177,7 +180,7 @@ pub enum Error {
         /// Which semaphore or election.
         on: Subject,
     },
-    /// Nothing more is granted.
+    /// The handle is closed and grants nothing more.
     #[error("{}{by}", .on.intro())]
     Closed {
         /// Why not.
@@ -191,16 +194,17 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClosedBy {
-    /// `close` or `shutdown` was called, of this handle or a clone of it, or of its client.
+    /// `close` or `shutdown` was called, on this handle, on a clone, or on its client.
     #[error(
-        "the handle was closed, by close or shutdown of it, of a clone or of its client: connect again"
+        "the handle was closed: close or shutdown was called on it, on a clone or on its client; connect again"
     )]
     Owner,
-    /// The runtime on which it was connected has ended, and with it the task that speaks to Consul. In tests each runtime
-    /// needs a separate handle: one in a static is the first test's.
+    /// The runtime that connected it has ended, and with it the task that talks to Consul. Tests
+    /// with one runtime each need one handle each: a handle in a static belongs to the first test's
+    /// runtime.
     #[error(
-        "the handle is closed, since the runtime that it was connected on has ended: connect one on this runtime (a static is \
-         of the first runtime that uses it, as of one test)"
+        "the handle is closed, since the runtime that it was connected on has ended: connect one on this runtime (a \
+         handle in a static belongs to the first runtime that uses it, for example to that of one test)"
     )]
     RuntimeEnded,
     /// This process was forked off from the one that connected it, and has no driver.
@@ -210,20 +214,21 @@ pub enum ClosedBy {
     Fork,
 }
 
-/// What was waited for, and did not come in time.
+/// What did not happen in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Awaited {
-    /// A slot, or the lead. Nothing is held.
+    /// The grant of a slot or the lead. Nothing is held.
     #[error("nothing was granted")]
     Grant,
-    /// That what was held is given back. It is not held any more; the rest goes on in the background.
+    /// Giving back. It is no longer held; the rest continues in the background.
     #[error("what was held was not given back (that goes on in the background)")]
     Release,
-    /// That a change is written. It goes on in the background.
+    /// A change. It continues in the background.
     #[error("the change was not confirmed (it goes on in the background)")]
     Change,
-    /// That all permits are given back, and nothing is left in Consul. The rest goes on in the background.
+    /// A shutdown: all permits given back, and nothing left in Consul. It continues in the
+    /// background.
     #[error("the shutdown did not end (it goes on in the background)")]
     Shutdown,
 }
@@ -239,7 +244,7 @@ impl Error {
         ClosedBy::RuntimeEnded.into()
     }
 
-    /// What did not come within this time, and nothing is known of why.
+    /// Something did not happen within this time, for an unknown reason.
     pub(crate) fn late(within: Awaited, waited: Duration) -> Self {
         Self::Timeout {
             within,
@@ -251,7 +256,7 @@ impl Error {
         }
     }
 
-    /// The same, where it came from nobody running the driver for so long.
+    /// Adds how long nobody has run the driver.
     #[must_use]
     pub(crate) fn unattended(mut self, time: Option<Duration>) -> Self {
         if let (Self::Timeout { unattended, .. }, Some(_)) = (&mut self, time) {
@@ -260,7 +265,8 @@ impl Error {
         self
     }
 
-    /// Which semaphore or election it is about, and at which agent; none where that is unknown, or it is about none.
+    /// The semaphore or election that it is about, and the agent. `None` if that is unknown or
+    /// there is none.
     pub fn subject(&self) -> Option<Subject> {
         let subject = match self {
             Self::InvalidInput { on, .. }
@@ -281,7 +287,7 @@ impl Error {
         Some(subject).filter(|subject| !subject.is_unknown())
     }
 
-    /// The same about this one, unless that is known.
+    /// Adds this subject, unless there is one already.
     #[must_use]
     pub(crate) fn or_about(self, subject: &Subject) -> Self {
         let mut error = match self {
@@ -312,7 +318,7 @@ impl Error {
     }
 }
 
-/// What giving back too late means. A process that was forked off gives nothing back.
+/// What a late release means. A forked process gives nothing back.
 fn given_back_later(lost: &Lost) -> &'static str {
     match lost {
         Lost::Forked { .. } => "",
@@ -340,10 +346,10 @@ impl From<RequestError> for Error {
     }
 }
 
-/// How many holders a text names.
+/// The most holders that a text names.
 const NAMED: usize = 3;
 
-/// What kept it from coming in time, as far as is known.
+/// Why it was late, as far as is known.
 fn why_late(
     unattended: Option<Duration>,
     last_failure: Option<&RequestError>,
@@ -386,7 +392,7 @@ fn sessions(count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// So that who wraps one returns no error that is too large (clippy's `result_large_err`).
+    /// Larger errors would break clippy's `result_large_err` for types that wrap them.
     #[test]
     fn an_error_leaves_room_for_what_is_around_it() {
         assert!(size_of::<Error>() <= 112, "{}", size_of::<Error>());

@@ -1,12 +1,12 @@
-//! Why a try was refused, and why a key is left alone.
+//! Why a try was refused, and why a key was left alone.
 
 use crate::id::SessionId;
 
-/// Why a key is left alone: `<prefix>/.lock` of a semaphore, or the key of an election.
+/// Why a key was left alone: a semaphore's `<prefix>/.lock`, or an election's key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// Its flags are another tool's, a mutex's for example.
+    /// It has the flags of another tool, for example a mutex.
     #[error("its flags {flags:#x} are not a semaphore's")]
     Flags {
         /// The flags found.
@@ -18,53 +18,54 @@ pub enum Conflict {
         /// What is wrong with it.
         reason: String,
     },
-    /// The flags of an election's key are another tool's, or none.
+    /// The flags of the election's key are another tool's, or missing.
     #[error("its flags {flags:#x} are not an election's")]
     ElectionFlags {
         /// The flags found.
         flags: u64,
     },
-    /// Somebody has written the key of an election without `acquire` while a session has it. Nobody leads by it until that session
-    /// has given it back or has ended.
+    /// Somebody wrote the election's key without `acquire` while a session owned it. Nobody leads
+    /// until that session has released the key or has ended.
     #[error("it was overwritten while somebody led")]
     Overwritten,
-    /// The key of an election is a semaphore's record or contender key.
+    /// The election's key is a semaphore's record or contender key.
     #[error("it is a semaphore's")]
     Semaphore,
 }
 
-/// Why a try was refused. Nothing is wrong: there is nothing to take at the moment, and a try waits for nobody.
+/// Why a try was refused. This is not an error: nothing is free now, and a try does not wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Others of the same handle and its clones come first: of a semaphore they wait, in an election one waits or leads.
-    /// Consul was not asked.
+    /// Others of the same handle and its clones come first. For a semaphore they wait; for an
+    /// election one of them waits or leads. Consul was not asked.
     #[error("others of the same handle come first")]
     OthersHere,
-    /// The limit is reached: fewer slots are free than were asked for.
+    /// The limit is reached: fewer slots are free than requested.
     #[error("{free} of {limit} slots are free")]
     LimitReached {
         /// The slots that are free.
         free: u32,
-        /// All slots.
+        /// The limit.
         limit: u32,
     },
-    /// Slots are free, but for those who wait already.
+    /// Slots are free, but earlier waiters get them.
     #[error("{waiters} waiters come first, and {free} slots are free")]
     OthersWait {
-        /// How many wait.
+        /// The number of waiters.
         waiters: u32,
         /// The slots that are free.
         free: u32,
     },
-    /// The slots that are missing are those of holders whose contender key has gone, and who may believe in them still. They
-    /// are free when the lock delay of each is over: a minute at most.
+    /// The missing slots belong to holders whose contender key is gone. Such a holder may still
+    /// believe that it holds. The slots are free when the lock delay of each is over, after at most
+    /// a minute.
     #[error("{withheld} slots are withheld until the lock delay of their holders is over")]
     LockDelay {
-        /// The slots of such holders.
+        /// The number of such slots.
         withheld: u32,
     },
-    /// The session that the caller made holds a slot here already. A session carries one slot.
+    /// The caller's session holds a slot here already. A session can hold only one.
     #[error("the caller's session holds a slot already")]
     SessionInUse,
     /// Somebody else leads.
@@ -73,7 +74,8 @@ pub enum Refusal {
         /// The session of the leader.
         by: SessionId,
     },
-    /// Consul did not give the election's key away: the lock delay of a former leader is on, or another one was faster.
+    /// Consul refused the election's key: a lock delay after the former leader, or somebody else
+    /// was faster.
     #[error("the key can't be acquired at the moment")]
     KeyUnavailable,
 }

@@ -1,4 +1,4 @@
-//! Why one request did not do what it was for.
+//! Why a request failed.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use crate::one_line::Causes;
 use crate::subject::Subject;
 use crate::transport::TransportError;
 
-/// Why one request did not do what it was for.
+/// Why a request failed.
 ///
-/// `Display` tells all of it, with the causes, in one line.
+/// `Display` shows everything in one line, with the causes.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// No whole answer came. Retried while there is time, unless the connection itself is
+    /// No complete answer arrived. It is retried while there is time, unless the connection is
     /// misconfigured.
     #[error("{} got no answer: {_0}", _0.asked())]
     Transport(#[source] TransportError),
-    /// The agent can't serve the request now: no leader, an election, a rate limit, a proxy
-    /// without its backend. Retried while there is time.
+    /// The agent can't serve the request now: no leader, an election, a rate limit, or a proxy
+    /// without its backend. It is retried while there is time.
     #[error("Consul can't serve {asked} now: status {status}{}", said(text))]
     Unavailable {
         /// The HTTP status.
         status: u16,
         /// The beginning of the answer's text.
         text: String,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
-    /// The answer is not what Consul sends here, as when a proxy answers in its place. Retried
-    /// while there is time.
+    /// The answer is not Consul's, for example because a proxy answered. It is retried while there
+    /// is time.
     #[error(
         "the answer to {asked} is not Consul's: {what}{}; is the address, with its path, that of a Consul agent?",
         Causes(source.as_deref().map(|it| it as _))
@@ -38,13 +38,13 @@ pub enum RequestError {
     Garbled {
         /// What was expected.
         what: &'static str,
-        /// What the parser says, where it says something.
+        /// The parser's message, if there is one.
         #[source]
         source: Option<Arc<ParseError>>,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
-    /// 403: the token lacks a permission, or is unknown. Correct the token or its policy.
+    /// 403: the token lacks a permission or is unknown. Correct the token or its policy.
     #[error(
         "Consul denies {asked}{}; {}",
         said(text),
@@ -53,71 +53,73 @@ pub enum RequestError {
     Denied {
         /// Consul's text.
         text: String,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
-    /// The session does not exist (any more).
+    /// The session does not exist, or no longer.
     #[error("the session of {asked} is gone{}", said(text))]
     InvalidSession {
         /// Consul's text.
         text: String,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
-    /// Consul refuses the request as it is: trying again would not help.
+    /// Consul refuses the request itself: trying again would not help.
     #[error("Consul rejects {asked}: status {status}{}{}", said(text), what_to_do(*status, text))]
     Rejected {
         /// The HTTP status.
         status: u16,
         /// The beginning of the answer's text.
         text: String,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
-    /// The agent takes no such key. Releases differ in which ones they take: use letters, digits, `/`, `-`, `_` and `.`
-    /// where several are in use.
+    /// The agent does not accept such a key. Releases differ in their rules. With several releases
+    /// use letters, digits, `/`, `-`, `_` and `.`.
     #[error(
-        "the agent takes no such key, asked by {asked}{}; a name of letters, digits, `/`, `-`, `_` and `.` is taken by all releases",
+        "the agent does not accept the key of {asked}{}; all releases accept letters, digits, `/`, `-`, `_` and `.`",
         said(text)
     )]
     InvalidKey {
-        /// Consul's text, which says which rule.
+        /// Consul's text, which names the rule.
         text: String,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
-    /// What was served before is refused: a token while it is rotated, a gateway in Consul's place. Retried for as
-    /// long as a lease lasts, and then told for what it is.
-    #[error("what was served before is refused: {_0}")]
+    /// Requests that worked before are refused, for example while a token is rotated, or by a
+    /// gateway in front of Consul. They are retried for the time of a lease. After that the error
+    /// is the refusal itself.
+    #[error("this was served before, and is refused now: {_0}")]
     RefusedForNow(#[source] Box<RequestError>),
-    /// A redirect. None is followed: it would carry the token to another address.
+    /// A redirect. It is not followed, since that would send the token to another address.
     #[error(
         "the answer to {asked} is a redirect ({status}) to {location:?}, which is not followed; check the agent's address"
     )]
     Redirected {
         /// The HTTP status.
         status: u16,
-        /// Where to.
+        /// The target of the redirect.
         location: String,
-        /// What was asked.
+        /// The request.
         asked: Asked,
     },
 }
 
-/// What a parser says of an answer.
+/// What a parser says about an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(String);
 
 impl ParseError {
-    /// The parser may quote all of the answer, and an error is kept and logged: give the beginning of what it says.
+    /// Give only the beginning of the message: a parser may quote the whole answer, and errors are
+    /// kept and logged.
     pub(crate) fn new(beginning: String) -> Self {
         Self(beginning)
     }
 }
 
 impl RequestError {
-    /// An answer that is not Consul's, of which no parser has more to say.
+    /// The answer is not Consul's, and no parser says more.
     pub(crate) fn garbled(what: &'static str) -> Self {
         Self::Garbled {
             what,
@@ -126,7 +128,7 @@ impl RequestError {
         }
     }
 
-    /// The same, of the request that this answers.
+    /// Adds the request of this answer.
     #[must_use]
     pub(crate) fn of(mut self, response: &Response) -> Self {
         if let Self::Garbled { asked, .. } | Self::Denied { asked, .. } = &mut self {
@@ -135,7 +137,7 @@ impl RequestError {
         self
     }
 
-    /// Which request it was, and for whom, as far as is known.
+    /// The request and its subject, as far as they are known.
     pub fn asked(&self) -> &Asked {
         match self {
             Self::Transport(error) => error.asked(),
@@ -150,7 +152,7 @@ impl RequestError {
         }
     }
 
-    /// The same of a request for this one, unless that is known.
+    /// Adds this subject, unless there is one already.
     #[must_use]
     pub(crate) fn or_about(mut self, subject: &Subject) -> Self {
         match &mut self {
@@ -169,7 +171,7 @@ impl RequestError {
         self
     }
 
-    /// Whether trying again is pointless (invariant L4's second class).
+    /// Whether trying again is pointless (the second kind of L4).
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Transport(error) => error.kind().is_permanent(),
@@ -182,13 +184,13 @@ impl RequestError {
         }
     }
 
-    /// Whether an answer came that the transport did not take, as one that is larger than its limit.
+    /// Whether the transport refused an answer, for example because it was too large.
     pub(crate) fn is_unreadable_answer(&self) -> bool {
         matches!(self, Self::Transport(error) if error.kind() == crate::transport::TransportErrorKind::BadAnswer)
     }
 
-    /// Whether it was refused for the number of requests, as an agent with `limits.request_limits` does (from 1.15), or one
-    /// with too many connections.
+    /// Whether a limit was reached: on requests, as with `limits.request_limits` (from 1.15), or on
+    /// connections.
     pub(crate) fn is_rate_limit(&self) -> bool {
         match self {
             Self::Unavailable { status: 429, .. } => true,
@@ -199,8 +201,9 @@ impl RequestError {
         }
     }
 
-    /// Whether something else has answered in Consul's place: a page, a document, a redirect. Consul refuses in a line of
-    /// text. It is no verdict on what was asked, and a contender that leaves goes on until there is one.
+    /// Whether something else answered in Consul's place, with a page, a document or a redirect.
+    /// Consul refuses with one line of text. Such an answer says nothing about the request, so a
+    /// contender that leaves tries again until it gets Consul's.
     pub(crate) fn is_anothers(&self) -> bool {
         let is_document = |text: &str| text.starts_with(['<', '{']);
         match self {
@@ -211,7 +214,7 @@ impl RequestError {
         }
     }
 
-    /// The refusal itself, for a caller that does not wait until it has passed.
+    /// The refusal itself, for a caller that does not wait until it is over.
     pub(crate) fn at_face_value(&self) -> &Self {
         match self {
             Self::RefusedForNow(error) => error,
@@ -219,7 +222,7 @@ impl RequestError {
         }
     }
 
-    /// Whether a write that ended so certainly had no effect. Otherwise its outcome is unknown.
+    /// Whether a failed write certainly had no effect. Otherwise its outcome is unknown.
     pub fn was_not_applied(&self) -> bool {
         match self {
             Self::Transport(error) => error.kind().was_not_applied(),
@@ -235,10 +238,10 @@ impl RequestError {
     }
 }
 
-/// How a leader says that it has had enough writes. It has not looked at the request.
+/// A leader's text for a rate limit on writes. It has not looked at the request.
 const RATE_LIMIT: &str = "rate limit exceeded";
 
-/// What the answer says, where it says something.
+/// The text of the answer, if there is one.
 fn said(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -246,7 +249,7 @@ fn said(text: &str) -> String {
     format!(": {text}")
 }
 
-/// What a token lacks.
+/// The permission that the token lacks.
 fn missing_permission(text: &str, asked: &Asked) -> String {
     if text.to_ascii_lowercase().contains("acl not found") {
         return "Consul does not know the token: it was deleted, or is another cluster's"
@@ -262,7 +265,7 @@ fn missing_permission(text: &str, asked: &Asked) -> String {
     }
 }
 
-/// What to do about a refusal that is not the protocol's.
+/// The advice for a refusal that the protocol does not expect.
 fn what_to_do(status: u16, text: &str) -> &'static str {
     let text = text.to_ascii_lowercase();
     if text.contains("http request to an https server") {
@@ -270,7 +273,7 @@ fn what_to_do(status: u16, text: &str) -> &'static str {
     }
     match status {
         404 | 405 => "; is the address, with its path, that of a Consul agent?",
-        413 => "; the request is larger than the agent takes",
+        413 => "; the request is larger than the agent accepts",
         _ => "",
     }
 }

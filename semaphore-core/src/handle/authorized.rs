@@ -1,11 +1,12 @@
-//! A transport that sends the newest token, also with a request that was made with an older one.
+//! A transport that sends the newest token, even with a request that was made with an older one.
 //!
 //! ```text
 //!  request ──▶ with the source's token ──▶ transport ──▶ answer
 //!                 ▲                                         │ 403, and the source has another one by now
 //!                 └──────────── once more ──────────────────┘
 //! ```
-//! A request that is refused for its token was not applied, and may be sent again. If an agent refuses the namespace, the answer says which.
+//! A request that is refused for its token was not applied, and may be sent again. If an agent
+//! refuses the namespace, its answer names the namespace.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,11 +18,11 @@ use crate::http::{Request, Response, TOKEN_HEADER};
 use crate::token_source::{TokenProvider, TokenSource};
 use crate::transport::{Transport, TransportError};
 
-/// Where the tokens of a handle come from. Without a source a request keeps the one that it was made with.
+/// The source of a handle's tokens. Without a source, a request keeps its token.
 #[derive(Clone, Default)]
 pub(crate) struct Tokens {
     own: Arc<Mutex<Option<TokenProvider>>>,
-    /// Where else, while it has none itself.
+    /// The fallback while this has no source.
     others: Option<Box<Tokens>>,
 }
 
@@ -33,7 +34,7 @@ impl Tokens {
         }
     }
 
-    /// From there, unless it is told otherwise.
+    /// With these as the fallback.
     pub(crate) fn or(self, others: &Self) -> Self {
         Self {
             own: self.own,
@@ -41,13 +42,13 @@ impl Tokens {
         }
     }
 
-    /// From now on they come from here.
+    /// Replaces the source.
     pub(crate) fn set(&self, source: impl TokenSource + 'static) {
         let source = TokenProvider::new(source);
         *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 
-    /// The transport, with these tokens.
+    /// The transport with these tokens.
     pub(crate) fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
         let tokens = self.clone();
         Arc::new(Authorized { transport, tokens })

@@ -1,7 +1,7 @@
-//! The same handles for threads that block: the same names, the same meanings.
+//! The same handles for threads that block, with the same names and meanings.
 //!
-//! [`Semaphore::builder`], [`Election::builder`] and [`Discovery::builder`] begin them, and take the same options as
-//! those of the async handles. None of these may be called on a thread that runs async tasks.
+//! [`Semaphore::builder`], [`Election::builder`] and [`Discovery::builder`] make them, with the
+//! options of the async handles. Don't call them on a thread that runs async tasks.
 //!
 //! ```
 //! use semaphore_core::blocking::Semaphore;
@@ -63,7 +63,7 @@ impl Semaphore {
         self.inner.set_token(token);
     }
 
-    /// The prefix it lives under.
+    /// The prefix of its keys.
     pub fn prefix(&self) -> &Prefix {
         self.inner.prefix()
     }
@@ -101,7 +101,7 @@ impl Semaphore {
         let mut acquiring = Box::pin(self.inner.acquire_many_timeout(permits, timeout));
         let in_time = block_on_for(&*self.thread, timeout, &mut acquiring);
         let acquired = in_time.unwrap_or_else(|| {
-            // The driver has not told in time: it comes late, or is run by nobody.
+            // The driver is late, or nobody runs it.
             let unattended = self.inner.let_time_pass(deadline);
             let late = self.wait(acquiring);
             late.map_err(|error| error.unattended(unattended))
@@ -208,11 +208,12 @@ impl Semaphore {
         done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))
     }
 
-    /// Waits for a slot as [`Self::acquire`] does, does `work` while it is held, and gives it back. Nothing interrupts the work:
-    /// let it ask [`Permit::is_held`] between its steps. When it panics, the slot is given back in the background.
+    /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and gives it back. Nothing
+    /// interrupts the work: it should ask [`Permit::is_held`] between steps. If it panics, the slot
+    /// is given back in the background.
     ///
     /// # Errors
-    /// As [`Self::acquire`], and [`Error::Lost`] when it was lost before the work has ended.
+    /// As [`Self::acquire`], and [`Error::Lost`] if the slot was lost before the work ended.
     pub fn with_permit<T>(&self, work: impl FnOnce(&Permit) -> T) -> Result<T, Error> {
         self.acquire()?.run(work)
     }
@@ -245,7 +246,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// The blocking [`Permit`](crate::Permit). Dropping it never blocks while another handle is left.
+/// The blocking [`Permit`](crate::Permit). Dropping it does not block while another handle exists.
 #[must_use = "a permit that is dropped is released at once"]
 pub struct Permit {
     inner: AsyncPermit,
@@ -268,7 +269,7 @@ impl Permit {
         self.inner.sequencers()
     }
 
-    /// See [`Permit::is_held`](crate::Permit::is_held). This never blocks: ask it between two steps
+    /// See [`Permit::is_held`](crate::Permit::is_held). It never blocks: ask it between two steps
     /// of the work.
     pub fn is_held(&self) -> bool {
         self.inner.is_held()
@@ -279,28 +280,29 @@ impl Permit {
         self.inner.remaining()
     }
 
-    /// Blocks until it is lost, and says why.
+    /// Blocks until it is lost, and returns the reason.
     pub fn lost(&self) -> Lost {
         block_on(&*self.thread, self.inner.lost()).unwrap_or_else(|| self.inner.lost_at_end())
     }
 
-    /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
+    /// Blocks until it is lost, for at most `timeout`. `None` if it was not lost by then.
     pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
         let lost = block_on_for(&*self.thread, timeout, self.inner.lost());
-        // Where nobody runs what would tell, the clock does.
+        // If nobody runs the driver, the clock tells.
         lost.or_else(|| self.inner.lost_by_now())
     }
 
-    /// See [`Permit::lost_signal`](crate::Permit::lost_signal). Another thread asks it whether this permit is held.
+    /// See [`Permit::lost_signal`](crate::Permit::lost_signal). Other threads can ask it whether
+    /// this permit is held.
     pub fn lost_signal(&self) -> LostSignal {
         self.inner.lost_signal()
     }
 
-    /// Does `work` while it is held, gives it back, and returns what the work has returned. Nothing interrupts the work: let it
-    /// ask [`Self::is_held`] between its steps.
+    /// Runs `work` with this permit, gives the permit back, and returns the work's result. Nothing
+    /// interrupts the work: it should ask [`Self::is_held`] between steps.
     ///
     /// # Errors
-    /// [`Error::Lost`] when it was lost before the work has ended.
+    /// [`Error::Lost`] if the permit was lost before the work ended.
     pub fn run<T>(self, work: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = work(&self);
         // Dropping it gives back in the background.
@@ -339,7 +341,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// What the future returns within this time, by the clock of the calling thread.
+/// The future's output, if it comes within this time by the calling thread's clock.
 fn block_on_for<T: Send>(
     thread: &dyn BlockOn,
     timeout: Duration,
@@ -351,7 +353,7 @@ fn block_on_for<T: Send>(
     output
 }
 
-/// What the future returns; none if the runtime ended before it did.
+/// The future's output, or `None` if the runtime ended first.
 fn block_on<T: Send>(thread: &dyn BlockOn, future: impl Future<Output = T> + Send) -> Option<T> {
     let mut output = None;
     thread.block_on(Box::pin(async { output = Some(future.await) }));

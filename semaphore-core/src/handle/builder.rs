@@ -6,7 +6,7 @@
 //!  Discovery::builder ─┤
 //!  Client::builder ────┘
 //! ```
-//! The blocking handles begin with separate builders, which take the same options.
+//! The blocking handles have separate builders with the same options.
 
 mod client;
 mod discovery;
@@ -29,26 +29,27 @@ use crate::subject::Subject;
 use crate::token::Token;
 use crate::token_source::{TokenProvider, TokenSource};
 
-/// Collects the options of a handle, and checks them when it is connected. Nothing is sent before the handle is used.
+/// Collects the options of a handle. `connect` checks them. Nothing is sent before the handle is
+/// used.
 ///
-/// `T` is the handle that comes out of it: a [`Semaphore`], an [`Election`](crate::Election), a
-/// [`Discovery`](crate::Discovery), or the one of that name in [`blocking`](crate::blocking). Each has a function `builder`,
-/// which begins one. All handles take the options of a discovery. The rest is for handles that contend, and some options are
-/// for semaphores only.
+/// `T` is the handle that it builds: a [`Semaphore`], an [`Election`](crate::Election), a
+/// [`Discovery`](crate::Discovery), or one of the same name in [`blocking`](crate::blocking). Each
+/// has a function `builder`. A discovery's options are for all handles. The rest is for handles
+/// that contend, and some options are only for semaphores.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is connected"]
 pub struct Builder<T: Buildable = Semaphore> {
-    /// The first thing that was wrong, told when it is connected.
+    /// The options, or the first error, which `connect` returns.
     told: Result<Told<T::Subject>, Error>,
 }
 
 /// A handle that a [`Builder`] builds.
 pub trait Buildable: Sized {
-    /// What it is about.
+    /// The semaphore or election, with its options.
     type Subject: Named + Clone + fmt::Debug;
 }
 
-/// What a builder is about, as errors name it.
+/// A subject that errors can name.
 pub trait Named {
     /// Its name. The agent is not known yet.
     fn named(&self) -> Subject;
@@ -56,21 +57,21 @@ pub trait Named {
 
 /// A handle that contends, for slots or for the lead.
 pub trait Contends: Buildable<Subject = Contention<<Self as Contends>::Settings>> {
-    /// What its machine is told.
+    /// The options of its machine.
     type Settings: Clone + fmt::Debug;
 }
 
-/// What every builder is told.
+/// The options of every builder.
 #[derive(Clone, Debug)]
 struct Told<S> {
     subject: S,
     scope: Scope,
-    /// Where the tokens come from, if not from the scope.
+    /// The source of the tokens, if not the scope.
     tokens: Option<TokenProvider>,
     seed: Option<u64>,
 }
 
-/// What those who contend are told. `S` is what only a semaphore is told, or an election.
+/// The options of handles that contend. `S` has those of only a semaphore or only an election.
 #[derive(Clone, Debug)]
 pub struct Contention<S> {
     settings: S,
@@ -83,7 +84,7 @@ pub struct Contention<S> {
     is_isolated: bool,
 }
 
-/// What is told of the sessions, on top of what holds without it.
+/// A change of the default session options.
 #[derive(Clone)]
 struct SessionChange(
     Arc<dyn Fn(SessionOptions) -> Result<SessionOptions, InvalidInput> + Send + Sync>,
@@ -96,7 +97,7 @@ impl fmt::Debug for SessionChange {
 }
 
 impl<S> Contention<S> {
-    /// The sessions as they are told, on top of these.
+    /// These options with all changes.
     fn session_options(&self, options: SessionOptions) -> Result<SessionOptions, InvalidInput> {
         let mut changes = self.session_changes.iter();
         changes.try_fold(options, |options, SessionChange(change)| change(options))
@@ -104,7 +105,7 @@ impl<S> Contention<S> {
 }
 
 impl<S> Told<Contention<S>> {
-    /// What it was told, and what the defaults say of the rest.
+    /// Its options, completed by the defaults.
     fn or(&self, defaults: &Defaults) -> Result<Defaults, InvalidInput> {
         let Contention {
             value,
@@ -134,7 +135,7 @@ impl<S> Told<Contention<S>> {
     }
 }
 
-/// What every builder is told.
+/// Options of every builder.
 impl<T: Buildable> Builder<T> {
     fn of(subject: Result<T::Subject, Error>) -> Self {
         let told = subject.map(|subject| Told {
@@ -151,24 +152,25 @@ impl<T: Buildable> Builder<T> {
         Builder { told: self.told }
     }
 
-    /// Where the requests go, as one value. It replaces the [`token`](Self::token),
-    /// [`datacenter`](Self::datacenter), [`namespace`](Self::namespace), [`partition`](Self::partition) and
-    /// [`consistent`](Self::consistent) that were given before.
+    /// Sets the whole scope of the requests. It replaces an earlier [`token`](Self::token),
+    /// [`datacenter`](Self::datacenter), [`namespace`](Self::namespace),
+    /// [`partition`](Self::partition) and [`consistent`](Self::consistent).
     pub fn scope(self, scope: Scope) -> Self {
         self.with_tokens(None).scoped(|_| Ok(scope))
     }
 
-    /// The ACL token of every request. An empty one is refused; for none, leave it out. A token that is replaced now and then
-    /// comes from a
-    /// [`token_source`](Self::token_source), or is set on the handle: [`Semaphore::set_token`](crate::Semaphore::set_token).
+    /// Sets the ACL token of every request. An empty token is an error; for no token, leave this
+    /// out. If the token is replaced now and then, use a [`token_source`](Self::token_source), or
+    /// set the new one on the handle: [`Semaphore::set_token`](crate::Semaphore::set_token).
     pub fn token(self, token: impl Into<String>) -> Self {
         self.with_tokens(None)
             .scoped(|scope| Ok(scope.with_token(Token::new(token)?)))
     }
 
-    /// Where the ACL token of each request comes from, in place of a [`token`](Self::token): a function, a file that an adapter
-    /// reads again when it has changed, or a [`TokenSource`] of your own. A request that Consul refuses (403) is sent once more
-    /// if the source has another token by then.
+    /// Sets the source of each request's ACL token, in place of a [`token`](Self::token): a
+    /// function, a file that an adapter reads again after changes, or your own [`TokenSource`]. If
+    /// Consul refuses a request (403) and the source has another token by then, the request is sent
+    /// once more.
     pub fn token_source(self, source: impl TokenSource + 'static) -> Self {
         self.with_tokens(Some(TokenProvider::new(source)))
     }
@@ -180,17 +182,17 @@ impl<T: Buildable> Builder<T> {
         })
     }
 
-    /// The datacenter of every request.
+    /// Sets the datacenter of every request.
     pub fn datacenter(self, name: impl Into<String>) -> Self {
         self.scoped(|scope| scope.with_datacenter(name))
     }
 
-    /// The namespace of every request (Consul Enterprise).
+    /// Sets the namespace of every request (Consul Enterprise).
     pub fn namespace(self, name: impl Into<String>) -> Self {
         self.scoped(|scope| scope.with_namespace(name))
     }
 
-    /// The admin partition of every request (Consul Enterprise).
+    /// Sets the admin partition of every request (Consul Enterprise).
     pub fn partition(self, name: impl Into<String>) -> Self {
         self.scoped(|scope| scope.with_partition(name))
     }
@@ -200,7 +202,7 @@ impl<T: Buildable> Builder<T> {
         self.scoped(|scope| Ok(scope.with_consistent_reads(consistent)))
     }
 
-    /// Fixes the seed of the jitter, to repeat a run. Otherwise the runtime gives one.
+    /// Fixes the seed of the jitter, to repeat a run. By default the runtime gives a seed.
     pub fn seed(self, seed: u64) -> Self {
         self.checked(|told| {
             told.seed = Some(seed);
@@ -228,7 +230,7 @@ impl<T: Buildable> Builder<T> {
     }
 }
 
-/// What those who contend are told.
+/// Options of handles that contend.
 impl<T: Contends> Builder<T> {
     fn contending(settings: Result<T::Settings, Error>) -> Self {
         Self::of(settings.map(|settings| Contention {
@@ -243,8 +245,10 @@ impl<T: Contends> Builder<T> {
         }))
     }
 
-    /// What others see: in the contender keys of a semaphore, or in an election's key while this leads. Any bytes up to 512 KiB, of a semaphore up to 320 KiB ([`Value::MAX_OF_CONTENDER`]), such as a node's name, an
-    /// address or a JSON document. A contender shows a value of more than 4 KiB from its claim on, and nothing before.
+    /// Sets what others see: in the contender keys of a semaphore, or in an election's key while
+    /// this leads. Use any bytes, such as a node's name, an address or a JSON document, up to 512
+    /// KiB, or 320 KiB for a semaphore ([`Value::MAX_OF_CONTENDER`]). A contender shows a value of
+    /// more than 4 KiB only after its claim.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|told| {
             told.subject.value = Some(Value::new(value)?);
@@ -252,7 +256,7 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// How the steps of the protocol become requests, see [`Encoding`].
+    /// How the protocol's steps become requests, see [`Encoding`].
     pub fn encoding(self, encoding: Encoding) -> Self {
         self.checked(|told| {
             told.subject.encoding = Some(encoding);
@@ -260,49 +264,51 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// How long Consul keeps the session of a holder or leader that falls silent, at least: 10 s to 24 h, 15 s by default. With
-    /// a shorter TTL a crash is noticed sooner. With a longer one, longer outages cost no slot: four fifths of the TTL, and 48
-    /// s at most. [`SessionOptions::with_ttl`] says how to choose it.
+    /// Sets the least time for which Consul keeps the session of a silent holder or leader: 10 s to
+    /// 24 h, 15 s by default. With a shorter TTL a crash is noticed sooner. With a longer TTL,
+    /// longer outages cost no slot: outages of four fifths of the TTL, up to 48 s.
+    /// [`SessionOptions::with_ttl`] says how to choose it.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.session_option(move |options| options.with_ttl(ttl))
     }
 
-    /// For how long nobody takes the place of a holder or leader after its session was invalidated: up to 60 s, by default as
-    /// long as the TTL, in an election 15 s at least.
+    /// Sets how long a holder's or leader's place stays empty after its session was invalidated.
+    /// The most is 60 s. The default is the TTL, and for an election at least 15 s.
     ///
-    /// It keeps two from holding at once when a session ends before its time, as when a server of
-    /// Consul dies and its clients are cut off with it. In return nobody has the place for that long after a crash. A slot that
-    /// is released, resigned or dropped is free at once. With a shorter delay two may hold: read
-    /// [`SessionOptions::with_lock_delay`].
+    /// It prevents two from holding at once when a session ends early, for example when a Consul
+    /// server dies and its clients are cut off with it. The price is that after a crash nobody has
+    /// the place for that time. A slot that is released, resigned or dropped is free at once. With
+    /// a shorter delay two may hold: read [`SessionOptions::with_lock_delay`].
     pub fn lock_delay(self, delay: Duration) -> Self {
         self.session_option(move |options| options.with_lock_delay(delay))
     }
 
-    /// The name of the sessions.
+    /// Sets the name of the sessions.
     pub fn session_name(self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.session_option(move |options| options.with_name(name.clone()))
     }
 
-    /// The node that the sessions are tied to, instead of the agent's own. They end with it: see
-    /// [`own_node`](Self::own_node).
+    /// Sets the node that the sessions are tied to, instead of the agent's node. They end with it:
+    /// see [`own_node`](Self::own_node).
     pub fn node(self, node: impl Into<String>) -> Self {
         let node = node.into();
         self.session_option(move |options| options.with_node(node.clone()))
     }
 
-    /// The name of a node that belongs to no agent, on which the sessions are made. Then no restart of an agent and no death of
-    /// a server ends a hold. It is registered when it is missing. Read [`SessionOptions::with_own_node`] for what it
-    /// needs and costs.
+    /// Creates the sessions on a node of this name that belongs to no agent. Then a restarted agent
+    /// or a dead server ends no hold. The node is registered if it is missing. Read
+    /// [`SessionOptions::with_own_node`] for what it needs and costs.
     ///
-    /// It is not the default, even where the token allows it: it writes to the catalog, which others read.
+    /// It is not the default, even if the token allows it: it writes to the catalog, which others
+    /// read.
     pub fn own_node(self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.session_option(move |options| options.with_own_node(name.clone()))
     }
 
     /// Ties the sessions to health checks of their node. Read [`SessionOptions::with_node_checks`]
-    /// for what that costs.
+    /// for the cost.
     pub fn node_checks<I>(self, checks: I) -> Self
     where
         I: IntoIterator,
@@ -322,8 +328,8 @@ impl<T: Contends> Builder<T> {
         self.session_option(move |options| options.with_service_checks(checks.iter().cloned()))
     }
 
-    /// For a semaphore or an election of a [`Client`](crate::Client): it has separate sessions and renewals, and does not lose its
-    /// slots or its term together with others.
+    /// For a semaphore or an election of a [`Client`](crate::Client): it gets separate sessions and
+    /// renewals, so it does not lose its slots or its term together with others.
     pub fn isolated(self) -> Self {
         self.checked(|told| {
             told.subject.is_isolated = true;
@@ -331,9 +337,9 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// An [`Observer`], which is told of each grant, loss, outage and so on. May be given several times. An observer of a
-    /// [`Client`](crate::Client) is told of all that is connected to it. A semaphore that a client has already keeps the
-    /// observers that it was first built with.
+    /// Adds an [`Observer`], which is told of each grant, loss, outage and so on. An observer of a
+    /// [`Client`](crate::Client) is told of everything that is connected to the client. If a client
+    /// already has the semaphore, the semaphore keeps its first observers.
     pub fn observer(self, observer: impl Observer + 'static) -> Self {
         self.checked(|told| {
             told.subject.observers.add(Arc::new(observer));
@@ -341,9 +347,9 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// Writes down all that the machine behind the handle is told, so that
-    /// [`replay`](crate::recording::replay) tells the same story: see [`Recorder`]. Tokens are not written. A client has no
-    /// machine, so this has no effect on it.
+    /// Records all inputs of the handle's machine, so that [`replay`](crate::recording::replay) can
+    /// repeat its run: see [`Recorder`]. Tokens are not recorded. A client has no machine, so this
+    /// has no effect on it.
     pub fn recorder(self, recorder: Recorder) -> Self {
         self.checked(|told| {
             told.subject.recorder = Some(recorder);
@@ -351,16 +357,17 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// How long the end of a program may be put off to give back what it still holds, 1 s unless given. It takes as long
-    /// as Consul needs for two or three requests. Zero turns it off.
+    /// Sets how long the end of a program may be delayed to give back what it still holds. The
+    /// default is 1 s. It takes as long as two or three requests. Zero turns it off.
     ///
-    /// A program ends, by an error that `main` returns or by a panic, before anything that it has dropped is given back;
-    /// without a farewell the slot is blocked until its session expires. Where that time is spent is the runtime's choice: on tokio
-    /// where the tokio runtime is dropped, on threads and smol where the last handle is, which blocks there until what was
-    /// held is given back. [`Semaphore::shutdown`](crate::Semaphore::shutdown) waits without blocking, and leaves nothing to wait for.
+    /// A program whose `main` returns an error or panics ends before the dropped handles have given
+    /// anything back. Without a farewell the slot stays taken until its session expires. The
+    /// runtime decides where the time is spent: on tokio, dropping the runtime waits; on threads
+    /// and smol, dropping the last handle does. [`Semaphore::shutdown`](crate::Semaphore::shutdown)
+    /// waits without blocking, and leaves nothing to wait for.
     ///
-    /// Nothing is given back by `std::process::exit`, an abort or a signal that kills, nor what a static or a thread-local
-    /// holds: drops don't run there.
+    /// `std::process::exit`, an abort and a killing signal give nothing back, and neither does a
+    /// handle in a static or a thread-local: drops don't run there.
     pub fn farewell(self, most: Duration) -> Self {
         self.checked(|told| {
             told.subject.farewell = Some(most);
@@ -375,7 +382,7 @@ impl<T: Contends> Builder<T> {
         self.checked(|told| {
             let changes = &mut told.subject.session_changes;
             changes.push(SessionChange(Arc::new(change)));
-            // What is wrong is wrong at once.
+            // Errors are reported at once.
             told.subject.session_options(SessionOptions::default())?;
             Ok(())
         })

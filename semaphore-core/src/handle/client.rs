@@ -19,13 +19,16 @@ use crate::time::Instant;
 use crate::token::Token;
 use crate::transport::{Transport, TransportError};
 
-/// What the semaphores and elections of one process have in common: the agent, its connections, one driver, and the sessions.
+/// What the semaphores and elections of one process share: the agent, its connections, one driver,
+/// and the sessions.
 ///
-/// A semaphore that is connected alone makes a session for each slot that it wants, and renews each. The semaphores of a client
-/// share sessions: the first slot of each semaphore stands on the first session, the second slot of the same semaphore on the
-/// second one. So a thousand semaphores with one held slot each need one session, and one renewal now and then. Elections share
-/// sessions, too: a hundred shards that one client leads need one. They are not those of the semaphores, unless
-/// [`behavior`](crate::Builder::behavior), lock delay and name are the same, since an election's key stays when its session ends.
+/// A semaphore that is connected alone makes a session for each slot and renews each. The
+/// semaphores of a client share sessions: the first slot of each semaphore uses the first session,
+/// and the second slot of a semaphore uses the second. So a thousand semaphores with one held slot
+/// each need one session and its renewals. Elections share sessions, too: a hundred shards that one
+/// client leads need one. Elections and semaphores share only if
+/// [`behavior`](crate::Builder::behavior), lock delay and name are the same, since an election's
+/// key stays when its session ends.
 ///
 /// ```
 /// use semaphore_core::Client;
@@ -46,14 +49,16 @@ use crate::transport::{Transport, TransportError};
 /// ```
 ///
 /// # Shared fate
-/// All holds on one session end with it, and so do all terms: an administrator who ends it ends all of them at once, with the lock delay
-/// for each. Each of them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore or election separate
-/// sessions. What is released or resigned has no lock delay, and ends nothing else. Where an agent refuses transactions each
-/// election has a session for itself.
+/// All holds and terms on one session end with it. An administrator who ends the session ends all
+/// of them at once, each with its lock delay, and each holder is told.
+/// [`Builder::isolated`](crate::Builder::isolated) gives one semaphore or election separate
+/// sessions. Releasing or resigning causes no lock delay and ends nothing else. If an agent refuses
+/// transactions, each election has its own session.
 ///
 /// # Handles
-/// Clones share all of it. A semaphore that is asked for twice, with the same options, is one participant, so a handler may ask
-/// for it with each request. The client ends when its last handle, and those of its semaphores, are gone.
+/// Clones share everything. If a semaphore is requested twice with the same options, both are one
+/// participant, so a handler may request it each time. The client ends when its last handle and the
+/// handles of its semaphores are gone.
 #[derive(Clone)]
 pub struct Client {
     presence: Presence,
@@ -64,8 +69,8 @@ impl Client {
         Self { presence }
     }
 
-    /// The semaphore of `limit` slots under `prefix`, with the client's options. For others use
-    /// [`Semaphore::builder`], and connect it to the client.
+    /// The semaphore of `limit` slots under `prefix`, with the client's options. For other options
+    /// use [`Semaphore::builder`], and connect it to the client.
     ///
     /// # Errors
     /// As the `connect` of [`Builder`](crate::Builder), and [`Error::Closed`] after [`Self::shutdown`].
@@ -73,8 +78,9 @@ impl Client {
         Semaphore::builder(prefix, limit).connect(self.clone())
     }
 
-    /// The election under `key`, with the client's options, on sessions that it shares with the client's other elections. Elections of
-    /// one client with the same key and options are one candidate: their campaigns lead in turn, and cost one watch.
+    /// The election under `key`, with the client's options, on sessions that the client's elections
+    /// share. Elections of one client with the same key and options are one candidate: their
+    /// campaigns lead in turn, and they share one watch.
     ///
     /// # Errors
     /// As [`Self::semaphore`].
@@ -90,31 +96,32 @@ impl Client {
         Discovery::builder(key).connect(self.clone())
     }
 
-    /// Every request of what is connected to it carries this token from now on, instead of the builder's. A request that is
-    /// under way with the old token, and is refused, is sent once more.
+    /// Sets the token of every request of the client and everything that is connected to it,
+    /// instead of the builder's token. If a request under way is refused with the old token, it is
+    /// sent once more.
     pub fn set_token(&self, token: Token) {
         self.presence.house().tokens().set(token);
     }
 
-    /// Closes all of it, [steps down](Election::step_down) wherever it leads, and waits until every permit is released and nothing of this
-    /// client's is left in Consul.
+    /// Closes everything, [steps down](Election::step_down) from each lead, and waits until every
+    /// permit is released and nothing of this client is left in Consul.
     ///
-    /// It does not wait for the owner of a [`Leadership`](crate::Leadership), who is told that the term has ended. A loop of
-    /// [`Election::run`] ends. It does wait for the owners of permits.
+    /// It does not wait for the owner of a [`Leadership`](crate::Leadership), who is told that the
+    /// term has ended. A loop of [`Election::run`] ends. It does wait for the owners of permits.
     ///
     /// # Cancel safety
-    /// It stays closed, and the cleaning up goes on in the background.
+    /// It stays closed, and cleaning up continues in the background.
     pub async fn shutdown(&self) {
         let house = self.presence.house();
         house.shut_down();
-        // A driver that has ended leaves nothing to wait for.
+        // If the driver has ended, there is nothing to wait for.
         let _ = house.await_quiet().await;
     }
 }
 
 impl Client {
-    /// Like [`Self::shutdown`], and waits for `timeout` at most, also where a permit was forgotten. The rest goes on in the
-    /// background then, as long as the runtime lives.
+    /// Like [`Self::shutdown`], but waits at most `timeout`, even if a permit was forgotten. The
+    /// rest then continues in the background, while the runtime lives.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -131,7 +138,8 @@ impl Client {
     }
 }
 
-/// What is connected to it is its own. A request that a user sends through it uses its connections, and its token.
+/// Requests of connected handles have their own tokens. A request that a user sends through the
+/// client uses its connections and its token.
 #[async_trait]
 impl Transport for Client {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {

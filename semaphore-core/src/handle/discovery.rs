@@ -1,4 +1,4 @@
-//! Finding an election's leader, without a part in the election.
+//! Finds an election's leader without taking part in the election.
 
 use core::fmt;
 use core::time::Duration;
@@ -21,7 +21,8 @@ use crate::subject::Subject;
 use crate::token::Token;
 use crate::transport::Transport;
 
-/// Finds the leader of an election, without taking part in it: it needs no session and no key, and writes nothing.
+/// Finds the leader of an election without taking part. It needs no session and no key, and writes
+/// nothing.
 ///
 /// It needs `key` read on the election's key, and `session` read for [`Self::holder`].
 ///
@@ -42,7 +43,7 @@ use crate::transport::Transport;
 /// # Ok::<(), semaphore_core::Error>(())
 /// ```
 ///
-/// Clones share what they know of the leader: all who [follow](Self::follow) it cost one read.
+/// Clones share what they know about the leader: all [followers](Self::follow) share one read.
 #[derive(Clone)]
 pub struct Discovery {
     inner: Arc<Inner>,
@@ -51,23 +52,23 @@ pub struct Discovery {
 struct Inner {
     following: Following,
     scope: Scope,
-    /// Of the jitter, to repeat a run.
+    /// The seed of the jitter, to repeat a run.
     seed: Option<u64>,
     transport: Arc<dyn Transport>,
     tokens: Tokens,
     runtime: Arc<dyn Runtime>,
-    /// Those who follow now, if there are any.
+    /// What the present followers share, if there are any.
     followed: Mutex<Weak<Followed>>,
 }
 
-/// What is followed, and how old what is known of it may get.
+/// What is followed, and how old its knowledge may get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Following {
     pub(super) key: LockKey,
     pub(super) max_age: Option<Duration>,
 }
 
-/// One that somebody may have.
+/// A discovery that may be gone.
 pub(super) struct WeakDiscovery(Weak<Inner>);
 
 impl WeakDiscovery {
@@ -107,13 +108,13 @@ impl Discovery {
         WeakDiscovery(Arc::downgrade(&self.inner))
     }
 
-    /// Whether it follows this, there.
+    /// Whether it follows this key, with this scope.
     pub(super) fn is_of(&self, following: &Following, scope: &Scope) -> bool {
         (&self.inner.following, &self.inner.scope) == (following, scope)
     }
 
-    /// Every request carries this token from now on, instead of the builder's, also those of clones and followers. A request
-    /// that is under way with the old token, and is refused, is sent once more.
+    /// Sets the token of every request, also those of clones and followers, instead of the
+    /// builder's token. If a request under way is refused with the old token, it is sent once more.
     pub fn set_token(&self, token: Token) {
         self.inner.tokens.set(token);
     }
@@ -123,7 +124,7 @@ impl Discovery {
         &self.inner.following.key
     }
 
-    /// Who leads now, confirmed by Consul's leader; none when nobody does. One read.
+    /// The present leader, confirmed by Consul's leader, or `None`. One read.
     ///
     /// # Errors
     /// [`Error::NotAnElection`], [`Error::Request`].
@@ -134,7 +135,7 @@ impl Discovery {
         Ok(self.status().await?.into_leader())
     }
 
-    /// Like [`Self::leader`], with what the key says when nobody leads.
+    /// Like [`Self::leader`], with the key's content when nobody leads.
     ///
     /// # Errors
     /// The same.
@@ -146,12 +147,13 @@ impl Discovery {
         self.run(discover).await
     }
 
-    /// What Consul knows of a leader's session: node, name, TTL, behavior and checks. None when that
-    /// session is gone by now. One read.
+    /// What Consul knows about a leader's session: node, name, TTL, behavior and checks. `None` if
+    /// that session is gone by now. One read.
     ///
     /// # Errors
-    /// [`Error::Request`], also for a token without `session` read if the agent says that it leaves the session out, as agents
-    /// from 1.11 on do. Older ones, and all of them without a token, answer as if the session was gone.
+    /// [`Error::Request`], also if the token lacks `session` read and the agent says that it hides
+    /// the session, as agents from 1.11 on do. Older agents answer as if the session were gone, and
+    /// so do all agents to a request without a token.
     ///
     /// # Cancel safety
     /// It only reads.
@@ -160,7 +162,7 @@ impl Discovery {
         self.run(describe).await
     }
 
-    /// Follows the leader: every change, from the present one on. Sends nothing before the first
+    /// Follows the leader: the present one and every change. Sends nothing before the first
     /// [`Follower::next`].
     pub fn follow(&self) -> Follower {
         Follower::new(self.key().clone(), self.followed())
@@ -184,13 +186,13 @@ impl Discovery {
         begun
     }
 
-    /// Whether a sequencer that a client hands over belongs to the leader of this election. It is one read, tried again for a
-    /// few seconds where Consul does not answer. Bound it with a timeout of your own, and treat that as
-    /// [`SequencerStatus::Unknown`], too.
+    /// Whether a client's sequencer belongs to this election's leader. It is one read, which is
+    /// retried for a few seconds if Consul does not answer. Limit it with a timeout, and treat a
+    /// timeout like [`SequencerStatus::Unknown`].
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a sequencer of another key, without asking; [`Error::Request`] for
-    /// what Consul refuses for good, such as a token without permission.
+    /// [`Error::InvalidInput`] for a sequencer of another key, without a request.
+    /// [`Error::Request`] if Consul refuses permanently, for example a token without permission.
     ///
     /// # Cancel safety
     /// It only reads.
@@ -213,7 +215,7 @@ impl Discovery {
         output.map_err(|error| error.or_about(&self.subject()))
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         Error::ended().or_about(&self.subject())
     }

@@ -25,14 +25,15 @@ use crate::time::Instant;
 use crate::token::Token;
 use crate::transport::Transport;
 
-/// One process's part in the election of a leader: one of all who campaign for a key leads at a time.
+/// One process's part in the election of a leader. Of all who campaign for a key, one leads at a
+/// time.
 ///
-/// Clones share one candidate; its local campaigns lead in turn. It writes the key as HashiCorp's Go
-/// client and `consul lock -n 1` do (whose key is `<prefix>/.lock`), and elects one leader among
-/// them, scripts that do what Consul's guide does with `curl`, and us. Elections of one [`Client`](crate::Client) share sessions, two
-/// candidates for one key never do: the key could not tell them apart. When the last clone and the
-/// [`Leadership`] are gone, the driver cleans up in the background and ends. The key stays, with its
-/// last value and without a session.
+/// Clones share one candidate, and its local campaigns lead in turn. It writes the key as
+/// HashiCorp's Go client and `consul lock -n 1` do (whose key is `<prefix>/.lock`). So it elects
+/// one leader among them, scripts that follow Consul's guide with `curl`, and this crate. Elections
+/// of one [`Client`](crate::Client) share sessions, but two candidates for one key never do: the
+/// key could not tell them apart. When the last clone and the [`Leadership`] are gone, the driver
+/// cleans up in the background and ends. The key stays, with its last value and without a session.
 ///
 /// ```
 /// use semaphore_core::{Election, Error};
@@ -53,7 +54,7 @@ use crate::transport::Transport;
 #[derive(Clone)]
 pub struct Election {
     owner: Arc<Owner<Candidate>>,
-    /// Of the same key.
+    /// The discovery of the same key.
     discovery: Discovery,
 }
 
@@ -71,7 +72,7 @@ impl Election {
         Ok(Self::of(owner, settings))
     }
 
-    /// With a candidate that runs.
+    /// An election whose candidate runs.
     pub(super) fn of(owner: Arc<Owner<Candidate>>, settings: &ElectionSettings) -> Self {
         let (shared, max_age) = (&owner.0, None);
         let key = settings.key().clone();
@@ -86,54 +87,56 @@ impl Election {
         Self { owner, discovery }
     }
 
-    /// Every request of this election and of its [discovery](Self::discovery) carries this token from now on, instead of the
-    /// builder's. A request that is under way with the old token, and is refused, is sent once more. An election that shares its
-    /// sessions with others of a [`Client`](crate::Client) sets the token of all of them.
+    /// Sets the token of every request of this election and of its [discovery](Self::discovery),
+    /// instead of the builder's token. If a request under way is refused with the old token, it is
+    /// sent once more. If the election shares sessions with others of a [`Client`](crate::Client),
+    /// this sets the token of all of them.
     pub fn set_token(&self, token: Token) {
         self.owner.0.tokens().set(token);
     }
 
-    /// The key it is about.
+    /// The election's key.
     pub fn key(&self) -> &LockKey {
         self.discovery.key()
     }
 
-    /// Shows who leads, with the same key, scope and transport, without taking part in the election. It goes on when the
-    /// election is closed.
+    /// Shows who leads, with the same key, scope and transport, without taking part in the
+    /// election. It still works when the election is closed.
     pub fn discovery(&self) -> Discovery {
         self.discovery.clone()
     }
 
-    /// Follows who leads: every change, from the present one on, as [`Discovery::follow`] does. All who follow by this election, its
-    /// clones and its discovery share one read.
+    /// Follows who leads, the present leader and every change, as [`Discovery::follow`] does. All
+    /// followers of this election, its clones and its discovery share one read.
     pub fn leaders(&self) -> Follower {
         self.discovery.follow()
     }
 
-    /// Who leads, as far as this election knows without asking: it watches the key while somebody campaigns or leads by it.
-    /// None when nobody leads, and when nobody campaigns here, since it is not known then. [`Discovery::leader`] asks Consul.
+    /// Who leads, as far as this election knows without a request: it watches the key while
+    /// somebody campaigns or leads with it. `None` if nobody leads, and if nobody campaigns here,
+    /// since the leader is unknown then. [`Discovery::leader`] asks Consul.
     pub fn leader(&self) -> Option<Leader> {
         self.owner.0.with(|state| state.machine.known_leader())
     }
 
-    /// Waits until it leads. It waits until transient failures are over: while Consul can't be reached, it goes on waiting. See
-    /// [`Self::campaign_timeout`].
+    /// Waits until it leads. Transient failures don't end the wait: while Consul can't be reached,
+    /// it keeps waiting. See [`Self::campaign_timeout`].
     ///
-    /// After a resignation the next leader is there within one answer of its watch. After a crash it
-    /// takes until the session expires, twice the TTL at most, the lock delay, and a second.
+    /// After a resignation the next leader leads within one answer of its watch. After a crash it
+    /// takes until the session expires (at most twice the TTL), plus the lock delay and a second.
     ///
     /// # Errors
-    /// Permanent ones, at once: [`Error::NotAnElection`], a refused [`Error::Request`],
+    /// Permanent failures, at once: [`Error::NotAnElection`], a refused [`Error::Request`],
     /// [`Error::Closed`].
     ///
     /// # Cancel safety
-    /// Dropping the future gives the campaign up; what it left in Consul is cleaned up in the
-    /// background. A leadership that was won at that moment is given back.
+    /// Dropping the future gives the campaign up, and cleans up in the background. A leadership
+    /// that was won at that moment is given back.
     pub async fn campaign(&self) -> Result<Leadership, Error> {
         self.wait(None).await
     }
 
-    /// Like [`Self::campaign`], for `timeout` at most.
+    /// Like [`Self::campaign`], for at most `timeout`.
     ///
     /// # Errors
     /// As [`Self::campaign`], and [`Error::Timeout`] with the last failure as its source.
@@ -144,10 +147,11 @@ impl Election {
         self.wait(Some(timeout)).await
     }
 
-    /// Leads if nobody does now. Otherwise it says why not: somebody does, also a clone of this handle, or campaigns
-    /// here already, or a lock delay is on. That is no failure, so that it stands apart from those.
+    /// Leads if nobody leads now. Otherwise it says why not: somebody leads or a clone of this
+    /// handle does, somebody campaigns here already, or a lock delay runs. That is not an error, so
+    /// it has its own type.
     ///
-    /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
+    /// It still needs a few requests, but it does not wait, and gives up at the first failure.
     ///
     /// # Errors
     /// As [`Self::campaign`], and [`Error::Request`] for a transient failure too.
@@ -159,33 +163,34 @@ impl Election {
         Ok(hold.map(Leadership::new))
     }
 
-    /// How it stands in this process: whether it is led here, who waits, whether Consul answers, when the lease became longer
-    /// last. It sends nothing, and tells of all clones.
+    /// The state in this process: whether it leads, who waits, whether Consul answers, and when the
+    /// lease was last extended. It sends nothing, and covers all clones.
     pub fn status(&self) -> Status {
         let now = self.now();
         self.owner.0.with(|state| state.machine.status(now))
     }
 
-    /// Ends campaigns, for all clones: each candidate that waits gets [`Error::Closed`], and so does each later campaign.
-    /// A leader goes on until the resignation.
+    /// Ends campaigns of all clones: waiting and later campaigns get [`Error::Closed`]. A leader
+    /// continues until it resigns.
     pub fn close(&self) {
         self.owner.close();
     }
 
-    /// Whether nobody can lead by this handle any more: after [`Self::close`] or [`Self::shutdown`], also of a clone, and
-    /// after the end of the runtime.
+    /// Whether nobody can lead with this handle any more: after [`Self::close`] or
+    /// [`Self::shutdown`], also of a clone, and after the end of the runtime.
     pub fn is_closed(&self) -> bool {
         self.owner.is_closed()
     }
 
-    /// Ends the term of the leader, if it leads by this handle or a clone of it, and waits until nothing of it but the key and its
-    /// value is left in Consul. The owner of the [`Leadership`] is told at once: [`Leadership::lost`] says
-    /// [`Lost::SteppedDown`](crate::Lost::SteppedDown), and [`Leadership::is_leader`] is false. The next leader may follow at
-    /// once, also a local campaign that waits. Does nothing where nobody leads here.
+    /// Ends the term of the leader, if this handle or a clone leads, and waits until only the key
+    /// and its value are left in Consul. The owner of the [`Leadership`] is told at once:
+    /// [`Leadership::lost`] returns [`Lost::SteppedDown`](crate::Lost::SteppedDown), and
+    /// [`Leadership::is_leader`] is false. The next leader may follow at once, also a waiting local
+    /// campaign. Does nothing if nobody leads here.
     ///
     /// # Errors
-    /// [`Error::Request`] when the cleaning up failed for good, or for so long that the TTL has done it;
-    /// [`Error::Closed`] when the runtime has ended.
+    /// [`Error::Request`] if cleaning up failed permanently, or for so long that the TTL has
+    /// cleaned up; [`Error::Closed`] if the runtime has ended.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the resignation to the background.
@@ -196,20 +201,20 @@ impl Election {
         }
     }
 
-    /// Closes, [steps down](Self::step_down), and waits until nothing of this election's but the key is left in Consul.
-    /// It does not wait for the owner of the [`Leadership`], which is told that its term has ended. Where Consul does not
-    /// answer it takes twice the TTL at most.
+    /// Closes, [steps down](Self::step_down), and waits until only the key is left in Consul. It
+    /// does not wait for the owner of the [`Leadership`], who is told that the term has ended. If
+    /// Consul does not answer, it takes at most twice the TTL.
     ///
     /// # Cancel safety
-    /// It stays closed; the rest goes on in the background.
+    /// It stays closed; the rest continues in the background.
     pub async fn shutdown(&self) {
         self.owner.close();
         drop(self.give_back());
         self.owner.shutdown().await;
     }
 
-    /// Like [`Self::shutdown`], and waits for `timeout` at most. The rest goes on in the background then, as long as the
-    /// runtime lives.
+    /// Like [`Self::shutdown`], but waits at most `timeout`. The rest then continues in the
+    /// background, while the runtime lives.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -224,17 +229,18 @@ impl Election {
             .await
     }
 
-    /// The present, by the clock that it is driven by.
+    /// The present time, by the driver's clock.
     pub(super) fn now(&self) -> Instant {
         self.owner.0.runtime().now()
     }
 
-    /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
+    /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
+    /// driver, if that is long.
     pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
         self.owner.0.end_what_is_late(until)
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         self.owner.0.ended()
     }
@@ -252,7 +258,7 @@ impl Election {
         self.owner.0.runtime().sleep(duration).await;
     }
 
-    /// Ends the term of who leads here; where its end will be told.
+    /// Ends the term of the local leader. The receiver is told when that is done.
     fn give_back(&self) -> Option<oneshot::Receiver<Result<(), Error>>> {
         self.owner.0.command(|state, now| {
             let campaign = state.machine.leading()?;

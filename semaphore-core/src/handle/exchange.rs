@@ -1,4 +1,4 @@
-//! One request and what came back, for those that count them.
+//! One request and its outcome, for those that count requests.
 
 use core::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::transport::TransportError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// What it was for: `session_create`, `session_renew`, `session_destroy`, `session_read`, `kv_read`, `kv_watch`, `kv_write`,
-    /// `txn` or `other`.
+    /// Its purpose: `session_create`, `session_renew`, `session_destroy`, `session_read`,
+    /// `kv_read`, `kv_watch`, `kv_write`, `txn` or `other`.
     pub kind: &'static str,
-    /// The status of its answer. None where there was no whole one.
+    /// The status of its answer. `None` if there was no complete answer.
     pub status: Option<u16>,
-    /// How long it took. A poll is held open by the server.
+    /// How long it took. The server holds a poll open.
     pub took: Duration,
 }
 
@@ -29,7 +29,7 @@ impl Exchange {
     }
 }
 
-/// What a request is for.
+/// A request's purpose.
 pub(crate) fn kind_of(request: &Request) -> &'static str {
     let path = request.path();
     match request.method() {

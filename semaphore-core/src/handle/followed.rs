@@ -1,12 +1,12 @@
-//! One election that is followed, and all who follow it: they share one machine, and so one read.
+//! One election and all its followers. They share one machine, and so one read.
 //!
 //! ```text
 //!  Follower ─┐                      ┌─ Follow: what is known
 //!  Follower ─┼─ whom it waits for ─┤
 //!  Follower ─┘   drives it          └─ the request under way
 //! ```
-//! Nothing runs in the background. The request under way wakes everybody who waits; the first one that is polled takes its
-//! answer and sends the next.
+//! No task runs. The request under way wakes all who wait. The first one that is polled takes its
+//! answer and sends the next request.
 
 use core::task::{Context, Poll, Waker};
 use std::collections::BTreeMap;
@@ -34,11 +34,11 @@ struct State {
     listeners: u64,
 }
 
-/// Names one of those who follow.
+/// Identifies a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ListenerNo(u64);
 
-/// Those who wait, by their numbers.
+/// The waiting followers, by their numbers.
 #[derive(Default)]
 struct Waiting(Mutex<BTreeMap<ListenerNo, Waker>>);
 
@@ -83,14 +83,14 @@ impl Followed {
         }
     }
 
-    /// One more who follows.
+    /// Adds a follower.
     pub(super) fn listen(&self) -> ListenerNo {
         let mut state = self.lock();
         state.listeners += 1;
         ListenerNo(state.listeners)
     }
 
-    /// One who follows no longer. Those who were woken with it go on.
+    /// Removes a follower. Those who were woken with it go on.
     pub(super) fn leave(&self, listener: ListenerNo) {
         self.waiting.wakers().remove(&listener);
     }
@@ -104,15 +104,15 @@ impl Followed {
         self.runtime.now()
     }
 
-    /// When the request was sent whose answer has told, or confirmed, what this listener was told; none where that is not what is
-    /// known.
+    /// When the request was sent whose answer last confirmed what this listener knows. `None` if
+    /// the listener does not have the present knowledge.
     pub(super) fn confirmed_at(&self, told: &Told) -> Option<Instant> {
         let state = self.lock();
         let known = state.follow.known();
         known.asked_at().filter(|_| !told.is_behind(known))
     }
 
-    /// Waits for what this listener has yet to be told.
+    /// Waits for something that this listener has not been told.
     pub(super) fn poll_next(
         &self,
         listener: ListenerNo,
@@ -132,7 +132,7 @@ impl Followed {
             }
             if state.under_way.is_none() {
                 state.under_way = self.begin(&mut state.follow, now);
-                // What is known may have got too old while nobody asked.
+                // The knowledge may have become too old while nobody asked.
                 if state.is_fresh(now)
                     && let Some(event) = told.next(state.follow.known())
                 {
@@ -152,7 +152,7 @@ impl Followed {
             if let Some((id, result)) = answered {
                 let now = self.runtime.now();
                 state.follow.handle_response(now, id, &result);
-                // Each has to look whether that is news to it.
+                // Each listener checks whether this is new to it.
                 self.waiting.wake_all();
             }
         }
@@ -182,7 +182,8 @@ impl Followed {
 }
 
 impl State {
-    /// Whether what is known may be told. Where nobody has waited for long, the present has to be asked for first.
+    /// Whether the knowledge may be used. After a time without waiting followers, the key must be
+    /// read again first.
     fn is_fresh(&self, now: Instant) -> bool {
         let known = self.follow.known();
         let is_recent = |at| now.saturating_since(at) <= self.follow.max_age();

@@ -17,25 +17,26 @@ use crate::machine::{LeaderEvent, Told};
 use crate::subject::Subject;
 use crate::time::Instant;
 
-/// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow) and
-/// [`Election::leaders`](crate::Election::leaders).
+/// Follows an election's leader. [`Discovery::follow`](crate::Discovery::follow) and
+/// [`Election::leaders`](crate::Election::leaders) make it.
 ///
-/// Nothing runs in the background: it asks Consul while it is [awaited](Self::next), and only then.
-/// If several changes come between two calls, it shows the last one. It is also a [`Stream`] of the same items, which does not
-/// end.
+/// It asks Consul only while it is [awaited](Self::next); no task runs. If several changes come
+/// between two calls, it shows the last one. It is also a [`Stream`] of the same items, which does
+/// not end.
 ///
-/// Those of one [`Discovery`](crate::Discovery), of its clones, and of one [`Election`](crate::Election) share one read: a thousand
-/// of them cost what one costs. A clone goes on from what this one was told.
+/// The followers of one [`Discovery`](crate::Discovery), of its clones, and of one
+/// [`Election`](crate::Election) share one read: a thousand followers cost as much as one. A clone
+/// continues after what this one was told.
 ///
-/// Dropping the last of them drops the poll that is under way. An agent goes on counting that connection until the
-/// poll would have ended, some five seconds later, and allows a client 200 by default.
+/// Dropping the last of them drops the poll under way. An agent counts that connection until the
+/// poll would have ended, some five seconds later. It allows a client 200 connections by default.
 #[must_use = "a follower does nothing unless it is awaited"]
 pub struct Follower {
     key: LockKey,
     followed: Arc<Followed>,
     no: ListenerNo,
     told: Told,
-    /// How new what it was told was at least when it was told.
+    /// The age limit of what it was told: how new it was at least.
     told_of: Option<Instant>,
 }
 
@@ -50,40 +51,40 @@ impl Follower {
         }
     }
 
-    /// Waits for the next change; the first is the leader of the present.
+    /// Waits for the next change. The first item is the present leader.
     ///
-    /// It goes on whatever happens, and is never `None`. A failure that passes is reported once, as
-    /// [`LeaderEvent::Interrupted`]. A refusal by Consul, or a key that is not an election's, is reported once, as an error.
-    /// The next success is [`LeaderEvent::Resumed`].
+    /// It continues whatever happens, and is never `None`. A transient failure is reported once, as
+    /// [`LeaderEvent::Interrupted`]. A refusal by Consul, or a key that is not an election's, is
+    /// reported once, as an error. The next success is [`LeaderEvent::Resumed`].
     ///
     /// # Errors
-    /// [`Error::NotAnElection`], a refused [`Error::Request`]. It goes on trying.
+    /// [`Error::NotAnElection`], a refused [`Error::Request`]. It keeps trying.
     ///
     /// # Cancel safety
-    /// Nothing is lost: the poll that is under way is kept, and the next call goes on with it.
+    /// Nothing is lost: the poll under way is kept for the next call.
     pub async fn next(&mut self) -> Option<Result<LeaderEvent, Error>> {
         Some(poll_fn(|cx| self.poll_change(cx)).await)
     }
 
-    /// The last item that this follower returned, without waiting. None before the first item, and after an error that says
-    /// that the key is not an election's any more.
+    /// The last item of this follower, without waiting. `None` before the first item, and after the
+    /// error that the key is no longer an election's.
     pub fn current(&self) -> Option<&LeaderStatus> {
         self.told.status()
     }
 
-    /// How old its knowledge may be: the time since it sent the request whose answer last confirmed it. None before the first
-    /// item.
+    /// How old its knowledge may be: the time since it sent the request whose answer last confirmed
+    /// it. `None` before the first item.
     ///
-    /// It asks the clock and nobody else, so that it grows also where Consul is silent. While the follower is
-    /// [awaited](Self::next) and not [interrupted](Self::is_interrupted), it stays below 15 s, or what
-    /// [`max_age`](crate::Builder::max_age) says.
+    /// It only asks the clock, so it also grows while Consul is silent. While the follower is
+    /// [awaited](Self::next) and not [interrupted](Self::is_interrupted), it stays below
+    /// [`max_age`](crate::Builder::max_age), 15 s by default.
     pub fn age(&self) -> Option<Duration> {
         let since = self.followed.confirmed_at(&self.told).or(self.told_of)?;
         Some(self.followed.now().saturating_since(since))
     }
 
-    /// Whether its knowledge may be outdated: at the last try Consul did not answer, or refused, or the key was not an
-    /// election's.
+    /// Whether its knowledge may be outdated: at the last try Consul did not answer or refused, or
+    /// the key was not an election's.
     pub fn is_interrupted(&self) -> bool {
         self.told.is_in_trouble()
     }
@@ -103,7 +104,7 @@ impl Follower {
         change.map_err(|error| error.or_about(&self.subject()))
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         Error::ended().or_about(&self.subject())
     }

@@ -1,4 +1,4 @@
-//! What was granted and is not given back yet: the part that a permit and a leadership share.
+//! A grant that is not given back yet: what a permit and a leadership have in common.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -29,7 +29,8 @@ pub(super) struct Hold<M: Machine> {
 }
 
 impl<M: Machine> Hold<M> {
-    /// Gives a command for so many permits, or a campaign, and waits until it is granted, or refused since there is nothing to grant.
+    /// Gives the command to acquire or campaign, and waits until it is granted, or refused because
+    /// nothing is free.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the command.
@@ -89,7 +90,7 @@ impl<M: Machine> Hold<M> {
         &self.grant
     }
 
-    /// Asks the clock and nobody else.
+    /// Only asks the clock.
     pub(super) fn is_held(&self) -> bool {
         if self.owner.0.is_forked() {
             return false;
@@ -100,7 +101,7 @@ impl<M: Machine> Hold<M> {
             .with(|state| !state.has_ended() && state.machine.is_held(now, self.command))
     }
 
-    /// Asks the clock and nobody else. Zero when it is not held.
+    /// Only asks the clock. Zero if it is not held.
     pub(super) fn remaining(&self) -> Duration {
         if self.owner.0.is_forked() {
             return Duration::ZERO;
@@ -110,7 +111,7 @@ impl<M: Machine> Hold<M> {
             let is_held = !state.has_ended() && state.machine.is_held(now, self.command);
             is_held.then(|| state.machine.deadline(self.command))
         });
-        // Whatever is held is held under a lease.
+        // Whatever is held has a lease.
         deadline
             .flatten()
             .map_or(Duration::ZERO, |deadline| deadline.saturating_since(now))
@@ -126,7 +127,7 @@ impl<M: Machine> Hold<M> {
         }
     }
 
-    /// The same, for work that runs elsewhere.
+    /// The loss, for work that runs elsewhere.
     pub(super) fn lost_signal(&self) -> LostSignal {
         let belief = Arc::clone(&self.owner.0);
         LostSignal::new(self.lost.clone(), belief, self.command)
@@ -137,7 +138,7 @@ impl<M: Machine> Hold<M> {
         self.owner.0.late(what, timeout)
     }
 
-    /// Like [`Self::release`], for `timeout` at most. It goes on in the background.
+    /// Like [`Self::release`], for at most `timeout`. It continues in the background.
     pub(super) async fn release_timeout(&self, timeout: Duration) -> Result<(), Error> {
         self.owner
             .0
@@ -145,7 +146,7 @@ impl<M: Machine> Hold<M> {
             .await?
     }
 
-    /// Why it is lost, if it is by now, even if nobody has told yet.
+    /// Why it is lost, if it is by now, even if nobody was told yet.
     pub(super) fn lost_by_now(&self) -> Option<Lost> {
         if self.is_held() {
             return None;
@@ -167,7 +168,7 @@ impl<M: Machine> Hold<M> {
         released.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Gives a command that concerns this hold, and waits until it is done.
+    /// Gives a command about this hold, and waits until it is done.
     pub(super) async fn change(
         &self,
         start: impl FnOnce(&mut M, Instant, CommandId) -> CommandId + Send,
@@ -186,17 +187,17 @@ impl<M: Machine> Hold<M> {
         self.owner.0.is_forked().then(|| self.lost_at_end())
     }
 
-    /// Why it is lost where nobody is left who could tell.
+    /// Why it is lost, if the driver that could tell is gone.
     pub(super) fn lost_at_end(&self) -> Lost {
         self.owner.0.lost_at_end()
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         self.owner.0.ended()
     }
 
-    /// Like [`Self::change`], for `timeout` at most. What was commanded goes on.
+    /// Like [`Self::change`], for at most `timeout`. The command continues.
     pub(super) async fn change_timeout(
         &self,
         timeout: Duration,
@@ -220,7 +221,7 @@ impl<M: Machine> Drop for Hold<M> {
     }
 }
 
-/// An attempt as the log shows it: how long it took, and what became of it.
+/// An attempt in the log: how long it took, and its outcome.
 struct Attempt<'a, M: Machine> {
     owner: &'a Owner<M>,
     span: Span,
@@ -246,7 +247,7 @@ impl<M: Machine> Drop for Attempt<'_, M> {
     }
 }
 
-/// Cancels a command whose future is dropped before its end.
+/// Cancels a command whose future is dropped early.
 struct Pending<M: Machine> {
     owner: Arc<Owner<M>>,
     command: Option<CommandId>,

@@ -1,10 +1,11 @@
-//! Where the machines of one process live: what their handles and their driver share.
+//! What the machines, handles and driver of one process share.
 //!
 //! ```text
 //!  handle ── command ──▶ Shared<M> ── bell ──▶ House ──▶ driver
 //!  Client ── joins ───────────────────────────▶ ┘
 //! ```
-//! A semaphore that is connected alone has a house to itself. One of a [`Client`](crate::Client) shares it.
+//! A semaphore that is connected alone has its own house. Those of a [`Client`](crate::Client)
+//! share one.
 
 use core::sync::atomic::Ordering;
 use core::task::Context;
@@ -23,17 +24,17 @@ use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
 use crate::transport::Transport;
 
-/// Shared by the driver, the handles of all machines in it, and those who may bring further ones.
+/// Shared by the driver, the handles of all machines, and those who may add machines.
 pub(crate) struct House {
     door: Mutex<Door>,
     noticed: AtomicBool,
     driver: AtomicWaker,
     transport: Arc<dyn Transport>,
-    /// The same, with the tokens.
+    /// The transport with the tokens.
     authorized: Arc<dyn Transport>,
     tokens: Tokens,
     runtime: Arc<dyn Runtime>,
-    /// Who looks on at what is nobody's in particular.
+    /// Observers of what belongs to no machine.
     observers: Observers,
 }
 
@@ -41,67 +42,67 @@ struct Door {
     next: u64,
     joining: Vec<Arrival>,
     woken: Vec<MemberNo>,
-    /// Whether nobody can join any more.
+    /// Whether no machine can join any more.
     is_closed: bool,
     shutdown: Shutdown,
-    /// Who waits until nothing is left.
+    /// Those who wait until nothing is left.
     waiting: Vec<oneshot::Sender<()>>,
-    /// When the driver last looked at everybody.
+    /// When the driver last looked at new work.
     attended_at: Instant,
     has_ended: bool,
 }
 
-/// Whether all end that can. Nobody can join any more then.
+/// Whether the shutdown is wanted. No machine can join afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shutdown {
     Unwanted,
-    /// They are to be told so.
+    /// The machines are not told yet.
     Wanted,
     Told,
 }
 
-/// A driver that is run looks at what it is told within milliseconds.
+/// A running driver looks at new work within milliseconds.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A machine that moves in.
+/// A machine that joins.
 pub(crate) struct Arrival {
     pub(crate) no: MemberNo,
     pub(crate) dweller: Arc<dyn Dweller>,
     pub(crate) shares: Option<Shares>,
 }
 
-/// What has come to the door since it was looked at.
+/// What is new since the driver last looked.
 pub(crate) struct Arrivals {
     pub(crate) joining: Vec<Arrival>,
     pub(crate) woken: Vec<MemberNo>,
     pub(crate) is_closed: bool,
-    /// Whether all end that can, from now on.
+    /// Whether everything that can end has to end.
     pub(crate) shuts_down: bool,
     /// Whether somebody waits until nothing is left.
     pub(crate) is_awaited: bool,
 }
 
-/// A machine that lives here, with those who wait for it.
+/// A machine of the house, with those who wait for it.
 pub(crate) trait Dweller: Send + Sync {
-    /// Works on it, and tells what happened to those who wait. Whether it is needed any longer.
+    /// Works on it, and tells waiters what happened. Returns whether it is still needed.
     fn reach(&self, work: &mut dyn FnMut(&mut dyn crate::machine::Member)) -> bool;
-    /// What its requests go through.
+    /// The transport of its requests.
     fn transport(&self) -> &Arc<dyn Transport>;
-    /// The same, over another one.
+    /// Another transport, with its tokens.
     fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport>;
-    /// For how long the end of a program may be put off for it.
+    /// How long the end of a program may be delayed for it.
     fn farewell(&self) -> Duration;
-    /// Who looks on.
+    /// Its observers.
     fn audience(&self) -> &Audience;
-    /// Nothing more is granted, and it ends as far as it can without those who hold.
+    /// Grants nothing more, and ends as far as it can while some still hold.
     fn shut_down(&self, now: Instant);
-    /// The driver is no more. Says what was held.
+    /// The driver has ended. Returns what was held.
     fn end(&self) -> Vec<CommandId>;
-    /// Nobody has a use for it any more, nor for what is held.
+    /// Nobody uses it or its holds any more.
     fn abandon(&self, now: Instant, held: &[CommandId]);
     /// Whether nothing of it is left.
     fn is_idle(&self) -> bool;
-    /// Whether nobody has anything to wait for.
+    /// Whether nobody waits for anything.
     fn is_quiet(&self) -> bool;
 }
 
@@ -139,27 +140,27 @@ impl House {
         }
     }
 
-    /// What all requests go through.
+    /// The transport of all requests.
     pub(super) fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
     }
 
-    /// Where the tokens come from, unless a machine says otherwise.
+    /// The source of the tokens, unless a machine has another.
     pub(super) fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// What the requests of nobody in particular go through, over another transport.
+    /// Another transport, with the tokens for requests that belong to no machine.
     pub(crate) fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
         self.tokens.over(transport)
     }
 
-    /// What the requests of nobody in particular go through.
+    /// The transport of requests that belong to no machine.
     pub(crate) fn authorized(&self) -> &Arc<dyn Transport> {
         &self.authorized
     }
 
-    /// Who looks on at what is nobody's in particular.
+    /// Observers of what belongs to no machine.
     pub(crate) fn observers(&self) -> &Observers {
         &self.observers
     }
@@ -168,10 +169,10 @@ impl House {
         &self.runtime
     }
 
-    /// A machine moves in.
+    /// Adds a machine.
     ///
     /// # Errors
-    /// [`Error::Closed`] when the driver is no more.
+    /// [`Error::Closed`] if the driver has ended.
     pub(super) fn join<D: Dweller + 'static>(
         &self,
         shares: Option<Shares>,
@@ -198,25 +199,25 @@ impl House {
         Ok(dweller)
     }
 
-    /// The driver looks at this one again.
+    /// Makes the driver look at this machine again.
     pub(super) fn wake(&self, no: MemberNo) {
         self.at_door(|door| door.woken.push(no));
         self.ring();
     }
 
-    /// Nobody moves in any more.
+    /// No machine can join any more.
     pub(super) fn close(&self) {
         self.at_door(|door| door.is_closed = true);
         self.ring();
     }
 
-    /// Nobody moves in any more, and all ends that can.
+    /// No machine can join any more, and everything that can end ends.
     pub(super) fn shut_down(&self) {
         self.at_door(|door| door.shutdown = Shutdown::Wanted);
         self.ring();
     }
 
-    /// Where it will be told that nothing is left of anybody here; at once if nobody is left to clean up.
+    /// A receiver that is told when nothing is left. It is told at once if the driver has ended.
     pub(super) fn await_quiet(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         self.at_door(|door| {
@@ -228,13 +229,13 @@ impl House {
         receiver
     }
 
-    /// The driver looks at everybody.
+    /// The driver looks at new work.
     pub(crate) fn attend(&self) {
         let now = self.runtime.now();
         self.at_door(|door| door.attended_at = now);
     }
 
-    /// For how long the driver has not looked at what it was told, where that is long.
+    /// How long the driver has not looked at new work, if that is long.
     pub(super) fn unattended(&self) -> Option<Duration> {
         if !self.noticed.load(Ordering::Acquire) {
             return None;
@@ -249,7 +250,7 @@ impl House {
         self.driver.wake();
     }
 
-    /// Whether somebody was at the door since the last call; if not, the driver is woken by the next.
+    /// Whether there is new work since the last call. If not, the next work wakes the driver.
     pub(crate) fn take_notice(&self, cx: &Context<'_>) -> bool {
         self.driver.register(cx.waker());
         self.noticed.swap(false, Ordering::AcqRel)
@@ -279,7 +280,7 @@ impl House {
         }
     }
 
-    /// The driver ends, unless somebody is at the door.
+    /// Ends the driver, unless a machine is joining.
     pub(crate) fn end_unless_joined(&self) -> bool {
         self.at_door(|door| {
             let ends = door.joining.is_empty();
@@ -288,7 +289,7 @@ impl House {
         })
     }
 
-    /// The driver is no more.
+    /// The driver has ended.
     pub(crate) fn end(&self) {
         self.at_door(|door| door.has_ended = true);
         self.tell_quiet();

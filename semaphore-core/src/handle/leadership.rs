@@ -11,11 +11,11 @@ use crate::input::Value;
 use crate::machine::Candidate;
 use crate::sequencer::Sequencer;
 
-/// The leadership that a campaign has led to.
+/// The leadership that a campaign has won.
 ///
-/// It is advisory: a leader must watch [`Self::lost`] or ask [`Self::is_leader`] before acting,
-/// since Consul's administrators, or silence between us and Consul for as long as the lease, take
-/// it away. Dropping it resigns in the background, and never blocks while another handle is left.
+/// It is advisory. A leader must watch [`Self::lost`] or ask [`Self::is_leader`] before it acts. An
+/// administrator can take the leadership away, and so does a silence of Consul that is as long as
+/// the lease. Dropping it resigns in the background, and never blocks while another handle exists.
 #[must_use = "a leadership that is dropped is given back at once"]
 pub struct Leadership {
     hold: Hold<Candidate>,
@@ -26,42 +26,42 @@ impl Leadership {
         Self { hold }
     }
 
-    /// A number higher than that of any term before it. Hand it to the resource with every
-    /// operation, so that the resource can refuse a leader of the past.
+    /// A number higher than that of any earlier term. Send it to the resource with every operation,
+    /// so that the resource can refuse a former leader.
     pub fn fencing_token(&self) -> FencingToken {
         self.hold.grant().token
     }
 
-    /// Which term this is: how often the key was acquired, `LockIndex`. For people and logs: it
-    /// starts again when the key is deleted, where [`Self::fencing_token`] goes on.
+    /// The number of this term: how often the key was acquired (`LockIndex`). It is for people and
+    /// logs: it starts again when the key is deleted, while [`Self::fencing_token`] keeps growing.
     pub fn term(&self) -> u64 {
         self.sequencer().lock_index
     }
 
-    /// Proof of this leadership, for anyone who can read the key in Consul: see [`Sequencer`].
+    /// Proof of this leadership for everybody who can read the key in Consul: see [`Sequencer`].
     pub fn sequencer(&self) -> &Sequencer {
         &self.hold.grant().sequencer
     }
 
-    /// Whether it leads now. Asks the clock and nobody else, so it is right after any pause of the
-    /// process.
+    /// Whether it leads now. It only asks the clock, so it is right after any pause of the process.
     pub fn is_leader(&self) -> bool {
         self.hold.is_held()
     }
 
-    /// How long belief lasts from now on unless a renewal succeeds before: how much time there is to stop.
-    /// Zero when it does not lead. Like [`Self::is_leader`] it asks the clock and nobody else.
+    /// How long the leader may believe that it leads, unless a renewal succeeds before: the time
+    /// that is left to stop. Zero if it does not lead. Like [`Self::is_leader`] it only asks the
+    /// clock.
     ///
-    /// A renewal is sent after each sixteenth to twelfth of the TTL, so that it shrinks and grows again; much less than that
-    /// means that Consul does not answer. On a clock of yours the end is that clock's `now() + remaining()`; to be
-    /// told of it, await [`Self::lost`].
+    /// A renewal is sent after each sixteenth to twelfth of the TTL, so this shrinks and grows
+    /// again. If it is much shorter, Consul does not answer. To be told of the end, await
+    /// [`Self::lost`].
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 
-    /// Waits until it is lost, and says why. Stop acting as the leader then. May be awaited any number
-    /// of times, from several tasks. After a suspension of the machine it may come late, since the
-    /// timers of runtimes stood still: [`Self::is_leader`] does not.
+    /// Waits until it is lost, and returns the reason. Then stop acting as the leader. It may be
+    /// awaited any number of times, from several tasks. After a suspend of the machine it may be
+    /// late, since the timers of runtimes stood still; [`Self::is_leader`] is right at once.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -69,25 +69,27 @@ impl Leadership {
         self.hold.lost().await
     }
 
-    /// Why it is lost, if it is by now, even if nobody has told yet.
+    /// Why it is lost, if it is by now, even if nobody was told yet.
     pub(super) fn lost_by_now(&self) -> Option<Lost> {
         self.hold.lost_by_now()
     }
 
-    /// What tells spawned work that it leads no more: it may be cloned and sent elsewhere, and keeps nothing held.
+    /// Tells spawned work when it no longer leads. It may be cloned and sent elsewhere, and does
+    /// not keep the leadership.
     pub fn lost_signal(&self) -> LostSignal {
         self.hold.lost_signal()
     }
 
-    /// Changes what the key shows, and waits until it does. It is written through `acquire` only, as
-    /// the guide demands; several changes are written one after the other. The next leadership of this
-    /// handle begins with the value that was set last, also where it was lost before the key showed it, but not where Consul
-    /// refused it. While Consul does not answer this waits until the leadership is lost: see [`Self::set_value_timeout`].
+    /// Changes the value of the key, and waits until the key shows it. It writes only with
+    /// `acquire`, as Consul's guide demands, and one change after the other. The next leadership of
+    /// this handle begins with the value that was set last, even if the key did not show it before
+    /// the loss, unless Consul refused it. While Consul does not answer, this waits until the
+    /// leadership is lost: see [`Self::set_value_timeout`].
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a value that is too large, [`Error::Request`] where Consul refuses
-    /// it for good (the leadership goes on), [`Error::Lost`] when the leadership was or is lost: the
-    /// key may show the value for the rest of the term then; [`Error::Closed`] when the runtime has
+    /// [`Error::InvalidInput`] for a value that is too large. [`Error::Request`] if Consul refuses
+    /// it permanently; the leadership continues. [`Error::Lost`] if the leadership is lost; the key
+    /// may then show the value for the rest of the term. [`Error::Closed`] if the runtime has
     /// ended.
     ///
     /// # Cancel safety
@@ -99,7 +101,7 @@ impl Leadership {
             .await
     }
 
-    /// Like [`Self::set_value`], and waits for `timeout` at most. The change is not taken back then: it goes on in the
+    /// Like [`Self::set_value`], but waits at most `timeout`. The change then continues in the
     /// background.
     ///
     /// # Errors
@@ -118,16 +120,16 @@ impl Leadership {
         self.hold.change_timeout(timeout, set).await
     }
 
-    /// Steps down, and waits until nothing of the leadership but the key and its value is left in
-    /// Consul. Belief ends at once, [`Self::lost`] says [`Lost::SteppedDown`], and the next leader may follow at once.
+    /// Steps down, and waits until only the key and its value are left in Consul. The leadership
+    /// ends at once, [`Self::lost`] returns [`Lost::SteppedDown`], and the next leader may follow
+    /// at once.
     ///
-    /// It may be repeated, also by several tasks at once: all wait for the same end. When nothing is left any more there is
-    /// nothing to wait for.
+    /// It may be called again, also by several tasks at once: all wait for the same end. If nothing
+    /// is left, there is nothing to wait for.
     ///
     /// # Errors
-    /// [`Error::Lost`] when it had been lost before; [`Error::Request`] when the cleaning up failed
-    /// for good, or for so long that the TTL has done it; [`Error::Closed`] when the runtime has
-    /// ended.
+    /// [`Error::Lost`] if it was lost before; [`Error::Request`] if cleaning up failed permanently,
+    /// or for so long that the TTL has cleaned up; [`Error::Closed`] if the runtime has ended.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the resignation to the background.
@@ -135,8 +137,8 @@ impl Leadership {
         self.hold.release().await
     }
 
-    /// Like [`Self::resign`], and waits for `timeout` at most. It does not lead any more then; the rest goes on in the
-    /// background, as long as the runtime lives.
+    /// Like [`Self::resign`], but waits at most `timeout`. It no longer leads then; the rest
+    /// continues in the background, while the runtime lives.
     ///
     /// # Errors
     /// As [`Self::resign`], and [`Error::Timeout`].
@@ -152,12 +154,12 @@ impl Leadership {
         self.hold.late(what, timeout)
     }
 
-    /// Why it is lost where nobody is left who could tell.
+    /// Why it is lost, if the driver that could tell is gone.
     pub(super) fn lost_at_end(&self) -> Lost {
         self.hold.lost_at_end()
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         self.hold.ended()
     }

@@ -1,4 +1,4 @@
-//! What the log says of a semaphore or an election. `docs/LOGS.md` is the contract: levels, names and fields.
+//! The log of a semaphore or an election. `docs/LOGS.md` is the contract: levels, names and fields.
 
 use core::time::Duration;
 
@@ -7,8 +7,8 @@ use tracing::{Span, debug, field, info, trace, warn};
 use crate::machine::{Notice, name_of_loss};
 use crate::subject::Subject;
 
-/// What everything of the participant or candidate is logged within. It is there whatever level is asked for, so that a
-/// warning names what it is about.
+/// The span of everything that is logged of the participant or candidate. It exists at all levels,
+/// so that a warning names its subject.
 pub(super) fn span(of: &Subject) -> Span {
     let address = of.agent().unwrap_or("unknown");
     match of.limit() {
@@ -33,7 +33,7 @@ pub(super) fn command_span(of: &Span, permits: Option<u32>) -> Span {
     }
 }
 
-/// What became of it.
+/// The outcome of a command.
 pub(super) fn record_outcome(span: &Span, waited: Duration, outcome: &str) {
     if !span.is_disabled() {
         span.record("waited", field::debug(waited));
@@ -41,7 +41,7 @@ pub(super) fn record_outcome(span: &Span, waited: Duration, outcome: &str) {
     }
 }
 
-/// One notice, as one line.
+/// Logs one notice as one line.
 pub(super) fn write(of: &Subject, notice: &Notice) {
     let name = of.name();
     match notice {
@@ -97,7 +97,7 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
     }
 }
 
-/// What is of use to a reader who looks closer.
+/// Details for debugging.
 fn write_details(of: &Subject, notice: &Notice) {
     let name = of.name();
     match notice {

@@ -1,4 +1,4 @@
-//! What spawned work watches: whether what it works under is still held.
+//! What spawned work watches: whether the permit or leadership is still held.
 
 use core::fmt;
 use core::future::Future;
@@ -15,7 +15,8 @@ use crate::error::Lost;
 use crate::id::CommandId;
 use crate::machine::Machine;
 
-/// Tells work that runs elsewhere that a permit or a leadership is not held any more: lost, given back, or dropped.
+/// Tells work that runs elsewhere when a permit or a leadership is no longer held: lost, given
+/// back, or dropped.
 ///
 /// It may be cloned and sent to other tasks and threads, and does not keep the slot. As a future it ends with the reason. The
 /// reason is [`Lost::SteppedDown`] for a slot that was given back or dropped.
@@ -43,13 +44,13 @@ pub struct LostSignal {
     command: CommandId,
 }
 
-/// Where it is asked whether something is held.
+/// Who can tell whether something is held.
 pub(super) trait Belief: Send + Sync {
-    /// Asks the clock and nobody else.
+    /// Only asks the clock.
     fn is_held(&self, command: CommandId) -> bool;
     /// Whether this process was forked off from the one that holds it.
     fn is_forked(&self) -> bool;
-    /// Why it is lost where nobody is left who could tell.
+    /// Why it is lost, if the driver that could tell is gone.
     fn lost_at_end(&self) -> Lost;
 }
 
@@ -84,13 +85,14 @@ impl LostSignal {
         }
     }
 
-    /// Whether it is not held any more. It only asks the clock, so it is right after any pause of the process.
+    /// Whether it is no longer held. It only asks the clock, so it is right after any pause of the
+    /// process.
     pub fn is_lost(&self) -> bool {
         !self.belief.is_held(self.command)
     }
 }
 
-/// Why it is not held any more.
+/// Why it is no longer held.
 impl Future for LostSignal {
     type Output = Lost;
 

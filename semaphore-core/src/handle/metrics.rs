@@ -1,4 +1,4 @@
-//! Figures, by the `metrics` facade: an observer.
+//! An observer for the `metrics` facade.
 
 use metrics::{Label, counter, gauge, histogram};
 
@@ -8,9 +8,9 @@ use crate::error::Refusal;
 use crate::machine::{Notice, name_of_loss};
 use crate::subject::Subject;
 
-/// Counts what happens, and hands the figures to the recorder that the program has installed for the
-/// [`metrics`](https://docs.rs/metrics) facade: of Prometheus, for example. Give it to
-/// [`Builder::observer`](crate::Builder::observer). With the feature `metrics`.
+/// Counts what happens, and passes the figures to the program's recorder for the
+/// [`metrics`](https://docs.rs/metrics) facade, for example to Prometheus. Give it to
+/// [`Builder::observer`](crate::Builder::observer). It needs the feature `metrics`.
 ///
 /// | name | kind | labels | says |
 /// |---|---|---|---|
@@ -27,20 +27,21 @@ use crate::subject::Subject;
 /// | `semaphore_requests_total` | counter | `kind`, `status` | requests; `status` is `none` where no answer came |
 /// | `semaphore_request_seconds` | histogram | `kind` | how long they took; of a `kv_watch` the server decides it |
 ///
-/// Those of elections are the same: a leadership is a hold of one permit. All but the two of requests have the label `name` if it
-/// is asked for: the prefix, or the key.
+/// Elections have the same figures: a leadership is a hold of one permit. With
+/// [`Self::with_names`], all figures except the two about requests have the label `name`: the
+/// prefix, or the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Metrics {
     is_named: bool,
 }
 
 impl Metrics {
-    /// Without the label `name`: the figures of all semaphores are one.
+    /// Without the label `name`: the figures of all semaphores are added up.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the label `name`. Leave it out where there are thousands.
+    /// With the label `name`. Don't use it with thousands of names.
     #[must_use]
     pub fn with_names(self) -> Self {
         Self { is_named: true }

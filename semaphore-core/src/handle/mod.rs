@@ -1,12 +1,13 @@
-//! What a user holds: [`Semaphore`] and [`Permit`], [`Election`] and [`Leadership`], [`Discovery`] and
-//! [`Follower`], async here and
-//! blocking in [`blocking`].
+//! The handles: [`Semaphore`] and [`Permit`], [`Election`] and [`Leadership`], [`Discovery`] and
+//! [`Follower`], async here and blocking in [`blocking`].
 //!
-//! A semaphore is one participant, an election one candidate, driven in the background by its
-//! runtime; its clones share it. Those of a [`Client`] share their driver and their sessions. Commands go straight into the machine, under a lock that is never held across an `await`; events
-//! come back through channels.
+//! A semaphore is one participant, and an election is one candidate. The runtime drives it in the
+//! background, and clones share it. Those of a [`Client`] share their driver and sessions. Commands
+//! go straight to the machine, under a lock that is never held across an `await`. Events come back
+//! through channels.
 //!
-//! A follower needs no driver: the machine that it shares with others runs inside of what its user awaits.
+//! A follower needs no driver: its machine, which it shares with others, runs while a user awaits
+//! the follower.
 
 mod authorized;
 pub mod blocking;

@@ -1,4 +1,4 @@
-//! Observers: they are told what happens to a semaphore or an election.
+//! Observers, which are told what happens to a semaphore or an election.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,11 +14,13 @@ use crate::machine::Notice;
 use crate::subject::Subject;
 use crate::sync::Mutex;
 
-/// It is told what happens to the semaphores and elections that were built with it.
+/// Is told what happens to the semaphores and elections that were built with it.
 ///
-/// It is called by the task that has caused the notice: yours, or the driver. It must not block, and its work delays them. All notices of one semaphore come in their order, one at a time. It may use the handles.
+/// The task that caused the notice calls it: yours, or the driver. It must not block, and its work
+/// delays that task. All notices of one semaphore come in order, one at a time. It may use the
+/// handles.
 ///
-/// A closure is one:
+/// A closure is an observer:
 /// ```
 /// use semaphore_core::Semaphore;
 /// use semaphore_core::observe::{Notice, Subject};
@@ -36,10 +38,11 @@ use crate::sync::Mutex;
 /// # Ok::<(), semaphore_core::Error>(())
 /// ```
 pub trait Observer: Send + Sync {
-    /// This has happened to that.
+    /// This happened to this semaphore or election.
     fn notice(&self, of: &Subject, notice: &Notice);
 
-    /// A request has ended. Those about sessions that a [`Client`](crate::Client) shares are told to its observers alone.
+    /// A request has ended. Requests about a [`Client`](crate::Client)'s shared sessions are only
+    /// reported to the client's observers.
     fn exchange(&self, exchange: &Exchange) {
         let _ = exchange;
     }
@@ -51,7 +54,7 @@ impl<F: Fn(&Subject, &Notice) + Send + Sync> Observer for F {
     }
 }
 
-/// Those whom a builder was told of.
+/// The observers of a builder.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
@@ -60,7 +63,7 @@ impl Observers {
         self.0.push(observer);
     }
 
-    /// These, and then those.
+    /// These, followed by others.
     pub(super) fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());
         self
@@ -72,7 +75,7 @@ impl Observers {
         self.0.is_empty()
     }
 
-    /// A request has ended so.
+    /// Reports the end of a request.
     pub(crate) fn exchange(&self, exchange: &Exchange) {
         for observer in &self.0 {
             observer.exchange(exchange);
@@ -86,7 +89,7 @@ impl fmt::Debug for Observers {
     }
 }
 
-/// Who is around a machine: who looks on, how long the end of a program waits for it, and who records it.
+/// What surrounds a machine: its observers, its farewell, and its recording.
 pub(super) struct Company {
     pub(super) audience: Audience,
     pub(super) farewell: Duration,
@@ -108,7 +111,7 @@ impl Company {
     }
 }
 
-/// All who look on at one machine: the log, and the observers.
+/// All observers of one machine, including the log.
 pub(crate) struct Audience {
     subject: Subject,
     observers: Observers,
@@ -116,11 +119,12 @@ pub(crate) struct Audience {
     mail: Mutex<Mail>,
 }
 
-/// What is still to be told.
+/// What is not reported yet.
 #[derive(Default)]
 struct Mail {
     notices: VecDeque<Notice>,
-    /// Whether somebody is telling: a later one leaves it to that one, so that the order is kept.
+    /// Whether somebody is reporting. Others then leave their notices to that one, to keep the
+    /// order.
     is_being_told: bool,
 }
 
@@ -134,7 +138,7 @@ impl Audience {
         }
     }
 
-    /// What is logged of the machine is logged within this.
+    /// The span of the machine's log lines.
     pub(crate) fn span(&self) -> &tracing::Span {
         &self.span
     }
@@ -143,12 +147,12 @@ impl Audience {
         &self.observers
     }
 
-    /// Whether anybody looks on.
+    /// Whether there is any observer.
     pub(super) fn is_there(&self) -> bool {
         !self.observers.0.is_empty() || LevelFilter::current() != LevelFilter::OFF
     }
 
-    /// These come next. They are told by [`Self::tell`], when no lock is held.
+    /// Adds notices. [`Self::tell`] reports them, when no lock is held.
     pub(super) fn bring(&self, notices: impl Iterator<Item = Notice>) {
         let mut notices = notices.peekable();
         if notices.peek().is_some() {
@@ -178,14 +182,14 @@ impl Audience {
     }
 }
 
-/// The one that tells. An observer that panics does not keep others from it.
+/// The one that reports. If an observer panics, later notices are still reported.
 enum Telling<'a> {
     Going(&'a Audience),
     Over,
 }
 
 impl Telling<'_> {
-    /// What is told next. The next one after there was none tells.
+    /// The next notice. When there is none, the next caller of `tell` reports.
     fn next(&mut self) -> Option<Notice> {
         let Self::Going(audience) = self else {
             return None;

@@ -1,4 +1,4 @@
-//! What every handle of one machine shares: its driver, started once, and its end.
+//! What every handle of one machine shares: its driver, which is started once, and its end.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -17,20 +17,21 @@ use crate::runtime::Runtime;
 use crate::subject::Subject;
 use crate::transport::Transport;
 
-/// Held by every handle; the last one that goes ends the machine.
+/// Every handle has it. Dropping the last one ends the machine.
 pub(super) struct Owner<M: Machine>(
     pub(super) Arc<Shared<M>>,
     #[expect(dead_code, reason = "kept")] Option<Arc<Key>>,
 );
 
-/// Held by all who may bring machines into a house that is shared, and by the owners of those; the last one that goes ends it.
+/// Everybody who may add machines to a shared house has it, and so do the owners of those machines.
+/// Dropping the last one ends the house.
 pub(super) struct Key {
     house: Arc<House>,
     farewell: Duration,
 }
 
 impl<M: Machine> Owner<M> {
-    /// Starts the machine in a house to itself, with a separate driver.
+    /// Starts the machine in its own house, with a separate driver.
     ///
     /// # Errors
     /// [`Error::NoTask`].
@@ -54,10 +55,10 @@ impl<M: Machine> Owner<M> {
         Ok(Arc::new(Self(machine, None)))
     }
 
-    /// Starts the machine in a house that has a driver.
+    /// Adds the machine to a house that has a driver.
     ///
     /// # Errors
-    /// [`Error::Closed`] when that is no more.
+    /// [`Error::Closed`] if the driver has ended.
     pub(super) fn join(
         key: &Arc<Key>,
         machine: M,
@@ -72,7 +73,7 @@ impl<M: Machine> Owner<M> {
         Ok(Arc::new(Self(machine, Some(Arc::clone(key)))))
     }
 
-    /// One more owner of a machine that lives in a house that is shared, if the machine fits and does not end.
+    /// Another owner of a machine in a shared house, if the machine fits and is not ending.
     pub(super) fn again(
         key: &Arc<Key>,
         shared: Arc<Shared<M>>,
@@ -82,7 +83,7 @@ impl<M: Machine> Owner<M> {
         is_taken.then(|| Arc::new(Self(shared, Some(Arc::clone(key)))))
     }
 
-    /// Brings an operation to its end, beside the machine.
+    /// Runs an operation to its end, beside the machine.
     pub(super) async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
         let (transport, runtime) = (&**self.0.transport(), &**self.0.runtime());
         let operation = Operation::new(task, runtime.seed());
@@ -107,11 +108,11 @@ impl<M: Machine> Owner<M> {
             return;
         }
         let idle = self.0.command(|state, _| state.await_idle());
-        // A driver that has ended leaves nothing to wait for.
+        // If the driver has ended, there is nothing to wait for.
         let _ = idle.await;
     }
 
-    /// A program may end next, and the driver with it.
+    /// The program, and the driver with it, may end next.
     fn linger(&self) {
         let most = self.0.farewell();
         if most.is_zero() || !self.0.with(|state| state.is_giving_back()) {
@@ -151,7 +152,7 @@ impl Key {
     }
 }
 
-/// A program may end next, and the driver with it.
+/// The program, and the driver with it, may end next.
 impl Drop for Key {
     fn drop(&mut self) {
         if self.house.runtime().ended() == Some(ClosedBy::Fork) {

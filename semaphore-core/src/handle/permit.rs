@@ -12,8 +12,10 @@ use crate::sequencer::Sequencer;
 
 /// One or more slots that are held.
 ///
-/// The semaphore is advisory: the holder of a permit must watch [`Self::lost`] or ask [`Self::is_held`] before it acts. An
-/// administrator can take the permit away, and so does a silence of Consul that is as long as the lease. Dropping it releases in the background, and never blocks while another handle is left.
+/// The semaphore is advisory. The holder of a permit must watch [`Self::lost`] or ask
+/// [`Self::is_held`] before it acts. An administrator can take the permit away, and so does a
+/// silence of Consul that is as long as the lease. Dropping it releases in the background, and
+/// never blocks while another handle exists.
 #[must_use = "a permit that is dropped is released at once"]
 pub struct Permit {
     hold: Hold<Participant>,
@@ -30,8 +32,8 @@ impl Permit {
         self.permits
     }
 
-    /// A number higher than that of any grant before it on this prefix. Hand it to the resource with
-    /// every operation, so that the resource can refuse a holder that comes late.
+    /// A number higher than that of any earlier grant on this prefix. Send it to the resource with
+    /// every operation, so that the resource can refuse a late holder.
     pub fn fencing_token(&self) -> FencingToken {
         self.hold.grant().token
     }
@@ -46,18 +48,19 @@ impl Permit {
         self.hold.is_held()
     }
 
-    /// How long the holder may believe that it holds, unless a renewal succeeds before: how much time there is to stop. Zero
-    /// when it is not held. Like [`Self::is_held`] it only asks the clock.
+    /// How long the holder may believe that it holds, unless a renewal succeeds before: the time
+    /// that is left to stop. Zero if it is not held. Like [`Self::is_held`] it only asks the clock.
     ///
-    /// A renewal is sent after each sixteenth to twelfth of the TTL, so it shrinks and grows again. If it is much shorter,
-    /// Consul does not answer. To be told of the end, await [`Self::lost`].
+    /// A renewal is sent after each sixteenth to twelfth of the TTL, so this shrinks and grows
+    /// again. If it is much shorter, Consul does not answer. To be told of the end, await
+    /// [`Self::lost`].
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 
-    /// Waits until it is lost, and says why. Stop using the resource then. May be awaited any number
-    /// of times, from several tasks. After a suspend of the machine it may come late, since the timers of runtimes stood still.
-    /// [`Self::is_held`] is right at once.
+    /// Waits until it is lost, and returns the reason. Then stop using the resource. It may be
+    /// awaited any number of times, from several tasks. After a suspend of the machine it may be
+    /// late, since the timers of runtimes stood still; [`Self::is_held`] is right at once.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -65,23 +68,24 @@ impl Permit {
         self.hold.lost().await
     }
 
-    /// Why it is lost, if it is by now, even if nobody has told yet.
+    /// Why it is lost, if it is by now, even if nobody was told yet.
     pub(super) fn lost_by_now(&self) -> Option<Lost> {
         self.hold.lost_by_now()
     }
 
-    /// Tells spawned work when it is not held any more. It may be cloned and sent elsewhere, and does not keep the slot.
+    /// Tells spawned work when it is no longer held. It may be cloned and sent elsewhere, and does
+    /// not keep the slot.
     pub fn lost_signal(&self) -> LostSignal {
         self.hold.lost_signal()
     }
 
-    /// Gives the slots back, and waits until nothing of the acquisition is left in Consul. It is not held any more from the
-    /// call on.
+    /// Gives the slots back, and waits until nothing of the acquisition is left in Consul. The
+    /// permit is not held any more from the call on.
     ///
     /// # Errors
-    /// [`Error::Lost`] when it had been lost before. [`Error::Request`] when the cleaning up failed for good, or for so long
-    /// that the TTL has done it; a session of the caller's cleans up when it ends. [`Error::Closed`] when the runtime ends
-    /// meanwhile.
+    /// [`Error::Lost`] if it was lost before. [`Error::Request`] if cleaning up failed permanently,
+    /// or for so long that the TTL has cleaned up; a caller's session cleans up when it ends.
+    /// [`Error::Closed`] if the runtime ends meanwhile.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the release to the background.
@@ -89,8 +93,8 @@ impl Permit {
         self.give_back().await
     }
 
-    /// Like [`Self::release`], and waits for `timeout` at most. It is not held any more then; the rest goes on in the
-    /// background, as long as the runtime lives.
+    /// Like [`Self::release`], but waits at most `timeout`. It is not held any more then; the rest
+    /// continues in the background, while the runtime lives.
     ///
     /// # Errors
     /// As [`Self::release`], and [`Error::Timeout`].
@@ -106,7 +110,7 @@ impl Permit {
         self.hold.late(what, timeout)
     }
 
-    /// Why it is lost where nobody is left who could tell.
+    /// Why it is lost, if the driver that could tell is gone.
     pub(super) fn lost_at_end(&self) -> Lost {
         self.hold.lost_at_end()
     }

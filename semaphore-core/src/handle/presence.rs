@@ -17,13 +17,13 @@ use crate::runtime::Runtime;
 use crate::token_source::TokenProvider;
 use crate::transport::Transport;
 
-/// A process, as far as it goes by one client: who is in its house, and what they are told unless they are told otherwise.
+/// One client's part of a process: its house, and the default options.
 #[derive(Clone)]
 pub(super) struct Presence {
     inner: Arc<Inner>,
 }
 
-/// What is taken where a builder is not told.
+/// The options that apply if a builder has none.
 #[derive(Clone, Debug)]
 pub(super) struct Defaults {
     pub(super) scope: Scope,
@@ -47,7 +47,8 @@ impl Default for Defaults {
     }
 }
 
-/// How long the end of a program may be put off, unless [`Builder::farewell`](crate::Builder::farewell) says otherwise.
+/// How long the end of a program may be delayed, unless
+/// [`Builder::farewell`](crate::Builder::farewell) sets another time.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 struct Inner {
@@ -56,13 +57,13 @@ struct Inner {
     known: Mutex<Known>,
 }
 
-/// The semaphores and elections that somebody has or follows, by their prefixes and keys.
+/// The semaphores, elections and discoveries in use, by their prefixes and keys.
 #[derive(Default)]
 struct Known {
     semaphores: BTreeMap<Prefix, Weak<Shared<Participant>>>,
     elections: BTreeMap<LockKey, Weak<Shared<Candidate>>>,
     discoveries: BTreeMap<LockKey, WeakDiscovery>,
-    /// From so many on those are looked for that nobody has any more.
+    /// At this number of entries, those that nobody uses any more are removed.
     crowded_at: usize,
 }
 
@@ -94,7 +95,7 @@ impl Known {
     }
 }
 
-/// So many are not worth a look.
+/// Fewer entries are not worth a cleanup.
 const FEW: usize = 64;
 
 impl Presence {
@@ -122,7 +123,7 @@ impl Presence {
         })
     }
 
-    /// That of the client that this transport is.
+    /// The presence of a client that is used as this transport.
     pub(super) fn of(transport: &dyn Transport) -> Option<&Self> {
         transport.shared()?.downcast_ref()
     }
@@ -139,7 +140,7 @@ impl Presence {
         &self.inner.defaults
     }
 
-    /// A participant with these settings, which is the one that there is, if it fits.
+    /// A participant with these settings: the existing one, if it fits.
     pub(super) fn participant(
         &self,
         settings: Settings,
@@ -161,7 +162,7 @@ impl Presence {
             return Ok(owner);
         }
         let prefix = settings.prefix().clone();
-        // Setting the token of one sets that of the sessions, too.
+        // Setting its token also sets that of the sessions.
         let tokens = key.house().tokens().clone();
         let participant = Participant::new(settings, seed);
         let owner = Owner::join(key, participant, Some(shares), tokens, company)?;
@@ -169,7 +170,7 @@ impl Presence {
         Ok(owner)
     }
 
-    /// A candidate with these settings, which is the one that there is, if it fits and is not to be isolated.
+    /// A candidate with these settings: the existing one, if it fits and need not be isolated.
     pub(super) fn candidate(
         &self,
         settings: ElectionSettings,
@@ -189,7 +190,7 @@ impl Presence {
         }
         let name = settings.key().clone();
         let shares = settings.shares();
-        // Setting the token of one sets that of the sessions, too.
+        // Setting its token also sets that of the sessions.
         let tokens = if shares.is_some() {
             key.house().tokens().clone()
         } else {
@@ -203,7 +204,7 @@ impl Presence {
         Ok(owner)
     }
 
-    /// A discovery of this election, which is the one that there is, if it fits.
+    /// A discovery of this election: the existing one, if it fits.
     pub(super) fn discovery(
         &self,
         following: Following,

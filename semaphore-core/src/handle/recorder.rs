@@ -1,4 +1,4 @@
-//! Writes down what a machine is told, for [`replay`](crate::recording::replay).
+//! Records the inputs of a machine, for [`replay`](crate::recording::replay).
 
 use core::fmt;
 use std::io::Write;
@@ -11,25 +11,29 @@ use crate::recording::{Answer, Head, Line, Step, digest_of, end_line};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// Where the recording of one semaphore or election goes: a file, for example. It is written to by the thread that gives a command,
-/// and by the driver, a line at a time, under a lock: give it something that does not block for long.
+/// Where the recording of one semaphore or election goes, for example a file. The threads that give
+/// commands and the driver write to it, one line at a time, under a lock. So its writes must not
+/// block for long.
 ///
-/// It begins when the handle is connected, with whatever was built with it first, and ends when there is no more room, when
-/// a line can't be written, or with the handle. A recording without its beginning could not be replayed: no line has what the machine
-/// knew by then. To keep the newest part of the story, without end, use an [`Observer`](crate::observe::Observer) that
-/// keeps the newest notices as text. A semaphore of a [`Client`](crate::Client) that is recorded has separate sessions,
-/// as with [`Builder::isolated`](crate::Builder::isolated): what others do to a session that it shares would be missing.
+/// The recording begins when the first handle that is built with it is connected. It ends when
+/// there is no more room, when a line can't be written, or with the handle. Without its beginning a
+/// recording could not be replayed: no line has what the machine knew by then. To keep only the
+/// newest part without end, use an [`Observer`](crate::observe::Observer) that keeps the newest
+/// notices as text. If a semaphore of a [`Client`](crate::Client) is recorded, it gets separate
+/// sessions, as with [`Builder::isolated`](crate::Builder::isolated): the recording could not show
+/// what others do to a shared session.
 #[derive(Clone)]
 pub struct Recorder {
     to: Arc<Mutex<Option<Box<dyn Write + Send>>>>,
     most: u64,
 }
 
-/// So much is recorded, unless it is told otherwise.
+/// The default limit.
 const MOST: u64 = 64 * 1024 * 1024;
 
 impl Recorder {
-    /// To there, up to 64 MiB. While one slot is held it is some tens of KiB a minute.
+    /// Records to this writer, up to 64 MiB. While one slot is held it writes some tens of KiB a
+    /// minute.
     pub fn new(to: impl Write + Send + 'static) -> Self {
         Self {
             to: Arc::new(Mutex::new(Some(Box::new(to)))),
@@ -37,7 +41,7 @@ impl Recorder {
         }
     }
 
-    /// Up to so many bytes. The last line says where there was no room for more.
+    /// Sets the limit in bytes. The last line says that there was no room for more.
     #[must_use]
     pub fn with_most(self, bytes: u64) -> Self {
         Self {
@@ -46,7 +50,7 @@ impl Recorder {
         }
     }
 
-    /// Begins, if nobody has begun yet.
+    /// Begins, unless another handle has begun.
     pub(super) fn begin(&self, head: &Head) -> Tape {
         let to = self
             .to
@@ -76,7 +80,7 @@ pub(super) struct Tape {
     left: u64,
 }
 
-/// Room for the line that says that there is no more.
+/// Room for the line about the limit.
 const FOR_THE_END: u64 = 64;
 
 impl Tape {

@@ -26,7 +26,7 @@ use crate::transport::Transport;
 
 /// A distributed counting semaphore.
 ///
-/// Clones share one participant: one watch, one queue, a handful of connections, however many tasks
+/// Clones share one participant: one watch, one queue, and a few connections, however many tasks
 /// wait. When the last clone and the last [`Permit`] are gone, the driver cleans up in the
 /// background and ends.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Semaphore {
         })
     }
 
-    /// One of a client's.
+    /// A semaphore of a client.
     pub(super) fn join(
         presence: &Presence,
         settings: Settings,
@@ -72,39 +72,39 @@ impl Semaphore {
         })
     }
 
-    /// Every request of this semaphore carries this token from now on, instead of the builder's. A request that is under way
-    /// with the old token, and is refused, is sent once more. A semaphore that shares its sessions with others of a
-    /// [`Client`](crate::Client) sets the token of all of them.
+    /// Sets the token of every request of this semaphore, instead of the builder's token. If a
+    /// request under way is refused with the old token, it is sent once more. If the semaphore
+    /// shares sessions with others of a [`Client`](crate::Client), this sets the token of all of
+    /// them.
     pub fn set_token(&self, token: Token) {
         self.owner.0.tokens().set(token);
     }
 
-    /// The prefix it lives under.
+    /// The prefix of its keys.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
     }
 
-    /// Waits for a slot, first come first served. It waits until transient failures are over: while Consul can't be reached, it
-    /// goes on waiting. See [`Self::acquire_timeout`].
+    /// Waits for a slot, first come first served. Transient failures don't end the wait: while
+    /// Consul can't be reached, it keeps waiting. See [`Self::acquire_timeout`].
     ///
     /// # Errors
-    /// Permanent ones, at once: [`Error::LimitConflict`], [`Error::Conflict`],
-    /// [`Error::IncompleteView`], a refused [`Error::Request`], [`Error::Closed`]; for a session of
-    /// the caller's [`Error::SessionGone`] and [`Error::SessionInUse`].
+    /// Permanent failures, at once: [`Error::LimitConflict`], [`Error::Conflict`],
+    /// [`Error::IncompleteView`], a refused [`Error::Request`], [`Error::Closed`]. With a caller's
+    /// session also [`Error::SessionGone`] and [`Error::SessionInUse`].
     ///
     /// # Cancel safety
-    /// Dropping the future gives the place in the queue up; what it left in Consul is cleaned up in
-    /// the background. A slot that was granted at that moment is released.
+    /// Dropping the future leaves the queue, and cleans up in the background. A slot that was
+    /// granted at that moment is released.
     pub async fn acquire(&self) -> Result<Permit, Error> {
         self.acquire_many(1).await
     }
 
-    /// Waits for `permits` slots at once, all or nothing: it never holds some while it waits for
-    /// others.
+    /// Waits for `permits` slots, all or none: it never holds some while it waits for others.
     ///
     /// # Errors
-    /// As [`Self::acquire`], and [`Error::InvalidInput`] for no permits, for more than the limit, and
-    /// for more than one with a session of the caller's.
+    /// As [`Self::acquire`]. [`Error::InvalidInput`] for no permits, for more than the limit, and
+    /// for more than one with a caller's session.
     ///
     /// # Cancel safety
     /// As [`Self::acquire`].
@@ -112,7 +112,7 @@ impl Semaphore {
         self.wait(permits, None).await
     }
 
-    /// Like [`Self::acquire`], for `timeout` at most.
+    /// Like [`Self::acquire`], for at most `timeout`.
     ///
     /// # Errors
     /// As [`Self::acquire`], and [`Error::Timeout`] with the last failure as its source.
@@ -123,7 +123,7 @@ impl Semaphore {
         self.acquire_many_timeout(1, timeout).await
     }
 
-    /// Like [`Self::acquire_many`], for `timeout` at most.
+    /// Like [`Self::acquire_many`], for at most `timeout`.
     ///
     /// # Errors
     /// As [`Self::acquire_many`], and [`Error::Timeout`] with the last failure as its source.
@@ -138,8 +138,8 @@ impl Semaphore {
         self.wait(permits, Some(timeout)).await
     }
 
-    /// Takes a slot if one is free now. Otherwise it says why not: all are taken, or others wait already. That is not an error,
-    /// and has its own type:
+    /// Takes a slot if one is free now. Otherwise it says why not: all are taken, or others already
+    /// wait. That is not an error, and has its own type:
     ///
     /// ```
     /// # use semaphore_core::{Error, Permit, Semaphore};
@@ -151,7 +151,7 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
+    /// It still needs a few requests, but it does not wait, and gives up at the first failure.
     ///
     /// # Errors
     /// As [`Self::acquire`], and [`Error::Request`] for a transient failure too.
@@ -162,7 +162,7 @@ impl Semaphore {
         self.try_acquire_many(1).await
     }
 
-    /// Like [`Self::try_acquire`], for `permits` slots at once, all or nothing.
+    /// Like [`Self::try_acquire`], for `permits` slots, all or none.
     ///
     /// # Errors
     /// As [`Self::try_acquire`] and [`Self::acquire_many`].
@@ -176,10 +176,10 @@ impl Semaphore {
         .await
     }
 
-    /// Who holds a slot and who waits, with the values of their contender keys.
+    /// Shows who holds a slot and who waits, with the values of their contender keys.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when nobody has used the semaphore yet, [`Error::IncompleteView`],
+    /// [`Error::NotFound`] if nobody has used the semaphore yet, [`Error::IncompleteView`],
     /// [`Error::Conflict`], [`Error::Request`].
     ///
     /// # Cancel safety
@@ -190,21 +190,22 @@ impl Semaphore {
             .await
     }
 
-    /// Changes the limit, in the record and for this handle and its clones. Holders beyond a smaller
-    /// limit stay until they release. Other participants that were built with the old limit get
-    /// [`Error::LimitConflict`], unless they adopt the record's.
+    /// Changes the limit, in the record and for this handle and its clones. If the new limit is
+    /// smaller, extra holders stay until they release. Other participants with the old limit get
+    /// [`Error::LimitConflict`], unless they adopt the record's limit.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::IncompleteView`] when the
-    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`]. After an error that is no refusal the record may still
-    /// change: an agent without a leader carries on with a request that was given up.
+    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::IncompleteView`] if the
+    /// record is hidden, [`Error::Conflict`], [`Error::Request`]. After an error other than a
+    /// refusal the record may still change: an agent without a leader may apply a request later
+    /// that was given up.
     ///
     /// # Cancel safety
-    /// The record may or may not be changed; doing it again is safe.
+    /// The record may or may not be changed; calling it again is safe.
     pub async fn resize(&self, limit: u32) -> Result<(), Error> {
         let resize = Resize::new(self.prefix.clone(), self.scope.clone(), limit)?;
         let shared = &self.owner.0;
-        // First here: our own watch may show the new limit before the answer comes.
+        // Before the request: the watch may show the new limit before the answer arrives.
         let former = shared.command(|state, now| state.machine.set_limit(now, limit))?;
         let mut undo = LimitGuard {
             shared,
@@ -220,39 +221,43 @@ impl Semaphore {
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::NotFound`], [`Error::IncompleteView`], [`Error::Conflict`],
-    /// [`Error::Request`]. After an error that is no refusal the record may still be removed, as with [`Self::resize`].
+    /// [`Error::Request`]. After an error other than a refusal the record may still be removed, as
+    /// with [`Self::resize`].
     ///
     /// # Cancel safety
-    /// The record may or may not be removed; doing it again is safe.
+    /// The record may or may not be removed; calling it again is safe.
     pub async fn destroy(&self) -> Result<(), Error> {
         self.owner
             .run(Destroy::new(self.prefix.clone(), self.scope.clone()))
             .await
     }
 
-    /// Deletes contender keys whose session is gone, which sessions with behavior `release` leave
-    /// behind. Returns how many it found; all of them are gone then.
+    /// Deletes contender keys whose session is gone. Sessions with behavior `release` leave such
+    /// keys behind. Returns how many it found; all of them are gone then.
     ///
     /// # Errors
     /// [`Error::IncompleteView`], [`Error::Request`].
     ///
     /// # Cancel safety
-    /// Some may be deleted; doing it again is safe.
+    /// Some keys may be deleted; calling it again is safe.
     pub async fn collect(&self) -> Result<usize, Error> {
         self.owner
             .run(Collect::new(self.prefix.clone(), self.scope.clone()))
             .await
     }
 
-    /// Takes the slot of a session away, and tells its holder why: it gets [`Lost::Evicted`](crate::Lost::Evicted). The session
-    /// of a holder that does not leave within ten seconds, or can't be told, is ended. [`Evict`] says whom the reason reaches. `inspect` shows the sessions.
+    /// Takes the slot of a session away, and tells its holder the reason: it gets
+    /// [`Lost::Evicted`](crate::Lost::Evicted). If the holder does not leave within ten seconds, or
+    /// can't be told, its session is ended. [`Evict`] says who gets the reason. `inspect` shows the
+    /// sessions.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a reason that is empty or has a control character; [`Error::Request`], as where the token lacks
-    /// `session` write on the node of that session.
+    /// [`Error::InvalidInput`] for a reason that is empty or has a control character.
+    /// [`Error::Request`], for example if the token lacks `session` write on the session's node.
     ///
     /// # Cancel safety
-    /// The session may have been asked to go, or have been ended; doing it again is safe.
+    /// The holder may have been asked to leave, or its session may be ended; calling it again is
+    /// safe.
     pub async fn evict(
         &self,
         session: &SessionId,
@@ -264,13 +269,13 @@ impl Semaphore {
         self.owner.run(evict).await
     }
 
-    /// Whether a sequencer that a client hands over belongs to a contender of this semaphore. It is one read, tried again for a
-    /// few seconds where Consul does not answer. Bound it with a timeout of your own, and treat that as
-    /// [`SequencerStatus::Unknown`], too.
+    /// Whether a client's sequencer belongs to a contender of this semaphore. It is one read, which
+    /// is retried for a few seconds if Consul does not answer. Limit it with a timeout, and treat a
+    /// timeout like [`SequencerStatus::Unknown`].
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a sequencer of another key, without asking; [`Error::Request`] for
-    /// what Consul refuses for good, such as a token without permission.
+    /// [`Error::InvalidInput`] for a sequencer of another key, without a request.
+    /// [`Error::Request`] if Consul refuses permanently, for example a token without permission.
     ///
     /// # Cancel safety
     /// It only reads.
@@ -283,12 +288,14 @@ impl Semaphore {
             .await
     }
 
-    /// How many slots are free, as far as this process knows, and since when. None where it knows nothing: nobody waits or
-    /// holds by this handle or its clones, the first answer has not come yet, or the record can't be read.
+    /// How many slots are free, as far as this process knows, and since when it knows. `None` if it
+    /// does not know: nobody waits or holds with this handle or its clones, the first answer has
+    /// not come, or the record can't be read.
     ///
-    /// It sends nothing. While somebody waits or holds here, it is mostly no older than a round trip. Where many wait, they
-    /// watch the queue instead of the record, and [`Availability::age`] grows. [`Self::inspect`]
-    /// asks Consul now, and tells who holds and who waits.
+    /// It sends nothing. While somebody waits or holds here, the answer is mostly no older than a
+    /// round trip. If many wait, they watch the queue instead of the record, and
+    /// [`Availability::age`] grows. [`Self::inspect`] asks Consul, and shows who holds and who
+    /// waits.
     pub fn available_permits(&self) -> Option<Availability> {
         let now = self.owner.0.runtime().now();
         self.owner.0.with(|state| state.machine.availability(now))
@@ -301,7 +308,7 @@ impl Semaphore {
         self.owner.0.with(|state| state.machine.status(now))
     }
 
-    /// Ends acquisition, for all clones: each waiter gets [`Error::Closed`], and so does each later caller. What is
+    /// Ends acquisition for all clones: waiters and later callers get [`Error::Closed`]. What is
     /// held stays held until its release.
     pub fn close(&self) {
         self.owner.close();
@@ -313,17 +320,17 @@ impl Semaphore {
         self.owner.is_closed()
     }
 
-    /// Closes, and waits until every permit is released and nothing of this semaphore's is left in
+    /// Closes, and waits until every permit is released and nothing of this semaphore is left in
     /// Consul.
     ///
     /// # Cancel safety
-    /// It stays closed, and the cleaning up goes on in the background.
+    /// It stays closed, and cleaning up continues in the background.
     pub async fn shutdown(&self) {
         self.owner.shutdown().await;
     }
 
-    /// Like [`Self::shutdown`], and waits for `timeout` at most, also where a permit was forgotten. The rest goes on in the
-    /// background then, as long as the runtime lives.
+    /// Like [`Self::shutdown`], but waits at most `timeout`, even if a permit was forgotten. The
+    /// rest then continues in the background, while the runtime lives.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -338,17 +345,18 @@ impl Semaphore {
             .await
     }
 
-    /// The present, by the clock that it is driven by.
+    /// The present time, by the driver's clock.
     pub(super) fn now(&self) -> Instant {
         self.owner.0.runtime().now()
     }
 
-    /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
+    /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
+    /// driver, if that is long.
     pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
         self.owner.0.end_what_is_late(until)
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         self.owner.0.ended()
     }
@@ -386,7 +394,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// Takes the limit of a resize back that failed or was given up, unless another resize came after
+/// Restores the former limit if a resize failed or was given up, unless another resize came after
 /// it.
 struct LimitGuard<'a> {
     shared: &'a Shared<Participant>,
@@ -399,7 +407,7 @@ impl Drop for LimitGuard<'_> {
         if let Some(former) = self.former {
             self.shared.command(|state, now| {
                 if state.machine.settings().limit() == self.limit {
-                    // The former limit is one, so it is taken.
+                    // The former limit is valid, so this can't fail.
                     let _ = state.machine.set_limit(now, former);
                 }
             });

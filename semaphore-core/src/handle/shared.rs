@@ -1,4 +1,5 @@
-//! What handles and driver share: the machine, and a channel for everyone who waits for it.
+//! What the handles and the driver of one machine share: the machine, and a channel for each
+//! waiter.
 
 use core::future::Future;
 use core::iter;
@@ -42,31 +43,32 @@ pub(crate) struct State<M: Machine> {
     lost: BTreeMap<CommandId, oneshot::Sender<Lost>>,
     done: BTreeMap<CommandId, Vec<oneshot::Sender<Result<(), Error>>>>,
     idle: Vec<oneshot::Sender<()>>,
-    /// What is still to be told, once the lock is free: a waker may call back at once.
+    /// What is not reported yet. It is reported without the lock, since a waker may call back at
+    /// once.
     outcomes: Vec<Outcome<M::Grant>>,
-    /// Where what the machine is told is written down.
+    /// The recording, if there is one.
     tape: Option<Tape>,
     owners: usize,
-    /// Whether another owner may come when the last has gone.
+    /// Whether another owner may come after the last has gone.
     is_shared: bool,
     stage: Stage,
-    /// Why nothing more is granted, where the driver went before anybody closed it.
+    /// Why nothing more is granted, if the driver ended before anybody closed it.
     cut_off: Option<ClosedBy>,
 }
 
-/// How far it is on its way to its end.
+/// How far it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Open,
     /// Nothing more is granted.
     Closed,
-    /// The driver has parted with it, since nobody has it any more.
+    /// The driver has removed it, since it had no owner.
     MovedOut,
-    /// The driver is no more.
+    /// The driver has ended.
     Ended,
 }
 
-/// What somebody waits for, and where.
+/// An event, and the channel of its waiter.
 enum Outcome<G> {
     Granted(oneshot::Sender<Answer<G>>, Answer<G>),
     Lost(oneshot::Sender<Lost>, Lost),
@@ -74,17 +76,17 @@ enum Outcome<G> {
     Idle(oneshot::Sender<()>),
 }
 
-/// Whether there is a grant, or why a try was refused.
+/// A grant, or why a try was refused.
 type Answer<G> = Result<Result<Granted<G>, Refusal>, Error>;
 
-/// A grant, and where its loss is told.
+/// A grant, and the channel that reports its loss.
 pub(crate) struct Granted<G> {
     pub(crate) grant: G,
     pub(crate) lost: oneshot::Receiver<Lost>,
 }
 
 impl<M: Machine> Shared<M> {
-    /// The machine that lives in this house under this number.
+    /// The machine with this number in this house.
     pub(super) fn new(
         mut machine: M,
         house: Arc<House>,
@@ -125,17 +127,17 @@ impl<M: Machine> Shared<M> {
         &self.transport
     }
 
-    /// What is logged of it is logged within this.
+    /// The span of its log lines.
     pub(super) fn span(&self) -> &tracing::Span {
         self.audience.span()
     }
 
-    /// Where the tokens of the transport come from.
+    /// The source of the transport's tokens.
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// What it is about, as errors tell it.
+    /// Its subject in errors.
     pub(crate) fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -144,13 +146,13 @@ impl<M: Machine> Shared<M> {
         self.house.runtime()
     }
 
-    /// For how long the end of a program may be put off.
+    /// How long the end of a program may be delayed for it.
     pub(crate) fn farewell(&self) -> Duration {
         self.farewell
     }
 
-    /// Fails once its runtime runs nothing any more. In a process that was forked off nothing else is safe: another thread
-    /// may have held a lock when it was.
+    /// Fails if the runtime has ended. In a forked process nothing else is safe: another thread may
+    /// have held a lock during the fork.
     pub(crate) fn ensure_running(&self) -> Result<(), Error> {
         match self.runtime().ended() {
             Some(by) => Err(Error::from(by).or_about(&self.subject)),
@@ -158,12 +160,12 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    /// The error of what the end of the runtime has cut off.
+    /// The error after the runtime's end.
     pub(crate) fn ended(&self) -> Error {
         Error::ended().or_about(&self.subject)
     }
 
-    /// Why what was held is lost where nobody is left who could tell.
+    /// Why a hold is lost, if the driver that could tell is gone.
     pub(crate) fn lost_at_end(&self) -> Lost {
         let on = self.subject.clone();
         if self.is_forked() {
@@ -178,7 +180,7 @@ impl<M: Machine> Shared<M> {
         self.runtime().ended() == Some(ClosedBy::Fork)
     }
 
-    /// Waits for something, for `timeout` at most by the clock of the waiter.
+    /// Waits at most `timeout` for something, by the waiter's clock.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -195,8 +197,8 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    /// Waits for a command that the machine itself ends after `timeout`, if one is given. Where the driver does not tell in time, the
-    /// caller's own timer does, and the error says for how long nobody has run the driver.
+    /// Waits for a command that the machine ends after `timeout`, if there is one. If the driver is
+    /// late, the caller's timer ends it, and the error says how long nobody has run the driver.
     pub(crate) async fn in_time<T>(
         &self,
         timeout: Option<Duration>,
@@ -208,7 +210,7 @@ impl<M: Machine> Shared<M> {
         let deadline = self.runtime().now() + timeout;
         match select(outcome, self.runtime().timer(timeout)).await {
             Either::Left((outcome, _)) => outcome,
-            // It comes late, or is run by nobody.
+            // The driver is late, or nobody runs it.
             Either::Right(((), outcome)) => {
                 let unattended = self.end_what_is_late(deadline);
                 outcome.await.map_err(|error| error.unattended(unattended))
@@ -216,7 +218,8 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
+    /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
+    /// driver, if that is long.
     pub(crate) fn end_what_is_late(&self, until: Instant) -> Option<Duration> {
         let unattended = self.unattended();
         self.let_time_pass(until);
@@ -229,12 +232,12 @@ impl<M: Machine> Shared<M> {
         late.or_about(&self.subject)
     }
 
-    /// For how long the driver has not looked at what it was told, where that is long.
+    /// How long the driver has not looked at new work, if that is long.
     pub(crate) fn unattended(&self) -> Option<Duration> {
         self.house.unattended()
     }
 
-    /// Lets time pass for the machine where the driver does not.
+    /// Lets time pass for the machine, if the driver does not.
     pub(crate) fn let_time_pass(&self, until: Instant) {
         self.command(|state, now| state.machine.handle_timeout(now.max(until)));
     }
@@ -253,7 +256,7 @@ impl<M: Machine> Shared<M> {
         self.audience.bring(notices);
         let outcomes = core::mem::take(&mut state.outcomes);
         drop(state);
-        // Observers know it before those who act on it.
+        // Observers are told before the waiters, who act on it.
         self.audience.tell();
         for outcome in outcomes {
             outcome.tell(&self.subject);
@@ -372,7 +375,7 @@ impl<M: Machine> State<M> {
         self.owners == 0 && self.machine.is_idle()
     }
 
-    /// Somebody wants it again. Whether it can still be had.
+    /// Adds an owner. Returns whether the machine is still usable.
     pub(crate) fn take_again(&mut self) -> bool {
         let is_there = self.stage == Stage::Open;
         self.owners += usize::from(is_there);
@@ -387,7 +390,7 @@ impl<M: Machine> State<M> {
         self.stage = self.stage.max(stage);
     }
 
-    /// Fails once the driver is no more that nobody had closed.
+    /// Fails if the driver ended before anybody closed the machine.
     pub(crate) fn ensure_driven(&self) -> Result<(), Error> {
         match self.cut_off {
             Some(by) => Err(by.into()),
@@ -395,7 +398,7 @@ impl<M: Machine> State<M> {
         }
     }
 
-    /// Whether nothing more is granted, since it was closed or the driver is no more.
+    /// Whether nothing more is granted: it was closed, or the driver has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.stage > Stage::Open
     }
@@ -406,7 +409,7 @@ impl<M: Machine> State<M> {
         self.machine.close(now);
     }
 
-    /// An owner is gone. A waiter or holder is an owner, too.
+    /// An owner is gone. Waiters and holders are owners, too.
     pub(crate) fn abandon(&mut self, now: Instant) {
         self.owners = self.owners.saturating_sub(1);
         if self.owners == 0 && !self.is_shared {
@@ -420,7 +423,7 @@ impl<M: Machine> State<M> {
         self.close(now);
     }
 
-    /// Where it will be told whether the command was granted.
+    /// A receiver for the outcome of the command.
     pub(crate) fn await_grant(
         &mut self,
         command: CommandId,
@@ -435,7 +438,7 @@ impl<M: Machine> State<M> {
         receiver
     }
 
-    /// Where it will be told that what the command was to do is done.
+    /// A receiver that is told when the command is done.
     pub(crate) fn await_done(
         &mut self,
         command: CommandId,
@@ -450,7 +453,8 @@ impl<M: Machine> State<M> {
         receiver
     }
 
-    /// Gives back what was granted. Those who wait for its loss are told at once, the one that gives it back at the end.
+    /// Gives back what was granted. Those who wait for its loss are told at once, and the caller at
+    /// the end.
     pub(crate) fn give_back(
         &mut self,
         now: Instant,
@@ -463,7 +467,7 @@ impl<M: Machine> State<M> {
 
     fn step_down(&mut self, now: Instant, command: CommandId) {
         self.machine.release(now, command);
-        // It may have been lost before, which is another reason.
+        // If it was lost before, that is the reason.
         self.deliver();
         self.tell_stepped_down(command);
     }
@@ -474,12 +478,12 @@ impl<M: Machine> State<M> {
             .extend(lost.map(|lost| Outcome::Lost(lost, Lost::SteppedDown)));
     }
 
-    /// Whether somebody is there to give back what is not given back yet.
+    /// Whether a driver runs that gives back what is not given back yet.
     pub(crate) fn is_giving_back(&self) -> bool {
         !self.has_ended() && !self.machine.is_quiet()
     }
 
-    /// Where it will be told that nothing is left; at once if nobody is left to clean up.
+    /// A receiver that is told when nothing is left. It is told at once if the driver has ended.
     pub(crate) fn await_idle(&mut self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         if !self.has_ended() {
@@ -492,13 +496,13 @@ impl<M: Machine> State<M> {
     pub(crate) fn forget(&mut self, now: Instant, command: CommandId) {
         self.granted.remove(&command);
         self.tell_stepped_down(command);
-        // The one that gives it back is told of its end, which a command that is given up has none of.
+        // Somebody waits for the end of the release, and a cancelled command reports no end.
         if !self.done.contains_key(&command) {
             self.machine.cancel(now, command);
         }
     }
 
-    /// Writes down what it was commanded.
+    /// Records its commands.
     fn record(&mut self) {
         let Some(tape) = &mut self.tape else {
             return;
@@ -536,7 +540,7 @@ impl<M: Machine> State<M> {
         }
     }
 
-    /// A caller that is gone cancels on its own, in [`Self::forget`].
+    /// A caller that is gone cancels with [`Self::forget`].
     fn answer(&mut self, command: CommandId, outcome: Answer<M::Grant>) {
         let granted = self.granted.remove(&command);
         self.outcomes

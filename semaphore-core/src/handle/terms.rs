@@ -1,4 +1,4 @@
-//! One term after the other, until the election is closed: the loop of a service that has one leader.
+//! The loop of a service with one leader: one term after the other, until the election is closed.
 //!
 //! ```text
 //!             elected                    the work has ended, or the term is as long as it may be
@@ -38,7 +38,7 @@ use crate::error::{Error, Lost};
 use crate::leader::Leader;
 use crate::machine::LeaderEvent;
 
-/// How one term follows the other: the options of a service that leads again and again. Made by [`Election::terms`].
+/// The options of a service that leads again and again. [`Election::terms`] makes it.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -75,15 +75,15 @@ pub struct Terms<'a> {
     on_new_leader: Option<Call<'a, Leader>>,
 }
 
-/// What is called with one of those.
+/// A callback.
 type Call<'a, T> = Box<dyn FnMut(&T) + Send + 'a>;
 
-/// What the loop goes by.
+/// The settings of the loop.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// How long another candidate has to be first after a term that was not lost.
+    /// The time for other candidates after a term that was not lost.
     pub(super) pause: Duration,
-    /// How long it waits after a refusal.
+    /// The wait after a refusal.
     pub(super) pause_after_refusal: Duration,
     pub(super) least: Duration,
     pub(super) longest: Option<Duration>,
@@ -112,7 +112,7 @@ impl Plan {
         Self { limit, ..self }
     }
 
-    /// Campaigns as the plan says. What it leads under the limit for comes along.
+    /// Campaigns according to the plan. Also returns its place under the limit.
     pub(super) async fn campaign(
         &self,
         election: &Election,
@@ -125,16 +125,20 @@ impl Plan {
 }
 
 impl Election {
-    /// Leads again and again: campaigns, does `work` with the leadership, resigns, and campaigns again, until the election is
-    /// [shut down](Self::shutdown) or [closed](Self::close), by any clone. [`Self::terms`] has options for it.
+    /// Leads again and again: campaigns, runs `work` with the leadership, resigns, and campaigns
+    /// again, until any clone of the election is [shut down](Self::shutdown) or
+    /// [closed](Self::close). [`Self::terms`] has its options.
     ///
-    /// - **Loss**: when the leadership is lost, the future of the work is dropped at once, and only then it campaigns again. What
-    ///   the work has spawned goes on: let that watch the leadership, too.
-    /// - **The end of the work**: when its future has ended, it resigns, and campaigns again after a second, so that
-    ///   another candidate has its turn.
-    /// - **A shutdown** steps down first, which ends the work as a loss does. The loop returns within five seconds after it.
-    /// - **A permanent refusal**, such as a token without permission or a key that is not an election's, ends the loop with an error if
-    ///   it is the first answer. Later it does not: it is logged, and the loop tries again after five seconds.
+    /// - **Loss**: when the leadership is lost, the work's future is dropped at once, and then it
+    ///   campaigns again. Tasks that the work has spawned continue: they should watch the
+    ///   leadership, too.
+    /// - **The end of the work**: when its future has ended, it resigns. After a second, in which
+    ///   another candidate can lead, it campaigns again.
+    /// - **A shutdown** steps down, which ends the work as a loss does. The loop returns within
+    ///   five seconds after it.
+    /// - **A permanent refusal**, such as a token without permission or a key that is not an
+    ///   election's: as the first answer it ends the loop with an error. Later it is logged, and
+    ///   the loop tries again after five seconds.
     ///
     /// ```
     /// use semaphore_core::{Election, Error};
@@ -160,7 +164,7 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::campaign`], but for [`Error::Closed`], which is its end.
+    /// As [`Self::campaign`], except [`Error::Closed`], which ends the loop without an error.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work, and resigns in the background.
@@ -172,22 +176,22 @@ impl Election {
         self.terms().run(work).await
     }
 
-    /// Ends the term of this signal after so long, from the background.
+    /// Ends this signal's term after the longest time, in the background.
     pub(super) fn step_down_after(&self, longest: Duration, lost: LostSignal) {
         let election = self.clone();
         let ends = async move {
             let passed = pin!(election.sleep(longest));
             if matches!(select(lost, passed).await, Either::Right(_)) {
-                // What could not be cleaned up goes on in the background.
+                // What could not be cleaned up continues in the background.
                 let _ = election.step_down().await;
             }
         };
-        // Where no task can be run the term goes on, as its driver can't either.
+        // If no task can be run, the term continues; its driver can't run either.
         let _ = self.spawn(Box::pin(ends));
     }
 
-    /// The options of [`Self::run`]: how long terms are, who goes first, how many elections this process leads, and what is to be
-    /// called when.
+    /// The options of [`Self::run`]: the length of terms, who goes first, how many elections this
+    /// process leads, and callbacks.
     pub fn terms<'a>(&self) -> Terms<'a> {
         Terms {
             election: self.clone(),
@@ -200,69 +204,75 @@ impl Election {
 }
 
 impl<'a> Terms<'a> {
-    /// How long it does not campaign after a term that was not lost, so that another candidate has its turn: 1 s.
+    /// Sets how long it does not campaign after a term that was not lost, so that another candidate
+    /// can lead. The default is 1 s.
     pub fn pause(mut self, pause: Duration) -> Self {
         self.plan.pause = pause;
         self
     }
 
-    /// How long it waits after a campaign that Consul refused: 5 s.
+    /// Sets how long it waits after a campaign that Consul refused. The default is 5 s.
     pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
         self.plan.pause_after_refusal = pause;
         self
     }
 
-    /// How long a term lasts at least, if it is not lost: where the work ends sooner, the key is kept until then. Work that fails
-    /// at once then does not go round all candidates without a rest. None by default.
+    /// Sets the shortest term. If the work ends sooner, the key is kept until then, unless the term
+    /// is lost. So work that fails at once does not move from candidate to candidate without a
+    /// rest. The default is none.
     pub fn least(mut self, least: Duration) -> Self {
         self.plan.least = least;
         self
     }
 
-    /// How long a term lasts at most: then the work is dropped, and it resigns. No end by default.
+    /// Sets the longest term. After it the work is dropped, and it resigns. The default is no
+    /// limit.
     pub fn longest(mut self, longest: Duration) -> Self {
         self.plan.longest = Some(longest);
         self
     }
 
-    /// Lets others go first: it campaigns when nobody has led for so long. Give 0 to the preferred candidate, and more to
-    /// those that lead only where it can't; with [`Self::longest`] the preferred one leads again after a while. None by default.
+    /// Lets others go first: it campaigns only after nobody has led for this time. Use 0 for the
+    /// preferred candidate, and more for those that lead only if it can't. With [`Self::longest`]
+    /// the preferred candidate leads again after a while. The default is 0.
     ///
-    /// Where another candidate is faster, this one may follow without waiting within that one's first five seconds.
+    /// If another candidate is faster, this one may follow without waiting within that candidate's
+    /// first five seconds.
     pub fn hold_back(mut self, time: Duration) -> Self {
         self.plan = self.plan.with_hold_back(time);
         self
     }
 
-    /// Campaigns only while this process leads fewer elections than `limit` allows, counted over all elections that share it.
-    /// This spreads shards over processes: choose the number of shards divided by the number of processes, rounded up. If
-    /// processes are missing and the limit is too low for the rest, some shards have no leader.
+    /// Campaigns only while this process leads fewer elections than `limit` allows. All elections
+    /// with this limit count. It spreads shards over processes: choose the number of shards divided
+    /// by the number of processes, rounded up. If processes are missing and the limit is too low
+    /// for the rest, some shards have no leader.
     pub fn at_most(mut self, limit: &TermLimit) -> Self {
         self.plan = self.plan.with_limit(limit);
         self
     }
 
-    /// Is called when a term begins, before the work is asked for.
+    /// Called when a term begins, before the work is started.
     pub fn on_elected(mut self, call: impl FnMut(&Leadership) + Send + 'a) -> Self {
         self.on_elected = Some(Box::new(call));
         self
     }
 
-    /// Is called when a term is lost or was stepped down from, after the work was dropped; not where the work has ended, or
-    /// the term was as long as it may be.
+    /// Called when a term was lost or stepped down from, after the work was dropped. Not called if
+    /// the work has ended, or the term reached its longest time.
     pub fn on_lost(mut self, call: impl FnMut(&Lost) + Send + 'a) -> Self {
         self.on_lost = Some(Box::new(call));
         self
     }
 
-    /// Is called for each new leader of the election, wherever that is, from the present one on. It costs a read of the key that
-    /// stays open, which all followers of this election share.
+    /// Called for each new leader of the election, wherever it is, beginning with the present one.
+    /// It costs a poll of the key, which all followers of this election share.
     pub fn on_new_leader(mut self, call: impl FnMut(&Leader) + Send + 'a) -> Self {
         self.on_new_leader = Some(Box::new(call));
         self
     }
 
-    /// Leads again and again, as [`Election::run`] does, by these options.
+    /// Leads again and again, as [`Election::run`] does, with these options.
     ///
     /// # Errors
     /// As [`Election::run`].
@@ -307,7 +317,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Leads once. How long to wait afterwards.
+    /// Leads once. Returns how long to wait afterwards.
     async fn lead<W, F>(&mut self, leadership: Leadership, work: &mut W) -> Option<Duration>
     where
         W: FnMut(Arc<Leadership>) -> F,
@@ -328,7 +338,7 @@ impl<'a> Terms<'a> {
                 )
                 .await;
             });
-            // The loss first: who has lost does nothing more.
+            // The loss comes first: the work must do nothing after it.
             match select(pin!(leadership.lost()), term).await {
                 Either::Left((lost, _)) => Some(lost),
                 Either::Right(_) => None,
@@ -337,13 +347,14 @@ impl<'a> Terms<'a> {
         if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
             call(lost);
         }
-        // Why it was lost, or could not be cleaned up at once, is in the log; the rest goes on in the background.
+        // The log has the reason for a loss or a failed cleanup. The rest continues in the
+        // background.
         let _ = leadership.resign().await;
         lost.is_none().then_some(self.plan.pause)
     }
 }
 
-/// The work, and then the rest of the least term.
+/// The work, and then the rest of the shortest term.
 async fn least(election: &Election, plan: &Plan, work: impl Future<Output = ()>) {
     let began_at = election.now();
     work.await;
@@ -361,14 +372,14 @@ async fn longest(election: &Election, plan: &Plan) {
     }
 }
 
-/// Tells of each leader.
+/// Reports each leader.
 async fn watch(election: Election, call: Option<Call<'_, Leader>>) -> Infallible {
     let Some(mut call) = call else {
         return pending().await;
     };
     let mut leaders = election.leaders();
     loop {
-        // What goes wrong the campaign meets, too.
+        // Failures are left to the campaign, which meets them, too.
         if let Some(Ok(LeaderEvent::Elected(leader))) = leaders.next().await {
             call(&leader);
         }

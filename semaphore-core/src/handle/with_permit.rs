@@ -1,4 +1,4 @@
-//! Work that is done while a permit is held, and ends with it.
+//! Work that runs while a permit is held, and ends with it.
 
 use core::future::Future;
 use core::pin::pin;
@@ -10,8 +10,8 @@ use super::{Permit, Semaphore};
 use crate::error::Error;
 
 impl Semaphore {
-    /// Waits for a slot as [`Self::acquire`] does, does `work` while it is held, and gives it back. See [`Permit::run`], which
-    /// does the same with a permit that was obtained in another way.
+    /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and gives it back.
+    /// [`Permit::run`] does the same with an existing permit.
     ///
     /// ```
     /// use semaphore_core::{Error, Semaphore};
@@ -47,17 +47,17 @@ impl Semaphore {
 }
 
 impl Permit {
-    /// Does `work` while it is held, gives it back, and returns what the work has returned.
+    /// Runs `work` with this permit, gives the permit back, and returns the work's output.
     ///
-    /// When it is lost, the future of the work is dropped and this returns, both at once; what is left in Consul is cleaned up in the
-    /// background. Tasks that the work has spawned go on: give them a
-    /// [`lost_signal`](Self::lost_signal). When the work panics, the permit is given back in the background, as when it is
-    /// dropped.
+    /// If the permit is lost, the work's future is dropped and this returns, both at once. What is left in Consul is cleaned up in
+    /// the background. Tasks that the work has spawned continue: give them a [`lost_signal`](Self::lost_signal). If the work
+    /// panics, the permit is given back in the background, as with a drop.
     ///
-    /// A failure while it is given back is not a failure of the work: it is logged, and giving back goes on in the background.
+    /// If giving back fails, the work has not failed: the failure is logged, and giving back
+    /// continues in the background.
     ///
     /// # Errors
-    /// [`Error::Lost`] when it was lost before the work has ended.
+    /// [`Error::Lost`] if the permit was lost before the work ended.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work, and gives back in the background.
@@ -70,7 +70,7 @@ impl Permit {
         let output = {
             let work = pin!(work(Arc::clone(&permit)));
             let lost = pin!(permit.lost());
-            // The loss first: work that has lost does nothing more. Dropping the permit gives back in the background.
+            // The loss comes first: the work must do nothing after it. Dropping the permit gives it back in the background.
             match select(lost, work).await {
                 Either::Left((lost, _)) => return Err(Error::Lost(lost)),
                 Either::Right((output, _)) => output,

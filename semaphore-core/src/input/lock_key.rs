@@ -1,4 +1,4 @@
-//! The key that an election is about.
+//! The key of an election.
 
 use core::fmt;
 
@@ -6,15 +6,15 @@ use super::path::{self, Flaw};
 use crate::id::SessionId;
 use crate::input::InvalidInput;
 
-/// The key whose holder is the leader, in canonical form: `service/db/leader`.
+/// The key whose owner is the leader, in canonical form: `service/db/leader`.
 ///
 /// `consul lock` with one slot uses `<prefix>/.lock`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey(String);
 
 impl LockKey {
-    /// Checks a key. One leading and one trailing slash are trimmed; whatever else Consul would
-    /// redirect or read as another key is refused.
+    /// Checks a key. One leading and one trailing slash are removed. Everything else that Consul
+    /// would redirect or read as another key is refused.
     ///
     /// # Errors
     /// [`InvalidInput::Key`].
@@ -23,7 +23,7 @@ impl LockKey {
         match path::canonical(given) {
             Ok(key) => Ok(Self(key.to_owned())),
             Err(flaw) => Err(InvalidInput::Key {
-                // What is too long is not shown whole.
+                // A long key is cut.
                 key: given.chars().take(SHOWN).collect(),
                 flaw: match flaw {
                     Flaw::Empty => "is empty",
@@ -39,19 +39,19 @@ impl LockKey {
         }
     }
 
-    /// The key without a slash at either end.
+    /// The key, without a leading or trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The session that its last segment names, as that of a semaphore's contender key does.
+    /// The session in its last segment, as in a semaphore's contender key.
     pub(crate) fn last_session(&self) -> Option<SessionId> {
         let (_, last) = self.0.rsplit_once('/')?;
         SessionId::read(last)
     }
 }
 
-/// How much of a key an error shows, in characters.
+/// How many characters of a key an error shows.
 const SHOWN: usize = 200;
 
 impl AsRef<str> for LockKey {

@@ -1,4 +1,4 @@
-//! What the caller gives, checked before anything is sent.
+//! The caller's input, checked before anything is sent.
 
 mod invalid;
 mod lock_key;
@@ -18,7 +18,7 @@ pub use value::Value;
 
 pub(crate) use session_options::{go_duration, parse_go_duration};
 
-/// A name that travels in a query or a JSON body: not empty, no control characters.
+/// A name in a query or a JSON body: not empty, without control characters.
 pub(crate) fn checked_name(what: &'static str, name: String) -> Result<String, InvalidInput> {
     if name.is_empty() || name.chars().any(char::is_control) {
         Err(InvalidInput::Name { what, name })
@@ -27,11 +27,11 @@ pub(crate) fn checked_name(what: &'static str, name: String) -> Result<String, I
     }
 }
 
-/// How long a name in the query of each request may be there, in bytes: with two others and the longest path it is fewer than
-/// every client and proxy takes.
+/// The longest name in the query of each request, in bytes. Together with two others and the
+/// longest path it stays below the limits of all clients and proxies.
 const MOST_IN_QUERY: usize = 400;
 
-/// A name that travels in the query of each request.
+/// A name in the query of each request.
 fn checked_in_query(what: &'static str, name: String) -> Result<String, InvalidInput> {
     let name = checked_name(what, name)?;
     let len = path::encoded_len(&name);

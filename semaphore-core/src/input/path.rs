@@ -1,4 +1,5 @@
-//! What keys and prefixes have in common: segments between slashes, which every agent takes for the same key.
+//! What keys and prefixes have in common: segments between slashes that every agent reads as the
+//! same key.
 //!
 //! | what | why it is refused |
 //! |---|---|
@@ -8,13 +9,15 @@
 //! | what Go calls unprintable | the HTTP server refuses it, without a word why, and a transaction takes it |
 //! | more bytes than [`MAX_BYTES`] | the URL would be longer than clients and proxies take |
 //!
-//! What one release refuses beyond that is told when it does: [`RequestError::InvalidKey`](crate::RequestError::InvalidKey).
+//! Further rules of single releases are reported when an agent refuses a key:
+//! [`RequestError::InvalidKey`](crate::RequestError::InvalidKey).
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// How long a path may be in a URL, in bytes. A request line of 8,000 is what every client, proxy and agent should take
-/// (RFC 9112, 3); the rest of it is for the last segment and the query. Some end there: ureq, and most proxies.
+/// The longest path in a URL, in bytes. Every client, proxy and agent should accept a request line
+/// of 8,000 bytes (RFC 9112, 3), and ureq and most proxies accept no more. The rest is for the last
+/// segment and the query.
 pub(super) const MAX_BYTES: usize = 6_000;
 
 /// What is wrong with a path.
@@ -67,13 +70,13 @@ pub(super) fn canonical(given: &str) -> Result<&str, Flaw> {
     Ok(trimmed)
 }
 
-/// How many bytes it has in a URL, at most.
+/// The most bytes that it has in a URL.
 pub(super) fn encoded_len(text: &str) -> usize {
     let encoded = utf8_percent_encode(text, NON_ALPHANUMERIC);
     encoded.map(str::len).sum()
 }
 
-/// As Go's `unicode.IsPrint` has it, by which the HTTP server of an agent decides.
+/// As Go's `unicode.IsPrint`, by which an agent's HTTP server decides.
 fn is_printable(c: char) -> bool {
     let is_separator = |c: char| {
         matches!(
@@ -84,7 +87,7 @@ fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || !is_separator(c)
 }
 
-/// Whether some of it would be read as percent-encoded.
+/// Whether a part of it looks percent-encoded.
 fn has_encoded(path: &str) -> bool {
     let mut triples = path.as_bytes().windows(3);
     triples.any(|it| it[0] == b'%' && it[1..].iter().all(u8::is_ascii_hexdigit))

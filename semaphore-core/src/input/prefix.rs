@@ -6,16 +6,16 @@ use super::path::{self, Flaw};
 use crate::id::SessionId;
 use crate::input::InvalidInput;
 
-/// The prefix under which a semaphore's keys live, in canonical form: `service/db`.
+/// The prefix of a semaphore's keys, in canonical form: `service/db`.
 ///
-/// Its keys are `<prefix>/.lock` and `<prefix>/<session>`; lists and watches use `<prefix>/`, with
+/// Its keys are `<prefix>/.lock` and `<prefix>/<session>`. Lists and watches use `<prefix>/`, with
 /// the slash, so that `jobs` never sees the keys of `jobs-2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(String);
 
 impl Prefix {
-    /// Checks a prefix. One leading and one trailing slash are trimmed; whatever else Consul would
-    /// redirect or read as another key is refused.
+    /// Checks a prefix. One leading and one trailing slash are removed. Everything else that Consul
+    /// would redirect or read as another key is refused.
     ///
     /// # Errors
     /// One of the `Prefix…` variants of [`InvalidInput`].
@@ -43,7 +43,7 @@ impl Prefix {
         }
     }
 
-    /// The prefix without a slash at its end.
+    /// The prefix, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,7 +58,7 @@ impl Prefix {
         format!("{}/{session}", self.0)
     }
 
-    /// What lists and watches ask for: `<prefix>/`.
+    /// The path of lists and watches: `<prefix>/`.
     pub fn directory(&self) -> String {
         format!("{}/", self.0)
     }
@@ -70,7 +70,8 @@ impl Prefix {
     }
 }
 
-/// Whether it is the key of a semaphore's record. A semaphore below it would do, but be another one than is meant.
+/// Whether it is the key of a semaphore's record. A semaphore below it would work, but it would not
+/// be the intended one.
 fn is_record(prefix: &str) -> bool {
     prefix.rsplit('/').next() == Some(LOCK_NAME)
 }

@@ -1,4 +1,4 @@
-//! What every request to Consul carries beside its own parameters.
+//! What every request to Consul carries besides its own parameters.
 
 use super::checked_in_query;
 use crate::input::InvalidInput;
@@ -6,8 +6,8 @@ use crate::token::Token;
 
 /// ACL token, datacenter, namespace, partition and consistency of a request.
 ///
-/// All participants of one semaphore must agree on datacenter, namespace and partition: a prefix
-/// in another one is another semaphore.
+/// All participants of one semaphore must use the same datacenter, namespace and partition. The
+/// same prefix in another one is another semaphore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     token: Option<Token>,
@@ -18,7 +18,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The agent's own datacenter, no token.
+    /// The agent's datacenter, without a token.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,16 +57,16 @@ impl Scope {
         Ok(self)
     }
 
-    /// With `?consistent` on reads: the leader makes sure that it still leads before it answers. That costs a round trip among
-    /// the servers. Without it, a former leader may give old answers for a moment, which delays decisions but never breaks the
-    /// limit.
+    /// With `?consistent` on reads: the leader makes sure that it still leads before it answers.
+    /// That costs a round trip between the servers. Without it, a former leader may give old
+    /// answers for a moment. That delays decisions but never breaks the limit.
     #[must_use]
     pub fn with_consistent_reads(mut self, consistent: bool) -> Self {
         self.consistent = consistent;
         self
     }
 
-    /// The same, with what `defaults` names where this names nothing. Reads are as consistent as this says.
+    /// Fills missing values from `defaults`, except the consistency of reads.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
         Self {
@@ -83,17 +83,17 @@ impl Scope {
         self.token.as_ref()
     }
 
-    /// The datacenter that was named.
+    /// The datacenter, if one is set.
     pub(crate) fn datacenter(&self) -> Option<&str> {
         self.datacenter.as_deref()
     }
 
-    /// The namespace that was named.
+    /// The namespace, if one is set.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The partition that was named.
+    /// The partition, if one is set.
     pub(crate) fn partition(&self) -> Option<&str> {
         self.partition.as_deref()
     }

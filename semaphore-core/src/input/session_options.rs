@@ -1,4 +1,4 @@
-//! The options of the sessions that a semaphore makes.
+//! The options of a semaphore's or election's sessions.
 
 use core::time::Duration;
 
@@ -6,13 +6,13 @@ use super::{LockKey, Prefix, checked_name};
 use crate::defect::{Defect, is_on};
 use crate::input::InvalidInput;
 
-/// What becomes of the keys of a session that is invalidated.
+/// What happens to the keys of an invalidated session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Behavior {
-    /// They are deleted, so a dead contender leaves nothing behind.
+    /// They are deleted. A dead contender leaves nothing behind.
     #[default]
     Delete,
-    /// They stay, without their session, until somebody collects them.
+    /// They stay, without a session, until somebody collects them.
     Release,
 }
 
@@ -25,18 +25,18 @@ impl Behavior {
     }
 }
 
-/// How the sessions of a semaphore are created, see the session page of Consul's HTTP API.
+/// The options of the sessions. See the session page of Consul's HTTP API.
 ///
-/// The defaults tie a session to its TTL alone: 15 s, no health checks, behavior `delete`. Its lock delay
-/// is as long as its TTL, see [`Self::with_lock_delay`].
+/// By default a session depends only on its TTL: 15 s, no health checks, behavior `delete`. The
+/// lock delay equals the TTL, see [`Self::with_lock_delay`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
     pub(crate) name: Option<String>,
     pub(crate) node: Option<String>,
-    /// A node that no agent stands for. It goes with neither `node` nor checks.
+    /// A node without an agent. It excludes `node` and checks.
     pub(crate) own_node: Option<String>,
     pub(crate) ttl: Duration,
-    /// None as long as nobody has chosen one: then it follows from the TTL.
+    /// `None` if it is not set: then it follows from the TTL.
     pub(crate) lock_delay: Option<Duration>,
     pub(crate) behavior: Behavior,
     pub(crate) node_checks: Vec<String>,
@@ -59,13 +59,13 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The shortest TTL that Consul takes.
+    /// The shortest TTL that Consul accepts.
     pub const MIN_TTL: Duration = Duration::from_secs(10);
-    /// The longest TTL that Consul takes.
+    /// The longest TTL that Consul accepts.
     pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
     /// The longest lock delay.
     pub const MAX_LOCK_DELAY: Duration = Duration::from_secs(60);
-    /// The lock delay of sessions whose maker names none: Consul's.
+    /// Consul's default lock delay, for sessions that name none.
     pub const DEFAULT_LOCK_DELAY: Duration = Duration::from_secs(15);
 
     /// The defaults.
@@ -82,8 +82,8 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// Ties the session to this node instead of the agent's. The session ends with the node. See [`Self::with_own_node`] for a
-    /// node that lasts.
+    /// Ties the session to this node instead of the agent's. The session ends with the node. See
+    /// [`Self::with_own_node`] for a lasting node.
     ///
     /// # Errors
     /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
@@ -94,42 +94,49 @@ impl SessionOptions {
 
     /// Ties the session to a node that belongs to no agent, such as `semaphores`. All participants may share it.
     ///
-    /// A session ends with its node, whatever its TTL. The node of an agent is taken out of the catalog when the agent leaves,
-    /// as with `systemctl restart consul`, and the node of a server some seconds after its death. A separate node has no agent
-    /// and no health, so only an operator takes it away. Then a hold ends only if its host falls silent for as long as the TTL.
+    /// A session ends with its node, whatever its TTL. An agent's node is removed from the catalog
+    /// when the agent leaves, as with `systemctl restart consul`. A server's node is removed some
+    /// seconds after its death. A separate node has no agent and no health, so only an operator
+    /// removes it. Then a hold ends only if its host is silent for as long as the TTL.
     ///
-    /// The node is registered if it is missing, and is not changed if it is there. It gets the address 192.0.2.1, which nobody
-    /// has (RFC 5737), and the metadata `external-node: true`, `external-probe: false`, by which Consul's tools mark what they
-    /// don't watch. If it is taken away, holds are lost; a waiter registers it again.
+    /// The node is registered if it is missing, and is not changed if it exists. It gets the
+    /// address 192.0.2.1, which nobody has (RFC 5737), and the metadata `external-node: true`,
+    /// `external-probe: false`, with which Consul's tools mark what they don't watch. If it is
+    /// removed, holds are lost; a waiter registers it again.
     ///
-    /// - *It needs* `session:write` on that name, and `node:write` where it is missing. Where a token may not,
-    ///   an operator registers it once.
+    /// - *It needs* `session:write` on that name, and `node:write` if it is missing. If a token
+    ///   does not have that, an operator registers it once.
     /// - *It costs* an entry in the catalog and a name in Consul's DNS, and the agents' health no longer ends a session. A name that
     ///   is a DNS label (letters, digits, dashes) saves a warning in Consul's log.
-    /// - *It works across datacenters*: with [`Scope::with_datacenter`](crate::Scope::with_datacenter) the node is one of that
-    ///   datacenter. There must be an agent that passes such sessions on: a client agent of 1.23 refuses them, a server serves.
-    /// - *It does not help* when Consul itself is silent for longer than the lease, nor when a server restores an old snapshot.
-    /// - The lock delay stays as it is. Such a session ends before its time only if somebody destroys it or takes the node
-    ///   away: who rules that out may set [a lock delay](Self::with_lock_delay) of zero, and has a crashed holder's slot
-    ///   back as soon as its session expires. If it happens all the same, or if a server that was cut off for longer than the TTL has
-    ///   renewed one that waited, two may hold until the first one's belief is over.
+    /// - *It works across datacenters*: with
+    ///   [`Scope::with_datacenter`](crate::Scope::with_datacenter) the node belongs to that
+    ///   datacenter. The agent must pass such sessions on: a client agent of 1.23 refuses them, but
+    ///   a server does it.
+    /// - *It does not help* if Consul is silent for longer than the lease, or if a server restores
+    ///   an old snapshot.
+    /// - The lock delay does not change. Such a session ends early only if somebody destroys it or
+    ///   removes the node. If you can rule that out, you may set
+    ///   [a lock delay](Self::with_lock_delay) of zero: a crashed holder's slot is then free as
+    ///   soon as its session expires. If it still happens, or if a server that was cut off for
+    ///   longer than the TTL has renewed a waiter's session, two may hold until the first one's
+    ///   lease ends.
     ///
     /// # Errors
-    /// [`InvalidInput::Name`]; [`InvalidInput::OwnNode`] together with another node or with health checks, which such a node
-    /// does not have.
+    /// [`InvalidInput::Name`]. [`InvalidInput::OwnNode`] together with another node, or with health
+    /// checks, which such a node does not have.
     pub fn with_own_node(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
         self.own_node = Some(checked_name("node", name.into())?);
         self.checked()
     }
 
-    /// The node that they are tied to; none for the agent's own.
+    /// The node of the sessions. `None` for the agent's.
     pub(crate) fn standing_on(&self) -> Option<&str> {
         let own = self.own_node.as_deref();
         own.filter(|_| !is_on(Defect::OwnNodeForgotten))
             .or(self.node.as_deref())
     }
 
-    /// A node that no agent stands for is the only one, and has no checks.
+    /// A node without an agent excludes another node and checks.
     fn checked(self) -> Result<Self, InvalidInput> {
         let beside = [
             ("another node", self.node.is_some()),
@@ -143,16 +150,18 @@ impl SessionOptions {
         }
     }
 
-    /// How long a holder that falls silent keeps its slot at least. Consul ends its session within twice this time, and the
-    /// lock delay follows. A holder sends a renewal every sixteenth to twelfth of it, a waiter every quarter to third.
+    /// Sets the least time for which a silent holder keeps its slot. Consul ends its session within
+    /// twice this time, and the lock delay follows. A holder sends a renewal every sixteenth to
+    /// twelfth of it, a waiter every quarter to third.
     ///
-    /// A hold outlasts four fifths of it for certain: with 15 s an outage of Consul of 12 s, at whatever moment it
-    /// begins. So choose 1.25 times the longest outage that is to cost nothing: an election after a leader's crash takes about 11 s
-    /// with Consul's default `raft_multiplier` of 5.
+    /// A hold certainly survives an outage of four fifths of the TTL: with 15 s, 12 s, whenever the
+    /// outage begins. So choose 1.25 times the longest outage that must cost nothing. An election
+    /// after a leader's crash takes about 11 s with Consul's default `raft_multiplier` of 5.
     ///
-    /// Belief ends at nine tenths of it, and of a minute where it is longer: a session may end before
-    /// its time, and the lock delay that keeps others away until then is a minute at most. So a TTL over a
-    /// minute lets nobody hold through a longer outage; it only lets Consul clean up later.
+    /// A lease is nine tenths of the TTL, or 54 s if the TTL is more than a minute. The reason is
+    /// that a session may end early, and then the lock delay, which is at most a minute, keeps
+    /// others away. So with a TTL over a minute nobody holds through a longer outage; Consul only
+    /// cleans up later.
     ///
     /// # Errors
     /// [`InvalidInput::Ttl`] outside [`Self::MIN_TTL`] and [`Self::MAX_TTL`].
@@ -164,22 +173,23 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// For how long nobody takes the place of a holder or leader after its session was invalidated: up to 60 s. The default is
-    /// the TTL, 60 s at most, in an election 15 s at least.
+    /// Sets how long a holder's or leader's place stays empty after its session was invalidated: at
+    /// most 60 s. The default is the TTL, up to 60 s, and for an election at least 15 s.
     ///
-    /// It protects from a holder that does not know yet that its session is gone. A session stands on the node
-    /// of the agent it was made through, and ends with it, whatever its TTL: when a server dies, freezes or is
-    /// cut off, Consul takes its node out of the catalog some ten seconds later. So does an operator who
-    /// destroys the session or deregisters the node, and a health check that fails. A holder that is cut off then goes on
-    /// believing until its lease is over, at nine tenths of the TTL; the other tenth is for clocks that run at
-    /// different rates.
+    /// It protects against a holder that does not know that its session is gone. A session ends
+    /// with the node of its agent, whatever its TTL. If a server dies, freezes or is cut off,
+    /// Consul removes its node some ten seconds later. A session also ends if an operator destroys
+    /// it or deregisters the node, or if a health check fails. A holder that is cut off then still
+    /// believes that it holds, until its lease is over at nine tenths of the TTL. The last tenth is
+    /// for clocks with different rates.
     ///
-    /// In return nobody has the place for that long after a crash. A slot that is given back is free at once, and so is that of
-    /// a holder that learns that its session is gone.
+    /// The price is that after a crash nobody has the place for that time. A slot that is given
+    /// back is free at once. So is the slot of a holder that learns that its session is gone.
     ///
-    /// If it is shorter than nine tenths of the TTL, two may hold for as long as the difference. If it is zero, the slot of a
-    /// holder whose session has ended is free at once, as with Go's client. A warning in the log says so when
-    /// the handle is connected. How long others wait for *them* is not changed by it.
+    /// If it is shorter than nine tenths of the TTL, two may hold for the time of the difference.
+    /// If it is zero, the slot of a holder whose session has ended is free at once, as with Go's
+    /// client. A warning is logged when the handle is connected. It does not change how long others
+    /// wait for their former holders.
     ///
     /// # Errors
     /// [`InvalidInput::LockDelay`] over [`Self::MAX_LOCK_DELAY`].
@@ -191,7 +201,7 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// What becomes of the contender key when the session is invalidated.
+    /// Sets what happens to the contender key when the session is invalidated.
     #[must_use]
     pub fn with_behavior(mut self, behavior: Behavior) -> Self {
         self.behavior = behavior;
@@ -200,9 +210,9 @@ impl SessionOptions {
 
     /// Ties the session to health checks of its node, for example `serfHealth`.
     ///
-    /// This weakens invariant S2: a check that fails ends the session, and so the slot, before the
-    /// lease has run out, and the holder learns it only from its watch. In return a crashed node
-    /// is noticed before its TTL.
+    /// This weakens S2: a failed check ends the session, and so the slot, before the lease is over.
+    /// The holder only learns it from its watch. The benefit is that a crashed node is noticed
+    /// before its TTL.
     ///
     /// # Errors
     /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
@@ -215,8 +225,8 @@ impl SessionOptions {
         self.checked()
     }
 
-    /// Ties the session to health checks of services on its node, by check id. Costs the same as
-    /// [`Self::with_node_checks`]. Needs Consul 1.7 or newer.
+    /// Ties the session to health checks of services on its node, by check id. The cost is that of
+    /// [`Self::with_node_checks`]. It needs Consul 1.7 or newer.
     ///
     /// # Errors
     /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
@@ -229,7 +239,7 @@ impl SessionOptions {
         self.checked()
     }
 
-    /// With a name that tells what the session is for, unless it has one.
+    /// Adds a default name with the prefix, unless it has a name.
     pub(crate) fn for_prefix(self, prefix: &Prefix) -> Self {
         self.or_named(|| format!("semaphore {prefix}"))
     }
@@ -238,26 +248,26 @@ impl SessionOptions {
         self.or_named(|| "semaphores of one process".to_owned())
     }
 
-    /// As the elections of one process need it.
+    /// Adapts the options to elections that share them.
     pub(crate) fn for_elections(self) -> Self {
         self.or_named(|| "elections of one process".to_owned())
             .of_election()
     }
 
-    /// As an election needs it, with a name that tells which one it is for.
+    /// Adapts the options to an election, with a default name that has its key.
     pub(crate) fn for_election(self, key: &LockKey) -> Self {
         self.or_named(|| format!("election {key}")).of_election()
     }
 
-    /// The key stays when the session ends, since its `LockIndex` counts
-    /// the terms. Its lock delay is Consul's default at least, which other clients of elections have.
+    /// The key must stay when the session ends, since its `LockIndex` counts the terms. The lock
+    /// delay is at least Consul's default, which other election clients have.
     fn of_election(mut self) -> Self {
         let least = Self::DEFAULT_LOCK_DELAY.max(self.lock_delay());
         self.lock_delay.get_or_insert(least);
         self.with_behavior(Behavior::Release)
     }
 
-    /// Whether a holder may believe for longer than the lock delay keeps others away.
+    /// Whether a lease is longer than the lock delay.
     pub(crate) fn outlasts_lock_delay(&self) -> bool {
         self.lock_delay
             .is_some_and(|delay| delay < self.ttl.min(Self::MAX_LOCK_DELAY))
@@ -273,7 +283,7 @@ impl SessionOptions {
         self.ttl
     }
 
-    /// The lock delay: what was given, or what follows from the TTL.
+    /// The lock delay: the one that was set, or the one that follows from the TTL.
     pub fn lock_delay(&self) -> Duration {
         if is_on(Defect::LockDelayShort) {
             return Duration::from_secs(1);
@@ -294,7 +304,7 @@ where
         .collect()
 }
 
-/// A duration as Go's `time.ParseDuration` reads it.
+/// A duration in the format of Go's `time.ParseDuration`.
 pub(crate) fn go_duration(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 {
         format!("{}s", duration.as_secs())
@@ -303,7 +313,7 @@ pub(crate) fn go_duration(duration: Duration) -> String {
     }
 }
 
-/// Reads what Go's `Duration.String` prints, such as `15s`, `1m30s`, `24h0m0s` or `1.5s`.
+/// Reads the output of Go's `Duration.String`, such as `15s`, `1m30s`, `24h0m0s` or `1.5s`.
 pub(crate) fn parse_go_duration(text: &str) -> Option<Duration> {
     if text.is_empty() {
         return None;

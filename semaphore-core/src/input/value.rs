@@ -2,19 +2,21 @@
 
 use crate::input::InvalidInput;
 
-/// Any bytes that a contender shows to anyone who looks at the semaphore, such as its node's name.
+/// Bytes that a contender shows to everyone who reads the semaphore, such as its node's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value(Vec<u8>);
 
 impl Value {
-    /// What Consul stores under one key at most, in bytes.
+    /// The most that Consul stores under one key, in bytes.
     pub const MAX_LEN: usize = 512 * 1024;
 
-    /// What a contender of a semaphore may show at most, in bytes: as base64 it goes into one transaction with the record, which
-    /// may be 512 KiB in all. What is left is enough for a thousand holders and more.
+    /// The most that a semaphore's contender may show, in bytes. It is sent as base64 in one
+    /// transaction with the record, which may have 512 KiB in all. The rest is enough for more than
+    /// a thousand holders.
     pub const MAX_OF_CONTENDER: usize = 320 * 1024;
 
-    /// Above this a value is sent once, with the claim, and is not read with each look at who contends.
+    /// A larger value is sent once, with the claim. So others don't read it each time they look at
+    /// the contenders.
     const SMALL: usize = 4 * 1024;
 
     /// Takes a value over.
@@ -32,7 +34,7 @@ impl Value {
         Ok(Self(bytes))
     }
 
-    /// The same, for a contender of a semaphore.
+    /// The same value, checked for a contender of a semaphore.
     pub(crate) fn of_contender(self) -> Result<Self, InvalidInput> {
         let (len, max) = (self.0.len(), Self::MAX_OF_CONTENDER);
         if len > max {
@@ -41,12 +43,12 @@ impl Value {
         Ok(self)
     }
 
-    /// Whether it is too large to be sent again and again.
+    /// Whether it is too large to be sent repeatedly.
     pub(crate) fn is_large(&self) -> bool {
         self.0.len() > Self::SMALL
     }
 
-    /// What Consul has stored is no larger than what it stores.
+    /// Consul does not store larger values, so there is no check.
     pub(crate) fn of_consul(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }

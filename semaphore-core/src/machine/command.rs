@@ -1,4 +1,4 @@
-//! What a machine is told to do, as it can be written down and told again.
+//! The commands of a machine, in a form that can be recorded and replayed.
 
 use core::time::Duration;
 
@@ -21,14 +21,14 @@ pub(crate) enum Command {
     Close,
 }
 
-/// A command that was given, and when.
+/// A command and its time.
 #[derive(Clone, Debug)]
 pub struct Commanded {
     pub(crate) at: Instant,
     pub(crate) command: Command,
 }
 
-/// A time of the machine's clock, in nanoseconds since its origin: 584 years are enough.
+/// A time of the machine's clock, in nanoseconds since its origin: enough for 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Nanos(u64);

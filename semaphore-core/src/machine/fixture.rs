@@ -1,4 +1,4 @@
-//! What the machines' tests look at.
+//! What the machines' tests share.
 
 use core::time::Duration;
 
@@ -26,18 +26,18 @@ pub(super) fn session(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
 }
 
-/// A semaphore `jobs` of one slot, by separate requests.
+/// A semaphore `jobs` with one slot, by separate requests.
 pub(super) fn settings() -> Settings {
     let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
     settings.with_encoding(Encoding::Requests)
 }
 
-/// What a read of the prefix `jobs` shows.
+/// The content of the prefix `jobs`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Shown<'a> {
-    /// `ModifyIndex` and value of the record, if it is there.
+    /// `ModifyIndex` and value of the record, if it exists.
     pub(super) lock: Option<(u64, &'a str)>,
-    /// Contender keys and the sessions that they are tied to, if any; first come first.
+    /// Contender keys and their sessions, if they have one, in the order in which they came.
     pub(super) keys: &'a [(&'a str, &'a str)],
     pub(super) filtered: bool,
 }
@@ -49,7 +49,7 @@ impl Shown<'_> {
         self.view_with_flags(&keys)
     }
 
-    /// With these keys in place of those it has: each with its session and flags.
+    /// With these keys instead: each with its session and flags.
     pub(super) fn view_with_flags(self, keys: &[(&str, &str, u64)]) -> View {
         let mut entries = Vec::new();
         if let Some((index, record)) = self.lock {

@@ -1,13 +1,15 @@
-//! Following an election: every change of its leader, by blocking queries on its key.
+//! Follows an election: every change of its leader, by blocking queries on its key.
 //!
-//! The guide's rule ("clients should also watch the key using a blocking query for any changes"): a [`Poller`] reads the
-//! key, also while it is refused or is no election's: both may pass. A plain read, which is the first and whatever starts again, asks for
-//! the word of Consul's leader; a poll may be answered by any server. An answer whose index went
-//! backwards is not shown: it comes from a server that lags behind, or after a snapshot was restored.
-//! The plain read that follows decides. Where its index is lower, too, a server that lags can't be
-//! told by its index any more, and polls ask for the leader's word as well.
+//! It follows the guide's rule ("clients should also watch the key using a blocking query for any
+//! changes"). A [`Poller`] reads the key, even while it is refused or is not an election's: both
+//! may pass. Consul's leader confirms a plain read, which is the first one and each restart. Any
+//! server may answer a poll. If an answer's index went backwards, it is not shown: the server lags
+//! behind, or a snapshot was restored. The following plain read decides. If its index is lower,
+//! too, a lagging server can't be recognised by its index, so the leader must confirm polls as
+//! well.
 //!
-//! Following needs no session and writes nothing. What is known, and what a listener is told of it, is in [`known`].
+//! Following needs no session and writes nothing. [`known`] has what is known, and what a listener
+//! is told of it.
 //!
 //! Sources: Consul's documentation of blocking queries (an index that went backwards) and of consistency modes.
 
@@ -33,9 +35,9 @@ use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// A sans-IO machine that follows one election's leader. It has one request under way at a time, at
-/// most 10 at once and 10 a second in the long run, however often the key changes; while nothing
-/// changes, one each third of the age that is [allowed](Self::with_max_age).
+/// A sans-IO machine that follows one election's leader. It has one request under way at a time.
+/// However often the key changes, it sends at most 10 at once and 10 a second in the long run.
+/// While nothing changes, it sends one each third of the [greatest age](Self::with_max_age).
 #[derive(Debug)]
 pub struct Follow {
     key: LockKey,
@@ -51,14 +53,14 @@ pub struct Follow {
     rng: fastrand::Rng,
 }
 
-/// Whose answers are believed.
+/// Which answers are believed.
 #[derive(Debug)]
 struct Trust {
-    /// The highest index of an answer that was shown.
+    /// The highest index of an accepted answer.
     highest: Index,
-    /// Whether Consul's own index is below the highest, so that none but its leader is believed.
+    /// Whether Consul's own index is below the highest, so that only its leader is believed.
     is_behind: bool,
-    /// Whether the request under way asks for the leader's word.
+    /// Whether the leader must confirm the request under way.
     asks_leader: bool,
 }
 
@@ -92,7 +94,7 @@ impl Trust {
 }
 
 impl Follow {
-    /// Follows the election on this key. `seed` decides the jitter of its retries.
+    /// Follows the election of this key. `seed` decides the jitter of its retries.
     pub fn new(key: LockKey, scope: Scope, seed: u64) -> Self {
         Self {
             key,
@@ -112,11 +114,12 @@ impl Follow {
         }
     }
 
-    /// What is known gets no older than this, or [`LeaderEvent::Interrupted`] says so: 15 s otherwise. While nothing changes it
-    /// costs a request each third of it. Call it before the first request.
+    /// Sets the greatest age of its knowledge. If it gets older, [`LeaderEvent::Interrupted`] says
+    /// so. The default is 15 s. While nothing changes it sends a request each third of this time.
+    /// Call it before the first request.
     ///
     /// # Errors
-    /// [`InvalidInput::MaxAge`] outside of three seconds to ten minutes.
+    /// [`InvalidInput::MaxAge`] outside three seconds to ten minutes.
     pub fn with_max_age(self, max_age: Duration) -> Result<Self, InvalidInput> {
         Self::check_max_age(max_age)?;
         Ok(self.allowing(max_age))
@@ -129,7 +132,7 @@ impl Follow {
         Err(InvalidInput::MaxAge(max_age))
     }
 
-    /// With a greatest age that has been checked.
+    /// With a greatest age that was checked.
     pub(crate) fn allowing(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self.poller = poller(max_age);
@@ -141,40 +144,43 @@ impl Follow {
         &self.key
     }
 
-    /// What was learned last; none before the first answer, and after one that shows that the key has become something else's.
+    /// The last known state. `None` before the first answer, and after one that shows that the key
+    /// has become something else's.
     pub fn current(&self) -> Option<&LeaderStatus> {
         self.known.status()
     }
 
-    /// When the request was sent whose answer has told, or confirmed, what was learned last: it is no older than that. None
-    /// before the first answer.
+    /// When the request was sent whose answer last confirmed that state. `None` before the first
+    /// answer.
     pub fn known_at(&self) -> Option<Instant> {
         self.known.asked_at()
     }
 
-    /// Whether what was learned last may be outdated, since Consul can't be asked, refuses, or shows something else in the
-    /// key's place.
+    /// Whether that state may be outdated, because Consul can't be asked, refuses, or has something
+    /// else at the key.
     pub fn is_interrupted(&self) -> bool {
         self.known.is_in_trouble()
     }
 
-    /// What is known, for listeners of the caller's.
+    /// What is known, for separate listeners.
     pub(crate) fn known(&self) -> &Known {
         &self.known
     }
 
-    /// How old what is known may get.
+    /// The greatest age of its knowledge.
     pub(crate) fn max_age(&self) -> Duration {
         self.max_age
     }
 
-    /// What happened: of what has changed since the last call, the present state. An error says what Consul refuses, or that the
-    /// key is not an election's. It ends nothing: the follower goes on, and tells when that has passed.
+    /// The present state, if something has changed since the last call. An error says what Consul
+    /// refuses, or that the key is not an election's. It ends nothing: the follower continues, and
+    /// reports when that has passed.
     pub fn poll_event(&mut self) -> Option<Result<LeaderEvent, Error>> {
         self.told.next(&self.known)
     }
 
-    /// The request to send at `now`, if there is one. There is none while an event waits to be taken.
+    /// The request to send at `now`, if there is one. There is none while an event waits to be
+    /// taken.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.told.is_behind(&self.known) {
             return None;
@@ -182,14 +188,14 @@ impl Follow {
         self.transmit(now)
     }
 
-    /// The same, no matter who has yet to be told what.
+    /// The same, regardless of waiting events.
     pub(crate) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.due().is_none_or(|due| due > now) {
             return None;
         }
         let left = self.left(now);
         if left == Some(Duration::ZERO) {
-            // The answer that has told it was as old when it came.
+            // Its answer would have been as old when it came.
             let timeout = TransportError::new(TransportErrorKind::Timeout);
             self.known.fails(&RequestError::Transport(timeout));
         }
@@ -208,7 +214,7 @@ impl Follow {
         };
         let request = read.request(&self.scope);
         let Transmit { id, request } = self.requests.send(now, asked, Service::Reads, request);
-        // What is known would get too old while a slower answer is waited for.
+        // The knowledge would get too old while waiting for a slower answer.
         let most = self
             .left(now)
             .map(|left| left.saturating_sub(request.longest_wait().unwrap_or_default()));
@@ -222,8 +228,8 @@ impl Follow {
         Some(Transmit { id, request })
     }
 
-    /// How long what is known may still be shown without another answer. None where nothing is shown: before the first answer, where it
-    /// is said to be outdated, and where nobody has asked for long.
+    /// How long the knowledge stays valid without another answer. `None` if none is shown: before
+    /// the first answer, while it counts as outdated, and if nobody has asked for long.
     fn left(&self, now: Instant) -> Option<Duration> {
         let is_recent = |at| now.saturating_since(at) <= self.max_age;
         let is_shown = !self.is_interrupted() && self.known.answered_at().is_some_and(is_recent);
@@ -231,28 +237,29 @@ impl Follow {
         Some((asked_at + self.max_age).saturating_since(now))
     }
 
-    /// How long the next poll is held: three fit into the age that is allowed, so that one may be lost. After a slow answer less is left.
+    /// How long the next poll is held. Three polls fit into the greatest age, so that one may be
+    /// lost. After a slow answer less time is left.
     fn hold(&self, left: Option<Duration>) -> Duration {
         let most = left.map_or(self.max_age, |left| left.saturating_sub(self.margin()));
         (self.max_age / 3).min(most).max(LEAST_HOLD)
     }
 
-    /// What is left of the age for an answer that does not come.
+    /// The part of the age that is reserved for an answer that does not come.
     fn margin(&self) -> Duration {
         self.max_age / 4
     }
 
-    /// When to call [`Self::poll_transmit`] again, if no answer comes before.
+    /// When to call [`Self::poll_transmit`] again, if no answer arrives before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.due().filter(|_| !self.told.is_behind(&self.known))
     }
 
-    /// The same, no matter who has yet to be told what.
+    /// The same, regardless of waiting events.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.poller.timeout()
     }
 
-    /// Takes what came back for a request. What comes late or twice is ignored.
+    /// Takes the outcome of a request. Late or repeated ones are ignored.
     pub fn handle_response(
         &mut self,
         now: Instant,
@@ -263,7 +270,7 @@ impl Follow {
             return;
         };
         match received.answer {
-            // It lay there while nobody asked, and tells of then.
+            // It was left unhandled while nobody asked, so it shows an old state.
             _ if now > self.give_up_at + LEEWAY => {
                 self.poller.ended(now);
                 self.poller.restart();
@@ -307,8 +314,9 @@ impl Follow {
     }
 }
 
-/// Three polls fit into the age that is allowed, so that one may be lost: what an answer has told is no older than a poll when it comes,
-/// the next poll may take a third again, and a quarter is left for an answer that does not come.
+/// Three polls fit into the greatest age, so that one may be lost. When an answer comes, it is at
+/// most one poll old. The next poll may take a third again, and a quarter is left for an answer
+/// that does not come.
 fn poller(max_age: Duration) -> Poller {
     let budget = Budget::new(INTERVAL, BURST);
     let mut poller = Poller::new(budget, RETRY_CAP).holding(max_age / 3);
@@ -316,25 +324,25 @@ fn poller(max_age: Duration) -> Poller {
     poller
 }
 
-/// How old what is known may get, unless it is told otherwise: the default TTL.
+/// The default for the greatest age: the default TTL.
 const MAX_AGE: Duration = Duration::from_secs(15);
 const LEAST_MAX_AGE: Duration = Duration::from_secs(3);
 const MOST_MAX_AGE: Duration = Duration::from_secs(600);
 
-/// The ceiling: at most so many requests at once, and one each so long after that.
+/// The limit: this many requests at once, and one more after each interval.
 const INTERVAL: Duration = Duration::from_millis(100);
 const BURST: u32 = 10;
 
-/// How long a poll is held at least.
+/// The shortest time for which a poll is held.
 const LEAST_HOLD: Duration = Duration::from_millis(100);
 
-/// How long the answer to a plain read may take.
+/// The longest time for the answer to a plain read.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much later than its timeout a request may end before it is said to have lain there.
+/// If a request ends this much later than its timeout, it was left unhandled.
 const LEEWAY: Duration = Duration::from_secs(1);
 
-/// For how long the key may be refused that was shown before.
+/// How long a refusal of a known key is retried before it is reported.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest wait after a failure.

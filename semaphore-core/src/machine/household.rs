@@ -4,11 +4,13 @@
 //!  member ── what it wants ──▶ pool          each member is a separate machine: it sends, waits and
 //!  member ◀── what is known ── pool          decides on its own, and knows nothing of the others
 //! ```
-//! It is itself driven like one of them. An event costs what it concerns: a member is looked at when it was told something, when its
-//! time has come, or when one of its answers has.
+//! The household is driven like a machine. An event only costs work for those it concerns: a member
+//! is looked at when it was told something, when its time has come, or when one of its requests was
+//! answered.
 //!
-//! A renewal concerns everyone who stands on the session, which may be ten thousand. So [`Household::handle_timeout`] looks at a few
-//! at a time and is to be called again, and no renewal waits until all of them have been looked at.
+//! A renewal concerns all users of the session, maybe ten thousand. So
+//! [`Household::handle_timeout`] looks at a few at a time and must be called again. No renewal
+//! waits until all were looked at.
 
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,15 +27,15 @@ use crate::machine::process::tenancy::tenant::{MemberNo, Place};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// What a household needs of a member: a [`Machine`] without what it grants.
+/// The part of a [`Machine`] that a household needs: everything but the grants.
 pub trait Member {
-    /// Does all that is due at `now`, and says what follows.
+    /// Does everything that is due at `now`, and returns what follows.
     fn attend(&mut self, now: Instant) -> Report;
-    /// Takes what came for it.
+    /// Takes news.
     fn handle(&mut self, now: Instant, news: News<'_>);
 }
 
-/// What follows from what a member has done.
+/// What follows from a member's work.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     transmits: Vec<Transmit>,
@@ -43,19 +45,19 @@ pub struct Report {
     timeout: Option<Instant>,
 }
 
-/// What comes for a member.
+/// News for a member.
 #[derive(Debug)]
 pub enum News<'a> {
-    /// What came back for a separate request.
+    /// The outcome of its own request.
     Response(RequestId, Result<Response, TransportError>),
-    /// What is known of a session that was lent to it.
+    /// News of a session that was lent to it.
     Loan(&'a LoanNews),
     /// What was read for it.
     Check(CheckNews),
 }
 
 impl Report {
-    /// What is to be sent.
+    /// The requests to send.
     pub(crate) fn transmits(&self) -> &[Transmit] {
         &self.transmits
     }
@@ -82,30 +84,30 @@ impl<M: Machine> Member for M {
     }
 }
 
-/// How a household reaches a member, which may be somebody else's, too.
+/// Gives a household access to a member, which may have another owner.
 pub trait Reach {
-    /// Works on the member. Whether the member is needed any longer.
+    /// Works on the member. Returns whether it is still needed.
     fn reach(&mut self, work: &mut dyn FnMut(&mut dyn Member)) -> bool;
 }
 
-/// Whose a request is.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A member's.
+    /// A member.
     Member(MemberNo),
-    /// Of the sessions that are shared; one number for each way in which they are made.
+    /// Shared sessions. Sessions with equal settings have one number.
     Sessions(usize),
-    /// Of what is read for many holders at once; the same numbers.
+    /// Reads for many holders at once, with the same numbers.
     Checks(usize),
-    /// Of what is read for many waiters at once; the same numbers.
+    /// Reads for many waiters at once, with the same numbers.
     Waits(usize),
 }
 
-/// How many holders and how many waiters poll on their own, unless it is told otherwise.
+/// How many holders and how many waiters poll separately by default.
 const MOST_POLLS: usize = 16;
 
-/// So many members are looked at in one go, and so many are told something. Each takes some microseconds; where there is no optimizer or
-/// little of a processor, a millisecond.
+/// The most members that one call looks at, and the most that it tells something. Each takes some
+/// microseconds, or a millisecond without an optimizer or on a slow processor.
 const MOST_AT_ONCE: usize = 64;
 
 /// The machines of one process.
@@ -113,20 +115,21 @@ const MOST_AT_ONCE: usize = 64;
 pub struct Household<R> {
     members: BTreeMap<MemberNo, Resident<R>>,
     commons: Vec<Common>,
-    /// How many holders and how many waiters poll on their own.
+    /// How many holders and how many waiters poll separately.
     most_polls: usize,
-    /// Who has something to do, or to say.
+    /// Members with something to do or to say.
     ready: BTreeSet<MemberNo>,
-    /// Who was looked at last: where there are many, those after it are next, so that nobody is left out.
+    /// The last member that was looked at. If there are many, those after it are next, so that
+    /// nobody is left out.
     attended: MemberNo,
-    /// When time passed last.
+    /// When time last passed.
     timed_at: Instant,
     timers: BTreeSet<(Instant, MemberNo)>,
     traffic: Traffic,
     rng: fastrand::Rng,
 }
 
-/// What those share whose sessions are made in the same way.
+/// What members with equal session settings share.
 #[derive(Clone, Debug)]
 struct Common {
     pool: Pool,
@@ -142,8 +145,9 @@ struct Resident<R> {
     timer: Option<Instant>,
 }
 
-/// So many short requests of members are under way: somewhat more than a transport has connections for them. Where thousands want
-/// something at once, the others wait here, where it costs nothing, and the time for an answer begins when they are sent.
+/// The most short requests of members under way, somewhat more than a transport has connections
+/// for. If thousands want something at once, the others wait here at no cost, and their timeouts
+/// begin when they are sent.
 const MOST_UNDER_WAY: usize = 64;
 
 /// The requests of all, each with a separate number.
@@ -153,10 +157,10 @@ struct Traffic {
     sent: BTreeMap<RequestId, (Origin, RequestId)>,
     ids: BTreeMap<(Origin, RequestId), RequestId>,
     transmits: VecDeque<(Origin, Transmit)>,
-    /// Those of members that wait until others are answered, and their order.
+    /// Members' requests that wait for others' answers, with their order.
     waiting: BTreeMap<RequestId, (Origin, Transmit)>,
     next: BTreeSet<(Priority, RequestId)>,
-    /// The others of members, but polls and what keeps holds.
+    /// Members' requests under way, without polls and what keeps holds.
     under_way: BTreeSet<RequestId>,
     aborts: VecDeque<RequestId>,
 }
@@ -177,9 +181,10 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// So many members that only hold poll on their own. If there are more, none of them does: a transaction asks for up to 64 of
-    /// them at once, four times within the TTL of their sessions. As many that wait poll on their own; those beyond are
-    /// asked for once a second. 16, unless it is told otherwise.
+    /// Sets how many members that only hold may poll separately. If there are more, none does: a
+    /// transaction checks up to 64 of them at once, four times within the TTL of their sessions.
+    /// The same number of waiting members poll separately; the others are checked once a second.
+    /// The default is 16.
     #[must_use]
     pub fn with_own_polls(self, most: usize) -> Self {
         Self {
@@ -188,8 +193,8 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// A member comes, under a number that no other has had. What it shares is made as [`Shares`] says; nothing, for one that
-    /// makes its own sessions.
+    /// Adds a member. Its number must be new. What it shares is created as [`Shares`] says; `None`
+    /// for one with its own sessions.
     pub fn join(&mut self, no: MemberNo, reach: R, shares: Option<Shares>) {
         let shares = shares.map(|Shares { settings, place }| (self.common(settings), place));
         let resident = Resident {
@@ -224,19 +229,19 @@ impl<R: Reach> Household<R> {
         self.ready.insert(no);
     }
 
-    /// No sessions are kept for another turn any more.
+    /// Keeps no more sessions for later turns.
     pub fn close(&mut self, now: Instant) {
         for common in &mut self.commons {
             common.pool.close(now);
         }
     }
 
-    /// Whether it has no member, and no session is left, as far as it can know.
+    /// Whether there is no member and no session, as far as is known.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.has_no_sessions()
     }
 
-    /// Whether no session is left that was shared, as far as it can know.
+    /// Whether no shared session is left, as far as is known.
     pub fn has_no_sessions(&self) -> bool {
         self.commons.iter().all(|it| it.pool.is_empty())
     }
@@ -247,13 +252,13 @@ impl<R: Reach> Household<R> {
         all.map(|(no, resident)| (*no, &mut resident.reach))
     }
 
-    /// How this member is reached.
+    /// The access to this member.
     pub fn member(&self, no: MemberNo) -> Option<&R> {
         self.members.get(&no).map(|resident| &resident.reach)
     }
 
-    /// Does what is due at `now`. What is to be sent then is told by [`Self::poll_transmit`]. Where more is left to do than should be
-    /// done in one go, [`Self::poll_timeout`] says that this is due again.
+    /// Does what is due at `now`. [`Self::poll_transmit`] has the resulting requests. If more is
+    /// left than one call should do, [`Self::poll_timeout`] says that it is due again.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         while let Some((_, no)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
@@ -295,12 +300,12 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// The next request to send, and whose it is.
+    /// The next request to send, and its sender.
     pub fn poll_transmit(&mut self) -> Option<(Origin, Transmit)> {
         self.traffic.poll()
     }
 
-    /// A request whose answer is of no more use.
+    /// A request whose answer is no longer needed.
     pub fn poll_abort(&mut self) -> Option<RequestId> {
         self.traffic.aborts.pop_front()
     }
@@ -319,7 +324,7 @@ impl<R: Reach> Household<R> {
         members.into_iter().chain(pools).chain(checks).min()
     }
 
-    /// Takes what came back for a request.
+    /// Takes the outcome of a request.
     pub fn handle_response(
         &mut self,
         now: Instant,
@@ -349,7 +354,7 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// Brings a member what came for it.
+    /// Gives news to a member.
     fn bring(&mut self, now: Instant, no: MemberNo, news: News<'_>) {
         if let Some(resident) = self.members.get_mut(&no) {
             let mut news = Some(news);
@@ -362,7 +367,8 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// Who is looked at next: the first, which may give back what another one wants, or in turn where not all can be looked at in one go.
+    /// The next member to look at: the first one, since it may give back what another one wants, or
+    /// in turn if one call can't look at all.
     fn next_ready(&mut self) -> Option<MemberNo> {
         let after = if self.ready.len() > MOST_AT_ONCE {
             self.attended.0.saturating_add(1)
@@ -377,7 +383,7 @@ impl<R: Reach> Household<R> {
         Some(no)
     }
 
-    /// Looks after one member.
+    /// Looks at one member.
     fn attend(&mut self, now: Instant, no: MemberNo) {
         let Some(resident) = self.members.get_mut(&no) else {
             return;
@@ -420,7 +426,7 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// A member goes, and what it has under way is of no more use.
+    /// Removes a member. The answers to its requests are no longer needed.
     fn part_with(&mut self, no: MemberNo) {
         if let Some(resident) = self.members.remove(&no) {
             if let Some(at) = resident.timer {
@@ -435,7 +441,8 @@ impl<R: Reach> Household<R> {
         self.traffic.abort_all(Origin::Member(no));
     }
 
-    /// Tells the members what has become of their sessions, some of them if there are many, and what was read for them.
+    /// Tells members about their sessions, a part of them if there are many, and about what was
+    /// read for them.
     fn spread_news(&mut self, now: Instant, told: &mut usize) {
         for at in 0..self.commons.len() {
             while *told < MOST_AT_ONCE

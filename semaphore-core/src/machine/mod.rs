@@ -1,4 +1,5 @@
-//! The state machines: no I/O, no clock, no thread. Same inputs, same outputs, always.
+//! The state machines: no I/O, no clock, no thread. The same inputs always lead to the same
+//! outputs.
 //!
 //! ```text
 //!            Participant                 Candidate               Follow      machines, by one contract
@@ -11,7 +12,8 @@
 //!                     reader    what is asked again: from which index, how often, when after a failure
 //!                     requests  what is under way
 //! ```
-//! A [`Household`] runs several of them, on sessions that they share. Rooms further down know nothing of those above them.
+//! A [`Household`] runs several of them on shared sessions. Lower modules know nothing of those
+//! above.
 
 mod callers;
 mod command;

@@ -1,11 +1,11 @@
-//! What a machine tells observers, beside the events that its callers wait for.
+//! What a machine tells observers, besides the events for its callers.
 //!
 //! ```text
 //!  callers ──┐
 //!  requests ─┼─▶ Notices ──▶ poll_notice ──▶ the handles' observers, the log, the figures
 //!  writes ───┘      │ nobody listens: nothing is kept
 //! ```
-//! A notice is said where the outcome is known, and says what is known there: no clock is asked for it.
+//! A notice is made where the outcome is known, with what is known there. No clock is read for it.
 
 use core::fmt;
 use core::time::Duration;
@@ -18,74 +18,75 @@ use crate::machine::callers::Ticket;
 use crate::machine::command::{Command, Commanded};
 use crate::time::Instant;
 
-/// What has happened to one semaphore or election of this process.
+/// Something that happened to one semaphore or election of this process.
 ///
-/// A command is one acquisition or one campaign: all notices of it have its number.
+/// A command is one acquisition or one campaign. All notices about it have its number.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Notice {
     /// Somebody waits.
     Queued {
-        /// Whose place it is.
+        /// The command.
         command: CommandId,
-        /// How many permits are wanted.
+        /// The wanted permits.
         permits: u32,
-        /// The place in the queue of this process: 1 is the next.
+        /// The place in the queue of this process; 1 is the next.
         place: usize,
     },
     /// A slot is held, or an election led.
     Granted {
-        /// By whom.
+        /// The command.
         command: CommandId,
         /// How many permits.
         permits: u32,
         /// Its fencing token.
         token: FencingToken,
-        /// How long it has waited.
+        /// How long it waited.
         waited: Duration,
     },
     /// A try found nothing free.
     NotAvailable {
-        /// Whose it was.
+        /// The command.
         command: CommandId,
-        /// Why. It was not queued where others of the same handle come first.
+        /// Why. If others of the same handle come first, it was not queued.
         refusal: Refusal,
     },
-    /// It ended without a grant.
+    /// It failed.
     Failed {
-        /// Whose it was.
+        /// The command.
         command: CommandId,
         /// Why.
         error: Error,
-        /// How long it has waited.
+        /// How long it waited.
         waited: Duration,
     },
-    /// Its caller waits no more.
+    /// Its caller gave up.
     GivenUp {
-        /// Whose place it was.
+        /// The command.
         command: CommandId,
-        /// How long it has waited.
+        /// How long it waited.
         waited: Duration,
     },
-    /// The lease of a hold is longer than it was.
+    /// The lease of a hold was extended.
     Renewed {
-        /// Whose it is.
+        /// The command.
         command: CommandId,
-        /// How long it lasts from now on.
+        /// How long the lease lasts now.
         left: Duration,
-        /// How long it would have lasted otherwise.
+        /// How long the lease would have lasted without the renewal.
         was: Duration,
     },
-    /// Two thirds of the lease of a hold are over, since no renewal has succeeded. Told once, until one does.
+    /// Two thirds of a hold's lease are over, since no renewal has succeeded. It is reported once
+    /// until one does.
     LosingSoon {
-        /// Whose it is.
+        /// The command.
         command: CommandId,
-        /// How long it lasts from now on.
+        /// How long the lease still lasts.
         left: Duration,
     },
     /// A hold is lost.
     Lost {
-        /// Whose it was.
+        /// The command.
         command: CommandId,
         /// How many permits.
         permits: u32,
@@ -94,52 +95,53 @@ pub enum Notice {
         /// How long it was held.
         held: Duration,
     },
-    /// A hold was given back. What it leaves in Consul is cleaned up from now on.
+    /// A hold was given back. Cleaning up in Consul begins.
     Released {
-        /// Whose it was.
+        /// The command.
         command: CommandId,
         /// How many permits.
         permits: u32,
         /// How long it was held.
         held: Duration,
     },
-    /// A request failed, and is tried again.
+    /// A request failed, and will be tried again.
     RequestFailed {
         /// Why.
         error: RequestError,
     },
-    /// Consul has not served some requests for a second. Told once, until it serves them again.
+    /// Consul has not served some requests for a second. It is reported once until they are served
+    /// again.
     Retrying {
         /// Since when.
         since: Instant,
         /// Why the last of them failed.
         cause: RequestError,
     },
-    /// Consul serves again what it did not.
+    /// Consul serves these requests again.
     Recovered {
         /// How long it did not.
         after: Duration,
     },
-    /// Consul refuses what nobody can go on without: all who wait fail.
+    /// Consul permanently refuses something necessary: all waiters fail.
     Refused {
-        /// In which way.
+        /// The error.
         error: Error,
     },
-    /// What is found in Consul is something else than what was told: another limit, or no semaphore or election at all. All
-    /// who wait fail.
+    /// Consul's content differs from the settings: another limit, or no semaphore or election at
+    /// all. All waiters fail.
     Conflict {
-        /// In which way.
+        /// The error.
         error: Error,
     },
-    /// Holders whose sessions have ended were taken out of the record.
+    /// Holders with ended sessions were removed from the record.
     Pruned {
-        /// Which ones.
+        /// Their sessions.
         sessions: Vec<String>,
     },
-    /// The key of an election shows another leader than before, or none. Told while somebody of this process campaigns or
-    /// leads.
+    /// An election's key shows another leader, or none. It is reported while somebody of this
+    /// process campaigns or leads.
     Leader {
-        /// Whose session it is tied to.
+        /// The session that the key is tied to.
         session: Option<SessionId>,
     },
 }
@@ -159,7 +161,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// A word for a loss, as logs and figures tell losses apart.
+/// A loss as one word, for logs and figures.
 pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
     match reason {
         Lost::SessionGone { .. } => "session-gone",
@@ -176,26 +178,26 @@ pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
     }
 }
 
-/// So many are kept for an observer that listens and does not ask.
+/// The most notices that are kept for an observer that does not ask for them.
 const MOST: usize = 1024;
 
-/// The notices that are still to be told, and what is kept to say them.
+/// Notices that were not taken yet, and the data for later ones.
 #[derive(Clone, Default)]
 pub(in crate::machine) struct Notices {
-    /// None while nobody listens.
+    /// `None` while nobody listens.
     queue: Option<VecDeque<Notice>>,
-    /// Since when each hold is held, and how many permits it is.
+    /// For each hold, since when it is held, and its permits.
     held: BTreeMap<CommandId, (Instant, u32)>,
-    /// Those of them whose lease ends soon, as was told.
+    /// Holds whose observers were warned of the lease's end.
     warned: BTreeSet<CommandId>,
     renewed_at: Option<Instant>,
-    /// Whom an election's key showed last.
+    /// The last session that an election's key showed.
     leader: Option<SessionId>,
-    /// The commands since they were asked for. None while nobody records.
+    /// The commands since the last call. `None` while nobody records.
     commands: Option<VecDeque<Commanded>>,
 }
 
-/// Nothing that is sent depends on it, so that it tells no two states apart.
+/// No request depends on it, so it does not distinguish states.
 impl fmt::Debug for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Notices")
@@ -203,7 +205,7 @@ impl fmt::Debug for Notices {
 }
 
 impl Notices {
-    /// Somebody listens from now on, or nobody does.
+    /// Somebody begins or stops listening.
     pub(in crate::machine) fn listen(&mut self, listens: bool) {
         if listens != self.queue.is_some() {
             self.queue = listens.then(VecDeque::new);
@@ -226,7 +228,7 @@ impl Notices {
         self.commands.as_mut()?.pop_front()
     }
 
-    /// A caller gives this command, and somebody may record it.
+    /// A caller gives this command; a recorder may want it.
     pub(in crate::machine) fn commanded(&mut self, at: Instant, command: impl FnOnce() -> Command) {
         if let Some(commands) = &mut self.commands {
             let command = command();
@@ -234,7 +236,7 @@ impl Notices {
         }
     }
 
-    /// Says it, if somebody listens.
+    /// Adds it, if somebody listens.
     pub(in crate::machine) fn tell(&mut self, notice: impl FnOnce() -> Notice) {
         if let Some(queue) = &mut self.queue {
             if queue.len() == MOST {
@@ -284,7 +286,7 @@ impl Notices {
         });
     }
 
-    /// All who wait fail for this reason.
+    /// All waiters fail for this reason.
     pub(in crate::machine) fn failed_all(&mut self, error: &Error) {
         match error {
             Error::Conflict { .. } | Error::LimitConflict { .. } | Error::NotAnElection { .. } => {
@@ -299,7 +301,7 @@ impl Notices {
         }
     }
 
-    /// The lease of a hold lasts until then, and no longer until `before`.
+    /// The lease of a hold now lasts until `until`, and did until `before`.
     pub(in crate::machine) fn renewed(
         &mut self,
         now: Instant,
@@ -316,7 +318,7 @@ impl Notices {
         });
     }
 
-    /// The lease of a hold ends then, which is soon.
+    /// The lease of a hold ends soon, at this time.
     pub(in crate::machine) fn ends_soon(
         &mut self,
         now: Instant,
@@ -354,14 +356,14 @@ impl Notices {
         }
     }
 
-    /// For how long it was held, if it was until now, and how many permits.
+    /// How long it was held until now, and its permits.
     fn end(&mut self, now: Instant, command: CommandId) -> Option<(Duration, u32)> {
         self.warned.remove(&command);
         let (since, permits) = self.held.remove(&command)?;
         Some((now.saturating_since(since), permits))
     }
 
-    /// This is whom the key of an election shows.
+    /// An election's key shows this session.
     pub(in crate::machine) fn leads(&mut self, session: Option<&SessionId>) {
         if self.leader.as_ref() != session {
             self.leader = session.cloned();
@@ -370,7 +372,7 @@ impl Notices {
         }
     }
 
-    /// How long ago a lease began or became longer.
+    /// How long ago a lease began or was extended.
     pub(in crate::machine) fn renewed_before(&self, now: Instant) -> Option<Duration> {
         Some(now.saturating_since(self.renewed_at?))
     }

@@ -1,40 +1,41 @@
-//! How a semaphore or an election stands in this process, as it is known without asking.
+//! The state of a semaphore or an election in this process, as it is known without a request.
 
 use core::time::Duration;
 
 use crate::error::RequestError;
 
-/// How a semaphore or an election stands in this process. Nothing is sent for it.
+/// The state of a semaphore or an election in this process. It sends nothing.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
-    /// How many permits are held here, by leases that hold; of an election 1 while it is led here.
+    /// How many permits are held here with a valid lease. For an election, 1 while it leads here.
     pub held: u32,
     /// How many acquisitions or campaigns wait here.
     pub waiting: usize,
-    /// The first of those who wait here.
+    /// The first waiter here.
     pub first_waiter: Option<FirstWaiter>,
-    /// What Consul does not serve at the moment; none while it serves all that was asked of it last. Nothing is asked while
-    /// nobody waits or holds.
+    /// What Consul does not serve at the moment. `None` if it served all of the last requests.
+    /// While nobody waits or holds, nothing is requested.
     pub trouble: Option<Trouble>,
-    /// How long ago a lease began or became longer; none before the first grant.
+    /// How long ago a lease began or was extended. `None` before the first grant.
     pub renewed: Option<Duration>,
 }
 
 impl Status {
-    /// Whether Consul has served all that was asked of it last.
+    /// Whether Consul has served all of the last requests.
     pub fn is_connected(&self) -> bool {
         self.trouble.is_none()
     }
 }
 
-/// The first of those who wait here.
+/// The first waiter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirstWaiter {
     /// How long it has waited.
     pub waited: Duration,
-    /// How many of other processes wait ahead of it, as Consul said last. None where that is not known.
+    /// How many of other processes wait ahead of it, by Consul's last answer. `None` if that is
+    /// unknown.
     pub ahead: Option<u32>,
 }
 
@@ -42,7 +43,7 @@ pub struct FirstWaiter {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trouble {
-    /// For how long it has not.
+    /// For how long.
     pub lasts: Duration,
     /// Why the last request failed.
     pub cause: RequestError,

@@ -10,11 +10,11 @@ use crate::subject::Subject;
 use crate::view::{ContenderFlags, Orphan, View};
 use std::collections::BTreeSet;
 
-/// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many
-/// it found, all of which are gone then.
+/// Deletes contender keys that are tied to no session, each by check-and-set. The output is how
+/// many it found; all of them are gone then.
 ///
-/// Only keys that are named like a session and have a contender's flags are touched. It ends with
-/// [`Error::IncompleteView`] where the list says that it leaves keys out: what it lacks is not gone.
+/// It only deletes keys that are named like a session and have a contender's flags. It ends with
+/// [`Error::IncompleteView`] if the list is incomplete: a missing session may then exist.
 #[derive(Clone, Debug)]
 pub struct Collect {
     prefix: Prefix,
@@ -23,7 +23,7 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// Below this prefix.
+    /// Collects below this prefix.
     pub fn new(prefix: Prefix, scope: Scope) -> Self {
         Self {
             prefix,

@@ -10,20 +10,21 @@ use crate::record::Record;
 use crate::subject::Subject;
 use crate::view::View;
 
-/// Deletes the record, by check-and-set, if no live session holds a slot or waits for one.
+/// Deletes the record by check-and-set, if no live session holds a slot or waits for one.
 ///
-/// It does not wait for lock delays: a holder that is cut off, and whose session has ended before its time, may believe in its
-/// slot for another minute. Where that matters, wait for a minute after the end of the last session.
+/// It does not wait for lock delays. A holder that is cut off, and whose session ended early, may
+/// believe in its slot for another minute. If that matters, wait for a minute after the end of the
+/// last session.
 #[derive(Clone, Debug)]
 pub struct Destroy {
     prefix: Prefix,
     scope: Scope,
-    /// The record's index that a deletion has named.
+    /// The record's index in the last deletion.
     named: Option<Index>,
 }
 
 impl Destroy {
-    /// Of the semaphore under this prefix.
+    /// Destroys the semaphore under this prefix.
     pub fn new(prefix: Prefix, scope: Scope) -> Self {
         Self {
             prefix,
@@ -74,7 +75,8 @@ impl Task for Destroy {
                 waiters,
                 on: Subject::default(),
             });
-            // A deletion that was given up may come later, unless the record has changed since.
+            // A deletion that was given up may be applied later, unless the record has changed
+            // since.
             return Ok(if self.named == Some(lock.modify_index) {
                 Step::Unmoved(in_use)
             } else {

@@ -1,13 +1,14 @@
-//! Takes a slot away from a session, and tells it why.
+//! Takes a slot away from a session, and tells its holder why.
 //!
 //! ```text
 //!  read the key ─▶ mark it: flags that ask to go, the reason as its value ─▶ wait for a change ─▶ gone: it has left
 //!                                                                                   │
 //!                                                                                   └─▶ end the session
 //! ```
-//! A session has no room for a reason: its name can't be changed, and its end tells nothing. Its contender key has: Consul keeps it tied
-//! to the session when somebody else writes it (documentation of the KV endpoint), no client of another kind reads its value or its
-//! flags, and each holder watches it.
+//! A session can't carry a reason: its name can't be changed, and its end says nothing. Its
+//! contender key can. Consul keeps the key tied to the session when somebody else writes it
+//! (documentation of the KV endpoint). Other kinds of clients read neither its value nor its flags,
+//! and each holder watches it.
 
 use core::time::Duration;
 
@@ -19,16 +20,17 @@ use crate::id::{Index, SessionId};
 use crate::input::{InvalidInput, Prefix, Scope, checked_name};
 use crate::view::ContenderFlags;
 
-/// How long a contender may take to go when it is asked to.
+/// How long a contender may take to leave after it was asked.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
-/// Asks the contender on a session to go, and says why. A holder that uses this crate is told that its slot is lost, by
-/// [`Lost::Evicted`](crate::Lost::Evicted), and others may have the slot as soon as it gives its permit back. If it has not done so after
-/// ten seconds, its session is ended.
+/// Asks the contender of a session to leave, with a reason. A holder that uses this crate learns
+/// that its slot is lost, by [`Lost::Evicted`](crate::Lost::Evicted). Others may have the slot as
+/// soon as the holder gives its permit back. If it has not done so after ten seconds, its session
+/// is ended.
 ///
-/// Some are not told the reason, but only that their session has ended: holders in a crowd (see [`Settings::with_crowd`]) and
-/// those that are looked after [together](crate::Builder::own_polls), since they watch only the record; clients of other kinds;
-/// and waiters.
+/// Some only learn that their session has ended, without the reason. They are holders in a crowd
+/// (see [`Settings::with_crowd`]) and those without [separate polls](crate::Builder::own_polls),
+/// since they watch only the record, clients of other kinds, and waiters.
 ///
 /// [`Settings::with_crowd`]: crate::sans_io::Settings::with_crowd
 #[derive(Clone, Debug)]
@@ -42,11 +44,11 @@ pub struct Evict {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Its key is to be marked.
+    /// Its key is not marked yet.
     Asking,
-    /// It was marked at this index, and is waited for.
+    /// Its key was marked at this index. It has time to leave.
     Asked(Index),
-    /// Its session is to end.
+    /// Its session has to end.
     Ending,
 }
 
@@ -54,16 +56,16 @@ enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Eviction {
-    /// It was asked to go, and has gone. What it held is free.
+    /// It was asked to leave, and has left. What it held is free.
     Left,
-    /// It did not go, and its session was ended.
+    /// It did not leave, and its session was ended.
     Ended,
-    /// Nobody contends here by this session.
+    /// This session does not contend here.
     NotHere,
 }
 
 impl Evict {
-    /// This session, for a reason of which the first 200 characters are shown.
+    /// Evicts this session. The first 200 characters of the reason are shown.
     ///
     /// # Errors
     /// [`InvalidInput::Name`] for a reason that is empty or has a control character.
@@ -86,7 +88,7 @@ impl Evict {
         self.prefix.contender_key(&self.session)
     }
 
-    /// The key as it is, with the flags that ask to go.
+    /// The key with its value, and the flags that ask its contender to leave.
     fn ask(&self, entry: &Entry<'_>) -> Request {
         let write = CasKey {
             key: &self.key(),
@@ -119,7 +121,7 @@ impl Task for Evict {
         };
         let request = read.request(&self.scope);
         match wait {
-            // The server adds up to a sixteenth, and the answer takes its time.
+            // The server adds up to a sixteenth, and the answer takes some time.
             Some((_, wait)) => request.with_timeout(wait * 17 / 16 + ASKED_FOR),
             None => request,
         }

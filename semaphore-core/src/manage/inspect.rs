@@ -11,12 +11,12 @@ use crate::input::{Prefix, Scope};
 use crate::subject::Subject;
 use crate::view::View;
 
-/// Reads a semaphore, confirmed by the leader.
+/// Reads a semaphore. The leader confirms the read.
 #[derive(Clone, Debug)]
 pub struct Inspect {
     prefix: Prefix,
     scope: Scope,
-    /// What the prefix has shown, once it is known.
+    /// The content of the prefix, once it is read.
     seen: Option<Snapshot>,
 }
 
@@ -25,12 +25,12 @@ pub struct Inspect {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// How many may hold a slot at once.
+    /// How many slots there are.
     pub limit: u32,
-    /// Who holds one, in the order of the record. A holder that is not alive is pruned by a contender that
-    /// claims when its lock delay is over.
+    /// The holders, in the order of the record. A dead holder is pruned by a waiting contender when
+    /// its lock delay is over.
     pub holders: Vec<Member>,
-    /// Who waits, first come first.
+    /// The waiters, in the order in which they came.
     pub waiters: Vec<Member>,
     /// Contender keys that are tied to no session, see [`Collect`](super::Collect).
     pub orphans: Vec<SessionId>,
@@ -41,21 +41,22 @@ pub struct Snapshot {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Member {
-    /// Its session, as it stands in the record or the key.
+    /// Its session, as the record or the key names it.
     pub session: String,
-    /// The value of its contender key; empty when it has none.
+    /// The value of its contender key, or empty if it has none.
     #[cfg_attr(feature = "serialize", serde(serialize_with = "as_text"))]
     pub value: Vec<u8>,
     /// Whether its session is alive.
     pub is_alive: bool,
-    /// Its place: of those who hold in the order of the record, of those who wait in the order of the queue; 1 is the first.
+    /// Its place, counted from 1: a holder's in the record, or a waiter's in the queue.
     pub place: usize,
-    /// The node that its session is tied to. None where the session is gone, or where the token may not read it.
+    /// The node that its session is tied to. `None` if the session is gone, or the token may not
+    /// read it.
     pub node: Option<String>,
-    /// The name of its session, where that is known.
+    /// The name of its session, if it is known.
     pub session_name: Option<String>,
-    /// The index at which it entered the queue: who has the lower one came first. None where it has no contender key. Consul
-    /// knows no times.
+    /// The index at which it entered the queue: a lower index came first. `None` if it has no
+    /// contender key. Consul stores no times.
     pub since: Option<u64>,
 }
 
@@ -131,7 +132,7 @@ impl Inspect {
 }
 
 impl Snapshot {
-    /// Adds what the list of sessions says of its members.
+    /// Adds what the list of sessions says about its members.
     fn learn(&mut self, sessions: &BTreeMap<SessionId, ListedSession>) {
         for member in self.holders.iter_mut().chain(&mut self.waiters) {
             let session = SessionId::read(&member.session);
@@ -146,7 +147,8 @@ impl Snapshot {
     }
 }
 
-/// First the prefix, then whose the sessions are. What comes of the second is for people: without it the rest counts all the same.
+/// First it reads the prefix, then the sessions. The sessions are for people: without them the rest
+/// is still valid.
 impl Task for Inspect {
     type Output = Snapshot;
 

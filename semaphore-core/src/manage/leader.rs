@@ -1,4 +1,4 @@
-//! Finds out who leads an election, and who that is to Consul.
+//! Finds an election's leader, and what Consul knows about its session.
 
 use super::{Step, Task};
 use crate::api::{ReadKey, SessionDetails, SessionInfo};
@@ -9,7 +9,7 @@ use crate::input::{LockKey, Scope};
 use crate::leader::LeaderStatus;
 use crate::subject::Subject;
 
-/// Reads an election's key once, confirmed by Consul's leader.
+/// Reads an election's key once. Consul's leader confirms the read.
 #[derive(Clone, Debug)]
 pub struct DiscoverLeader {
     key: LockKey,
@@ -17,7 +17,7 @@ pub struct DiscoverLeader {
 }
 
 impl DiscoverLeader {
-    /// Of the election on this key.
+    /// Reads the election of this key.
     pub fn new(key: LockKey, scope: Scope) -> Self {
         Self { key, scope }
     }
@@ -45,9 +45,10 @@ impl Task for DiscoverLeader {
     }
 }
 
-/// Reads what Consul knows of a session: node, name, TTL, behavior and checks. Its output is none when
-/// the session is gone. From a token without `session` read it is hidden: agents from 1.11 on say so, which is
-/// [`RequestError::Denied`]; older ones, and any to a request without a token, answer as if it was gone.
+/// Reads what Consul knows about a session: node, name, TTL, behavior and checks. The output is
+/// `None` if the session is gone. It is hidden from a token without `session` read. Agents from
+/// 1.11 on say so, which is [`RequestError::Denied`]. Older agents answer as if it were gone, and
+/// so do all agents to a request without a token.
 #[derive(Clone, Debug)]
 pub struct DescribeSession {
     session: SessionId,
@@ -55,7 +56,7 @@ pub struct DescribeSession {
 }
 
 impl DescribeSession {
-    /// Of this session.
+    /// Describes this session.
     pub fn new(session: SessionId, scope: Scope) -> Self {
         Self { session, scope }
     }

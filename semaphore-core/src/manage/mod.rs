@@ -1,5 +1,5 @@
-//! Looking at a semaphore or an election and managing it, without contending: one [`Operation`] per
-//! purpose.
+//! Inspects and manages a semaphore or an election without contending, with one [`Operation`] for
+//! each purpose.
 //!
 //! ```text
 //!            poll_transmit          handle_response
@@ -7,9 +7,9 @@
 //!     ▲                                                               │
 //!     └────────────────────── whatever the answer ────────────────────┘
 //! ```
-//! A write is always followed by another read, which tells what became of it: an answer that
-//! was lost, refused or applied leads to the right end all the same. What was given up may be applied later than that read,
-//! unless the index has moved that it names: then it is written again, or the end waits.
+//! After each write it reads again. So a lost, refused or applied answer leads to the same right
+//! end. A write that was given up may be applied after that read, unless the index that it names
+//! has moved. In that case it is written again, or the end waits.
 
 mod collect;
 mod destroy;
@@ -40,24 +40,24 @@ use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// What an operation is for: what it reads, and what follows from it.
+/// What an operation does: what it reads, and what follows from that.
 pub trait Task {
-    /// What it ends with.
+    /// Its result.
     type Output;
 
-    /// The request that reads what the decision is made from.
+    /// The request whose answer the decision is made from.
     fn read(&self) -> Request;
 
     /// Decides.
     ///
     /// # Errors
-    /// [`RequestError`] when the answer can't be read.
+    /// [`RequestError`] if the answer can't be read.
     fn step(&mut self, answer: &Response) -> Result<Step<Self::Output>, RequestError>;
 
-    /// The end, when too many requests in a row have failed for reasons that pass.
+    /// Ends the task, after too many requests in a row have failed transiently.
     ///
     /// # Errors
-    /// The last failure, unless it has a better end.
+    /// The last failure, unless the task knows something better.
     fn give_up(&self, error: RequestError) -> Result<Self::Output, Error> {
         Err(error.into())
     }
@@ -69,17 +69,18 @@ pub trait Task {
 pub enum Step<T> {
     /// The end.
     Done(Result<T, Error>),
-    /// Another read, of something else.
+    /// Reads something else.
     Read,
-    /// A write, after which to read again.
+    /// Writes, and then reads again.
     Write(Request),
-    /// The end, if no write was given up: what the last one has named is as it was, so that it may yet be applied.
+    /// Ends, if no write was given up. What the last write named is unchanged, so that write could
+    /// still be applied.
     Unmoved(Result<T, Error>),
 }
 
-/// A sans-IO machine that brings one task to its end. It has one request under way at a time, and
-/// gives up when too many in a row have failed. It reads 50 times at once and 100 times a second in
-/// the long run at most, also where every answer is a success that leads nowhere.
+/// A sans-IO machine that runs one task to its end. It has one request under way at a time, and
+/// gives up when too many in a row have failed. It reads at most 50 times at once and 100 times a
+/// second in the long run, even if every answer is a success without progress.
 #[derive(Debug)]
 pub struct Operation<T: Task> {
     task: T,
@@ -87,7 +88,7 @@ pub struct Operation<T: Task> {
     backoff: Backoff,
     budget: Budget,
     failures: u32,
-    /// Why the last write was given up, if it was and may yet be applied.
+    /// Why the last write was given up, if it may still be applied.
     given_up: Option<RequestError>,
     rng: fastrand::Rng,
 }
@@ -134,7 +135,7 @@ impl<T: Task> Operation<T> {
         }
     }
 
-    /// When to call [`Self::poll_transmit`] again, if no answer comes before.
+    /// When to call [`Self::poll_transmit`] again, if no answer arrives before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Read { at } => Some(at),
@@ -142,7 +143,7 @@ impl<T: Task> Operation<T> {
         }
     }
 
-    /// Takes what came back for the request that was sent last.
+    /// Takes the outcome of the last request.
     pub fn handle_response(&mut self, now: Instant, result: &Result<Response, TransportError>) {
         let answer = result
             .as_ref()
@@ -178,7 +179,7 @@ impl<T: Task> Operation<T> {
         }
     }
 
-    /// The end of it, once.
+    /// Its result. It is returned once.
     pub fn poll_output(&mut self) -> Option<Result<T::Output, Error>> {
         match &mut self.state {
             State::Done(result) => result.take(),
@@ -186,8 +187,8 @@ impl<T: Task> Operation<T> {
         }
     }
 
-    /// Remembers a write that may be applied later than a read that does not show it. An answer to one that names the same
-    /// index settles it, too.
+    /// Remembers a write that may be applied after a read that does not show it. The answer to a
+    /// later write with the same index settles it, too.
     fn written(&mut self, answer: Result<bool, RequestError>) -> Result<bool, RequestError> {
         match &answer {
             Ok(_) => self.given_up = None,
@@ -214,7 +215,7 @@ impl<T: Task> Operation<T> {
 /// How many reads in a row may fail.
 const MAX_FAILURES: u32 = 6;
 
-/// Everything below a prefix, confirmed by the leader.
+/// Everything below a prefix. The leader confirms the read.
 fn list(prefix: &Prefix, scope: &Scope) -> Request {
     ListKeys {
         prefix,
@@ -224,7 +225,7 @@ fn list(prefix: &Prefix, scope: &Scope) -> Request {
     .request(scope)
 }
 
-/// The end for a record that is not understood.
+/// Ends because the record is not understood.
 fn conflict<T>(prefix: &Prefix, conflict: &Conflict) -> Step<T> {
     Step::Done(Err(conflict_at(prefix, conflict)))
 }

@@ -9,10 +9,10 @@ use crate::input::{Prefix, Scope};
 use crate::subject::Subject;
 use crate::view::View;
 
-/// Writes another limit into the record, by check-and-set. Everything else in it stays.
+/// Writes another limit into the record, by check-and-set. Everything else in the record stays.
 ///
-/// Holders beyond a smaller limit stay until they release. Participants that were built with the old
-/// limit get a limit conflict on their next acquisition, unless they adopt the record's.
+/// If the new limit is smaller, extra holders stay until they release. Participants with the old
+/// limit get a limit conflict on their next acquisition, unless they adopt the record's limit.
 #[derive(Clone, Debug)]
 pub struct Resize {
     prefix: Prefix,
@@ -21,7 +21,7 @@ pub struct Resize {
 }
 
 impl Resize {
-    /// To this limit.
+    /// Resizes to this limit.
     ///
     /// # Errors
     /// [`InvalidInput::LimitZero`].

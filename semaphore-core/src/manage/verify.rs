@@ -1,4 +1,4 @@
-//! Checks a sequencer that somebody hands over.
+//! Checks a client's sequencer.
 
 use super::{Step, Task};
 use crate::api::{ReadKey, is_filtered};
@@ -7,10 +7,10 @@ use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::sequencer::{Sequencer, SequencerStatus};
 
-/// Reads the sequencer's key, confirmed by the leader. Where Consul does not tell, the output is
-/// [`SequencerStatus::Unknown`]; what it refuses for good is an error.
+/// Reads the sequencer's key. The leader confirms the read. If Consul does not answer, the output
+/// is [`SequencerStatus::Unknown`]; a permanent refusal is an error.
 ///
-/// It does not know what the key guards: compare [`Sequencer::key`] with the key that it must be.
+/// It does not know which key guards the resource: compare [`Sequencer::key`] with the right key.
 #[derive(Clone, Debug)]
 pub struct Verify {
     sequencer: Sequencer,
@@ -18,7 +18,7 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// Is this one current?
+    /// Checks this sequencer.
     pub fn new(sequencer: Sequencer, scope: Scope) -> Self {
         Self { sequencer, scope }
     }
@@ -33,7 +33,7 @@ impl Task for Verify {
 
     fn step(&mut self, answer: &Response) -> Result<Step<SequencerStatus>, RequestError> {
         let status = match ReadKey::parse(answer) {
-            // What the answer leaves out is not missing.
+            // What is hidden from the token may still exist.
             Err(RequestError::Denied { .. }) if is_filtered(answer) => SequencerStatus::Unknown,
             found => self.sequencer.check(found?.as_ref()),
         };

@@ -1,8 +1,8 @@
-//! A digest of what was sent. A replay compares it to know that it sends the same.
+//! A digest of the sent requests. A replay compares digests to check that it sends the same.
 
 use crate::machine::Transmit;
 
-/// FNV-1a, which is the same on every machine, in all versions. None where nothing is sent.
+/// FNV-1a, which is the same on every machine and in all versions. `None` if nothing is sent.
 pub(crate) fn digest_of(transmits: &[Transmit]) -> Option<String> {
     if transmits.is_empty() {
         return None;

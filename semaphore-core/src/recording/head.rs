@@ -1,4 +1,4 @@
-//! The first line of a recording: which machine it is, and with which settings it began. It never has a token.
+//! The first line of a recording: the machine and its settings. It never has a token.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::id::SessionId;
 use crate::input::{Behavior, InvalidInput, LockKey, Prefix, Scope, SessionOptions, Value};
 use crate::machine::{Candidate, ElectionSettings, Encoding, Participant, Settings};
 
-/// The form of these lines.
+/// The version of the format.
 const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ enum Sessions {
     },
 }
 
-/// The machine that a recording is of.
+/// The machine of a recording.
 pub(crate) enum Recorded {
     Semaphore(Box<Participant>),
     Election(Box<Candidate>),
@@ -130,7 +130,7 @@ impl Head {
         }
     }
 
-    /// Whether this crate knows the form.
+    /// Whether this crate knows the format.
     pub(crate) fn is_known(&self) -> bool {
         self.recording == VERSION
     }
@@ -143,10 +143,10 @@ impl Head {
         }
     }
 
-    /// The machine as it was at its beginning.
+    /// The machine in its initial state.
     ///
     /// # Errors
-    /// What no machine can have been told.
+    /// If the settings are invalid for every machine.
     pub(crate) fn machine(&self) -> Result<Recorded, InvalidInput> {
         let value = STANDARD.decode(&self.value).unwrap_or_default();
         let value = Value::new(value)?;

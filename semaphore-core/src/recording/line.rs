@@ -1,4 +1,4 @@
-//! The lines of a recording after the first: what the machine was told, one line for each call.
+//! The lines of a recording after the first: the machine's inputs, one line for each call.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +25,7 @@ pub(crate) enum Step {
     Command(Command),
     /// Time has passed, and this was sent.
     Time { sent: Option<String> },
-    /// Something came back for a request.
+    /// The outcome of a request.
     Answer(Answer),
     /// There is no room for more.
     Full,
@@ -49,7 +49,7 @@ struct Told {
     headers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// What is no text.
+    /// A body that is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
 }
@@ -62,7 +62,7 @@ struct Failure {
     cause: Option<String>,
 }
 
-/// The headers that mean something to a machine. What a proxy adds, such as a cookie, is nobody's business.
+/// The headers that the machines use. Others, such as a proxy's cookie, are not recorded.
 const HEADERS: [&str; 3] = [
     "X-Consul-Index",
     "X-Consul-Results-Filtered-By-ACLs",
@@ -82,7 +82,7 @@ impl Answer {
         }
     }
 
-    /// What came back; none for what a recorder does not write.
+    /// The outcome. `None` if a recorder never writes such a line.
     pub(crate) fn result(&self) -> Option<Result<Response, TransportError>> {
         match (&self.response, &self.error) {
             (Some(told), None) => Some(Ok(told.response()?)),

@@ -1,4 +1,5 @@
-//! A flight recorder: it writes down every input of a machine, and a replay gives the same inputs to the same machine.
+//! A flight recorder: it records every input of a machine, and a replay gives the same inputs to
+//! the same machine.
 //!
 //! ```text
 //!  commands, times, answers ──▶ machine ──▶ requests, events
@@ -6,13 +7,14 @@
 //!            ▼                                    ▼
 //!         Recorder ──────────── lines of JSON ────────────▶ replay ──▶ the same machine ──▶ the same story
 //! ```
-//! The core does no I/O and reads no clock, so that the same inputs lead to the same outputs, byte for byte: an incident becomes
-//! a test. [`Builder::recorder`](crate::Builder::recorder) records one semaphore or election from its beginning; [`replay`] tells
-//! the story of a recording, and checks each step against what was sent then.
+//! The core does no I/O and reads no clock. So the same inputs lead to the same outputs, byte for
+//! byte, and an incident becomes a test. [`Builder::recorder`](crate::Builder::recorder) records
+//! one semaphore or election from its beginning. [`replay`] tells the story of a recording, and
+//! compares each step with what was sent.
 //!
-//! A recording has the keys, the values and the sessions that Consul showed, and no token: treat it as you treat the values.
-//! Replay it with the version of this crate that has written it: another one may act otherwise, and then says
-//! [`ReplayError::Diverged`].
+//! A recording has the keys, values and sessions that Consul showed, but no token: protect it as
+//! you protect the values. Replay it with the version of this crate that wrote it. Another version
+//! may act differently, and then reports [`ReplayError::Diverged`].
 
 mod digest;
 mod head;

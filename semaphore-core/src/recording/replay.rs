@@ -19,35 +19,35 @@ use crate::transport::TransportError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// There is nothing in it.
+    /// The recording is empty.
     #[error("the recording is empty")]
     Empty,
-    /// A line is no line of a recording, or is cut off.
+    /// A line is not a recording's line, or is cut off.
     #[error("line {line} is not a line of a recording; is the file cut off?")]
     Garbled {
-        /// Which one, from 1 on.
+        /// Its number, from 1 on.
         line: usize,
         /// What is wrong with it.
         #[source]
         source: Option<serde_json::Error>,
     },
-    /// Another version of the crate has written it in another form.
+    /// Another version of the crate wrote it in another format.
     #[error("the recording has a form that this version does not know")]
     UnknownForm,
-    /// No machine can have been told this at its beginning.
+    /// No machine can have these settings.
     #[error("the first line has settings that no semaphore or election can have")]
     InvalidSettings(#[source] InvalidInput),
-    /// The machine did something else than it did then: another version has written the recording.
+    /// The machine did something else than before: another version wrote the recording.
     #[error(
         "line {line}: the replay sends something else than was sent then; was it recorded by another version?"
     )]
     Diverged {
-        /// Which one, from 1 on.
+        /// Its number, from 1 on.
         line: usize,
     },
 }
 
-/// What happened, step by step. Displayed as text, which is the same, byte for byte, for the same recording.
+/// What happened, step by step. As text, it is the same, byte for byte, for the same recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Story {
     lines: Vec<String>,
@@ -60,7 +60,7 @@ impl Story {
         self.lines.iter().map(String::as_str)
     }
 
-    /// Whether the recorder had no room for what came after.
+    /// Whether the recorder had no room for the rest.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Story {
 /// Replays a recording, and tells its story.
 ///
 /// # Errors
-/// [`ReplayError`], which names the line.
+/// [`ReplayError`], with the number of the line.
 pub fn replay(recording: &str) -> Result<Story, ReplayError> {
     let mut lines = (1..).zip(recording.split_inclusive('\n'));
     let (_, first) = lines.next().ok_or(ReplayError::Empty)?;
@@ -108,7 +108,8 @@ fn read<T: serde::de::DeserializeOwned>(line: usize, text: &str) -> Result<T, Re
     })
 }
 
-/// Gives a semaphore's machine a command again. Whether there is such a one. What was refused then is refused again.
+/// Repeats a command to a semaphore's machine. Returns whether it has such a command. What was
+/// refused then is refused again.
 fn contend(machine: &mut Participant, now: Instant, command: &Command) -> bool {
     match command {
         Command::Acquire { permits, until } => {
@@ -121,7 +122,7 @@ fn contend(machine: &mut Participant, now: Instant, command: &Command) -> bool {
     true
 }
 
-/// The same of an election's.
+/// Repeats a command to an election's machine.
 fn campaign(machine: &mut Candidate, now: Instant, command: &Command) -> bool {
     match command {
         Command::Campaign { until } => drop(machine.campaign(now, until.map(Into::into))),
@@ -137,7 +138,7 @@ fn campaign(machine: &mut Candidate, now: Instant, command: &Command) -> bool {
     true
 }
 
-/// What every machine understands.
+/// Repeats a command that every machine has.
 fn obey<M: Machine>(machine: &mut M, now: Instant, command: &Command) -> bool {
     match command {
         Command::Cancel { of } => machine.cancel(now, CommandId(*of)),
@@ -148,11 +149,11 @@ fn obey<M: Machine>(machine: &mut M, now: Instant, command: &Command) -> bool {
     true
 }
 
-/// A machine, and how it is given a command.
+/// A machine, and how it gets a command.
 struct Replay<M> {
     machine: M,
     obey: fn(&mut M, Instant, &Command) -> bool,
-    /// What is not answered yet: errors say which request they are about.
+    /// The unanswered requests, for errors that name them.
     asked: BTreeMap<RequestId, Asked>,
 }
 
@@ -183,7 +184,7 @@ impl<M: Machine> Replay<M> {
         Ok(())
     }
 
-    /// Does one step, and says what is to be told of it.
+    /// Does one step, and returns what to tell about it.
     fn take(&mut self, line: usize, at: Instant, step: &Step) -> Result<Vec<String>, ReplayError> {
         let garbled = || ReplayError::Garbled { line, source: None };
         match step {
@@ -217,7 +218,7 @@ impl<M: Machine> Replay<M> {
                     return Err(ReplayError::Diverged { line });
                 }
                 let sent = report.transmits().iter().map(|it| {
-                    // Whether it had a token is not written down.
+                    // A recording does not say whether the request had a token.
                     let asked = Asked::of(it.request.method().as_str(), it.request.target(), true);
                     self.asked.insert(it.id, asked);
                     let (method, target) = (it.request.method(), it.request.target());
@@ -232,7 +233,7 @@ impl<M: Machine> Replay<M> {
         }
     }
 
-    /// What the machine tells of it.
+    /// What the machine reports.
     fn outcomes(&mut self) -> Vec<String> {
         let events = iter::from_fn(|| self.machine.poll_event()).map(|it| outcome(&it));
         let mut told: Vec<_> = events.collect();
@@ -242,7 +243,7 @@ impl<M: Machine> Replay<M> {
     }
 }
 
-/// What came back, to this.
+/// The outcome of this request.
 fn told_of(
     asked: Asked,
     result: Result<Response, TransportError>,

@@ -1,4 +1,4 @@
-//! Views that no list has shown: what a transaction read, and what is known to have changed since.
+//! Views without a list: what a transaction read, and known changes since the last list.
 
 use super::{Contender, Key, Lock, Orphan, Source, View};
 use crate::api::{Entry, KeyList};
@@ -7,7 +7,7 @@ use crate::input::Prefix;
 use crate::record::Record;
 
 impl View {
-    /// The prefix as a transaction read it that also wrote below it, at `index`.
+    /// The prefix as read by a transaction that also wrote below it, at `index`.
     pub(crate) fn of_tree(
         prefix: &Prefix,
         index: Index,
@@ -25,8 +25,8 @@ impl View {
         }
     }
 
-    /// What was found key by key, when everything below the prefix was no newer than `index`. Orphans are in the order of their
-    /// sessions.
+    /// What was read key by key, while nothing below the prefix was newer than `index`. Orphans are
+    /// in the order of their sessions.
     pub(crate) fn of_named(
         index: Index,
         contenders: Vec<Contender>,
@@ -53,8 +53,8 @@ impl View {
         view
     }
 
-    /// A contender of ours has entered, when everything below the prefix was no newer than its key. Who else has entered meanwhile
-    /// is not known.
+    /// Adds a contender of ours, while nothing below the prefix was newer than its key. Others may
+    /// have entered meanwhile.
     pub(crate) fn enter(&mut self, contender: Contender) {
         self.version = self.version.max(contender.modify_index);
         self.lock_key(contender);
@@ -64,7 +64,7 @@ impl View {
         self.source
     }
 
-    /// A write of ours has replaced the record that this view shows, or made the first one.
+    /// Our write has replaced the record of this view, or created it.
     pub(crate) fn write_record(&mut self, record: Record, index: Index) {
         self.lock = Some(Lock {
             modify_index: index,
@@ -76,9 +76,9 @@ impl View {
         self.compare_with_record();
     }
 
-    /// A read of the record alone shows it so. Its holders may have come after the list.
+    /// A read of the record alone has returned this. Its holders may have come after the list.
     pub(crate) fn set_lock(&mut self, lock: Lock) {
-        // A contender that held a slot and holds it no more has left: it does not wait.
+        // A contender that no longer holds its slot has left: it does not wait.
         if let (Some(before), Ok(after)) = (self.record().cloned(), &lock.record) {
             let stays = |it: &Contender| {
                 let session = it.session.as_str();
@@ -93,8 +93,8 @@ impl View {
         self.compare_with_record();
     }
 
-    /// The contender of this session has claimed. So all who waited ahead of it have gone on, or
-    /// have been passed.
+    /// This session's contender has claimed a slot. So all waiters ahead of it have moved on, or
+    /// were passed.
     pub(crate) fn pass(&mut self, session: &SessionId) {
         let Key::Tied(last) = self.key(session) else {
             return;
@@ -112,7 +112,7 @@ impl View {
         self.source = Source::NewerRecord;
     }
 
-    /// A transaction of ours has locked these contender keys: one after the other, each joins the end of the queue.
+    /// Our transaction has locked these contender keys. Each joins the end of the queue, in order.
     pub(crate) fn lock_keys(&mut self, mut contenders: Vec<Contender>) {
         contenders.sort_by(|a, b| a.place_in_queue().cmp(&b.place_in_queue()));
         for contender in contenders {
@@ -120,7 +120,7 @@ impl View {
         }
     }
 
-    /// A transaction of ours has locked a contender key.
+    /// Our transaction has locked a contender key.
     pub(crate) fn lock_key(&mut self, contender: Contender) {
         self.orphans.retain(|it| it.session != contender.session);
         if let Some((_, place)) = self.only_key(&contender.session)
@@ -139,7 +139,7 @@ impl View {
         }
     }
 
-    /// Of those who contend this one came last.
+    /// Adds the last contender.
     fn append(&mut self, contender: Contender) {
         let session = contender.session.as_str();
         let (place, rank) = (self.contenders.len(), self.rank_of(session));
@@ -153,7 +153,7 @@ impl View {
         }
     }
 
-    /// A transaction of ours has deleted a contender key.
+    /// Our transaction has deleted a contender key.
     pub(crate) fn delete_key(&mut self, session: &SessionId) {
         self.orphans.retain(|it| it.session != *session);
         let is_there = self.contender(session.as_str()).is_some();
@@ -168,7 +168,7 @@ impl View {
         }
     }
 
-    /// One that waits has gone: who is behind it moves up.
+    /// A waiter has gone: those behind it move up.
     fn take_out(&mut self, rank: usize, place: usize) {
         self.contenders.remove(place);
         self.places.remove(rank);
@@ -202,7 +202,7 @@ mod tests {
         record
     }
 
-    /// `A`, `B`, `C` and `D` in the order of the queue, at the indexes 10 to 40, and who holds.
+    /// `A`, `B`, `C` and `D` in the order of the queue, at the indexes 10 to 40, and the holders.
     fn queue(holders: &[&str]) -> View {
         let keys = [(D, 40), (B, 20), (A, 10), (C, 30)];
         let keys = keys.map(|(id, at)| key(&format!("jobs/{id}"), id, at));
@@ -225,7 +225,8 @@ mod tests {
         view.waiters().map(|it| it.session.as_str()).collect()
     }
 
-    /// Who has a key, first come first. Each is found by its session, and nobody else.
+    /// Those with a key, in the order in which they came. Each must be found by its session, and no
+    /// others.
     #[track_caller]
     fn contenders(view: &View) -> Vec<&str> {
         let found: Vec<_> = view.contenders().iter().collect();
@@ -273,7 +274,7 @@ mod tests {
             Source::List,
             "the same write moved all of it"
         );
-        // A list that is newer than the write stays so.
+        // A list that is newer than the write keeps its state.
         view.write_record(record(&[C]), Index(105));
         assert_eq!(view.record_index(), Index(105));
         assert_eq!((view.index(), view.version()), (Index(110), Index(110)));
@@ -355,7 +356,7 @@ mod tests {
         view.delete_key(&session(B));
         view.lock_key(contender(B, 35, 130));
         assert_eq!(contenders(&view), [A, C, B, D]);
-        // A key that was locked again is there once, as it is now.
+        // A key that was locked again is there once, with its new index.
         view.lock_key(contender(A, 10, 140));
         assert_eq!(contenders(&view), [A, C, B, D]);
         assert_eq!(view.contenders()[0].modify_index, Index(140));
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// As [`View::line_up`] would have it.
+    /// Its order must be that of [`View::line_up`].
     #[track_caller]
     fn assert_lined_up(view: &View) {
         let mut again = view.clone();

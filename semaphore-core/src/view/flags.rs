@@ -1,19 +1,20 @@
-//! What the flags of a contender key say.
+//! What the flags of a contender key mean.
 //!
 //! ```text
 //!   63            32 31         18 17            2 1     0
 //!  | as Go writes   | as Go writes | lock delay    | claim |
 //! ```
-//! - The *lock delay* of the session that the key is tied to, in milliseconds: for so long a contender that finds the
-//!   key gone leaves the slot alone. Written so that plain [`SEMAPHORE_FLAGS`] say 15 s, which is what
-//!   Consul gives to sessions that don't name one, such as those of Go's client.
-//! - The *claim*: a contender that has claimed a slot changes its flags. That moves the key's index, which
-//!   wakes those who watch the key. Both bits ask the contender to go: its value is the reason then. See
-//!   [`Evict`](crate::manage::Evict).
+//! - The *lock delay* of the key's session, in milliseconds: if a contender finds the key gone, it
+//!   leaves the slot alone for that time. The encoding is such that plain [`SEMAPHORE_FLAGS`] mean
+//!   15 s. That is Consul's default for sessions that name no lock delay, such as those of Go's
+//!   client.
+//! - The *claim*: a contender that has claimed a slot changes its flags. That changes the key's
+//!   index, which wakes those who watch the key. Both bits together ask the contender to leave,
+//!   with its value as the reason. See [`Evict`](crate::manage::Evict).
 //!
-//! Clients of other kinds read no meaning into the flags of contender keys: Go's `api.Semaphore` and `consul lock`
-//! look at those of `.lock` alone, and the guide has none. Flags that are not of this form say nothing, so that
-//! Consul's default counts.
+//! Other clients don't use the flags of contender keys: Go's `api.Semaphore` and `consul lock` only
+//! look at those of `.lock`, and the guide has none. Flags in another format mean nothing, so
+//! Consul's default applies.
 
 use core::time::Duration;
 
@@ -32,14 +33,14 @@ pub(crate) struct ContenderFlags {
 pub(crate) enum Claimed {
     /// Not yet.
     None,
-    /// The last that was free.
+    /// It claimed the last free slot.
     Last,
-    /// One of several that were free.
+    /// It claimed one of several free slots.
     One,
 }
 
 impl ContenderFlags {
-    /// Those of a contender that enters, whose session has this lock delay.
+    /// The flags of a contender that enters with a session of this lock delay.
     pub(crate) const fn entering(lock_delay: Duration) -> Self {
         let claim = Claimed::None;
         Self { lock_delay, claim }
@@ -56,14 +57,14 @@ impl ContenderFlags {
         SEMAPHORE_FLAGS ^ (millis ^ DEFAULT_MILLIS) << CLAIM_BITS ^ claim
     }
 
-    /// None for flags that are no contender's, or another client's.
+    /// `None` for flags that are not a contender's of this crate.
     pub(crate) fn decode(flags: u64) -> Option<Self> {
         let code = flags ^ SEMAPHORE_FLAGS;
         let millis = code >> CLAIM_BITS ^ DEFAULT_MILLIS;
         let claim = match code & CLAIM_MASK {
             1 => Claimed::Last,
             2 => Claimed::One,
-            // Where both bits ask it to go, they don't say any more what it had claimed.
+            // If both bits ask it to leave, they no longer show what it had claimed.
             _ => Claimed::None,
         };
         (millis <= MOST_MILLIS).then_some(Self {
@@ -72,7 +73,7 @@ impl ContenderFlags {
         })
     }
 
-    /// The same flags, but that they ask the contender to go.
+    /// The same flags, which now ask the contender to leave.
     pub(crate) fn asking_to_go(flags: u64) -> u64 {
         let known = Self::decode(flags).filter(|_| !Self::ask_to_go(flags));
         let claim = Claimed::None;
@@ -83,12 +84,12 @@ impl ContenderFlags {
         kept.encode() ^ CLAIM_MASK
     }
 
-    /// Whether they ask the contender to go.
+    /// Whether they ask the contender to leave.
     pub(crate) fn ask_to_go(flags: u64) -> bool {
         (flags ^ SEMAPHORE_FLAGS) & CLAIM_MASK == CLAIM_MASK && Self::decode(flags).is_some()
     }
 
-    /// How long a slot is left alone whose holder's key had these flags and has gone.
+    /// How long a holder's slot is left alone after its key with these flags has gone.
     pub(crate) fn lock_delay_of(flags: u64) -> Duration {
         Self::decode(flags).map_or(SessionOptions::DEFAULT_LOCK_DELAY, |it| it.lock_delay)
     }

@@ -7,8 +7,8 @@ use crate::id::SessionId;
 use crate::record::Record;
 
 impl View {
-    /// Who waits here ahead of somebody whom the later record admits, though not so many slots were free
-    /// here that it was the turn of both. `overtaken` need not be waited for: they are nobody's turn.
+    /// The waiters here who are ahead of somebody that the later record admits, when too few slots
+    /// were free here for both. `overtaken` are not waited for, and have no turn.
     pub(crate) fn passed_by(
         &self,
         later: &Record,
@@ -35,7 +35,7 @@ mod tests {
 
     const D: &str = "dddddddd-0000-0000-0000-000000000000";
 
-    /// Of `A`, `B`, `C` and `D`, who came in this order, some hold; then others do.
+    /// `A`, `B`, `C` and `D` came in this order. Some hold, and later others do.
     #[track_caller]
     fn passed(before: &[&str], later: &[&str], overtaken: &[&str]) -> Vec<String> {
         let keys = [(D, 40), (B, 20), (A, 10), (C, 30)];

@@ -1,8 +1,8 @@
-//! The behaviours of a semaphore again, with the guide's separate requests.
+//! The behaviours of a semaphore again, with separate requests as in Consul's guide.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
-/// How the steps of the protocol become requests in this program.
+/// How this program encodes the steps of the protocol.
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Requests;
 
 mod client;

@@ -4,7 +4,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
-/// How the steps of the protocol become requests in this program.
+/// How this program encodes the steps of the protocol.
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Transactions;
 
 mod client;
@@ -20,7 +20,7 @@ mod support;
 mod turn;
 mod watched;
 
-// What separate requests can't do, or need not, and what is the same in either encoding.
+// What separate requests can't do or need not do, and what is the same in both encodings.
 #[path = "client"]
 mod client_once {
     mod next_semaphores;

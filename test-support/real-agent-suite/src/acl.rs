@@ -1,4 +1,4 @@
-//! Agents with access control, which deny by default.
+//! Agents with access control that denies by default.
 
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::scene::{Scene, wait_until};
 
 const MANAGEMENT: &str = "5f0d1b8e-6a3c-4a51-9a70-27d0c2b8f111";
 
-/// What a participant needs.
+/// The permissions that a participant needs.
 pub(crate) const SESSIONS: &str = r#"session_prefix "" { policy = "write" }"#;
 
 pub(crate) fn agent() -> Agent {
@@ -39,7 +39,8 @@ fn semaphore<B: Backend>(scene: &Scene<'_, B>, token: &str) -> Semaphore {
     scene.connect(scene.builder(1).token(token))
 }
 
-/// Someone holds the only slot with all permissions, and the token is refused without harm.
+/// Another participant holds the only slot with all permissions. The token is refused and does no
+/// harm.
 fn is_refused(backend: &impl Backend, name: &str, rules: impl FnOnce(&str) -> String) {
     let agent = agent();
     let scene = Scene::on(backend, &agent);
@@ -153,7 +154,7 @@ pub fn a_prefix_that_may_not_be_listed_is_refused_at_once(backend: &impl Backend
     agent.assert_nothing_left(scene.prefix());
 }
 
-/// Consul 1.8 leaves a key that may not be read out of a list without a word: its holder looks dead.
+/// Consul 1.8 silently leaves keys that may not be read out of a list, so their holder looks dead.
 pub fn a_holder_that_may_not_be_seen_is_not_evicted(backend: &impl Backend) {
     let agent = agent();
     let scene = Scene::on(backend, &agent);
@@ -178,7 +179,7 @@ pub fn a_holder_that_may_not_be_seen_is_not_evicted(backend: &impl Backend) {
     agent.assert_nothing_left(scene.prefix());
 }
 
-/// The secret and the accessor of a new token that may do everything.
+/// The secret and the accessor of a new token with all permissions.
 fn any_token(admin: &Client) -> (String, String) {
     let body = json!({ "Policies": [{ "Name": "global-management" }] }).to_string();
     let made = admin.put("/v1/acl/token", body.as_bytes()).unwrap();
@@ -188,7 +189,7 @@ fn any_token(admin: &Client) -> (String, String) {
     (text("SecretID"), text("AccessorID"))
 }
 
-/// The token in this file.
+/// A token source that reads this file.
 fn token_file(path: &Path) -> TokenFile {
     let (shown, stamped, read) = (path.display().to_string(), path.to_owned(), path.to_owned());
     let stamp = move || {
@@ -199,7 +200,7 @@ fn token_file(path: &Path) -> TokenFile {
     TokenFile::new(shown, stamp, move || fs::read(&read)).unwrap()
 }
 
-/// The old one is deleted, and another one is in the file.
+/// The old token is deleted, and the file gets another one.
 pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backend: &impl Backend) {
     let agent = agent();
     let scene = Scene::on(backend, &agent);
@@ -215,16 +216,17 @@ pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backen
     let election = crate::elections::builder(&scene, &key).token_source(token_file(&path));
     let election = election.connect(scene.adapter()).unwrap();
     let leadership = scene.run(election.campaign()).unwrap();
-    // What is refused at first use is told at once.
+    // A token that is refused at its first use is an error at once, so this one must have been used
+    // before it is deleted.
     wait_until("the waiter has its place", || scene.contenders().len() == 2);
     thread::sleep(Duration::from_secs(1));
     let (secret, _) = any_token(scene.admin());
     let deleted = scene.admin().delete(&format!("/v1/acl/token/{old}"));
     assert_eq!(deleted.unwrap().status, 200);
-    // The one that replaces it is late.
+    // The new token comes late.
     thread::sleep(Duration::from_secs(2));
     fs::write(&path, &secret).unwrap();
-    // Longer than a lease: it lasts only if it is renewed by the new token.
+    // This is longer than a lease, so the hold lasts only if the new token renews it.
     thread::sleep(Duration::from_secs(14));
     assert!(permit.is_held() && leadership.is_leader());
     scene.release(permit);

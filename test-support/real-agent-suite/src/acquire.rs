@@ -27,7 +27,7 @@ pub fn a_slot_is_acquired_again_and_again(backend: &impl Backend) {
         scene.release(permit);
         assert!(scene.holders().is_empty());
     }
-    // The session is kept a little for the next turn.
+    // The handle keeps the session for a moment, for the next turn.
     scene.assert_nothing_left_soon();
 }
 
@@ -74,11 +74,11 @@ pub fn fencing_tokens_rise_from_grant_to_grant(backend: &impl Backend) {
         last = Some(permit.fencing_token());
         scene.release(permit);
         if round == 2 {
-            // They rise over the end of the record, too.
+            // Tokens keep rising when the record is deleted, too.
             scene.run(hosts[0].destroy()).unwrap();
         }
     }
-    // The session is kept a little for the next turn.
+    // The handle keeps the session for a moment, for the next turn.
     scene.assert_nothing_left_soon();
 }
 
@@ -89,7 +89,8 @@ pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend
     assert_eq!(scene.run(semaphore.inspect()).unwrap().holders.len(), 1);
     scene.release(permit);
     let elsewhere = scene.connect(scene.builder(1).datacenter("atlantis"));
-    // A server that has just started says this of every other datacenter, so it is waited out, and told.
+    // A server that has just started gives this answer for every other datacenter. So the error is
+    // only reported when the time is over.
     let late = scene.run(elsewhere.acquire_timeout(Duration::from_secs(1)));
     let Err(Error::Timeout { last_failure, .. }) = &late else {
         panic!("{late:?}");

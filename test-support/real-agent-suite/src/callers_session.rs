@@ -1,4 +1,4 @@
-//! A session that the caller made and will destroy.
+//! A session that the caller makes and destroys.
 
 use semaphore_core::{Error, SessionId};
 

@@ -9,7 +9,7 @@ use semaphore_core::adapter::Runtime as _;
 use crate::Backend;
 use crate::scene::{Scene, wait_until};
 
-/// In microseconds: from before the first request to after the grant.
+/// Microseconds, from before the first request to after the grant.
 const POINTS: [u64; 12] = [
     0, 300, 700, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 9_000, 15_000, 50_000,
 ];
@@ -23,7 +23,7 @@ pub fn an_acquisition_dropped_at_any_point_leaves_nothing(backend: &impl Backend
             let sleep = scene.home().sleep(Duration::from_micros(point));
             drop(select(acquire, sleep).await);
         });
-        // A slot that was granted at that moment is free again.
+        // If a slot was granted at that moment, it is free again.
         let permit = scene.acquire(&semaphore);
         scene.release(permit);
         scene.assert_nothing_left_soon();

@@ -32,7 +32,7 @@ pub fn a_shutdown_waits_for_those_who_hold(backend: &impl Backend) {
     wait_until("it is closed", || {
         matches!(scene.run(semaphore.acquire()), Err(Error::Closed { .. }))
     });
-    // A contender that got in just before leaves again.
+    // A contender that got in just before the shutdown leaves again.
     wait_until("one holds", || scene.holders().len() == 1);
     assert!(permit.is_held());
     drop(permit);

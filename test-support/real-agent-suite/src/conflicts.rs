@@ -1,4 +1,4 @@
-//! What is found under the prefix.
+//! Foreign content under the prefix.
 
 use semaphore_core::Error;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub fn a_record_of_something_else_is_left_alone(backend: &impl Backend) {
 pub fn flags_of_something_else_are_left_alone(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let record = r#"{"Limit":3,"Holders":{}}"#;
-    // Those of a lock.
+    // The flags of a lock.
     scene.write_record(record, 0x2ddc_cbc0_58a5_0c18);
     is_left_alone(&scene, record);
 }

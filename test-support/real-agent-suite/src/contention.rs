@@ -1,4 +1,4 @@
-//! Many who want few slots.
+//! Many contenders for few slots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use semaphore_core::adapter::Runtime as _;
 use crate::Backend;
 use crate::scene::{Scene, wait_until};
 
-/// The long poll, the short requests that a participant has under way at most, and some that are
-/// on their way into a pool or out of it.
+/// A participant's long poll, the most short requests that it has under way, and a few connections
+/// that are on their way into a pool or out of it.
 const HANDFUL: u64 = 20;
 
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// How many hold a slot, and how many ever did at once.
+/// How many hold a slot now, and the most that ever did at the same time.
 #[derive(Default)]
 pub struct Gauge {
     held: AtomicUsize,
@@ -41,7 +41,7 @@ impl Gauge {
     }
 }
 
-/// Seed 003's scene: each contender is a separate host.
+/// The scene of seed 003: each contender is a separate host.
 pub fn fifteen_contenders_share_three_slots(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let gauge = Arc::new(Gauge::default());
@@ -54,7 +54,8 @@ pub fn fifteen_contenders_share_three_slots(backend: &impl Backend) {
             scene.start(async move {
                 let permit = semaphore.acquire().await?;
                 gauge.enter();
-                // The first ones stay until all slots are taken, however slow the machine is.
+                // The first ones stay until all slots are taken, so a slow machine makes no
+                // difference.
                 while gauge.most() < 3 {
                     clock.sleep(MOMENT).await;
                 }

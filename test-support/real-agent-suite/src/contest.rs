@@ -1,5 +1,5 @@
-//! What one at a time has: the only slot of a semaphore, or the leadership of an election. What is
-//! done to an agent or to a connection is done to one of each, side by side on the same agent.
+//! What one at a time has: the only slot of a semaphore, or the leadership of an election. Each
+//! disturbance of an agent or a connection affects one of each, side by side on the same agent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,28 +23,28 @@ enum Kind {
     Election,
 }
 
-/// Who takes part.
+/// A participant of either kind.
 #[derive(Clone, Debug)]
 pub enum Member {
     Participant(Semaphore),
     Candidate(Election),
 }
 
-/// What one of them has at a time.
+/// What a member holds: a permit or a leadership.
 #[derive(Debug)]
 pub enum Held {
     Permit(Permit),
     Leadership(Leadership),
 }
 
-/// One who holds, and one who waits.
+/// A member that holds, and one that waits.
 pub struct Contended<'b, B: Backend> {
     pub contest: Contest<'b, B>,
     pub held: Held,
     pub waiting: Task<Result<Held, Error>>,
 }
 
-/// One of each kind, both on this agent.
+/// One contest of each kind, both on this agent.
 pub fn both<'b, B: Backend>(backend: &'b B, agent: &Agent) -> [Contest<'b, B>; 2] {
     [Kind::Semaphore, Kind::Election].map(|kind| Contest {
         kind,
@@ -52,7 +52,7 @@ pub fn both<'b, B: Backend>(backend: &'b B, agent: &Agent) -> [Contest<'b, B>; 2
     })
 }
 
-/// The same, whose members connect otherwise than those who judge them.
+/// The same, but the members connect with these options and the test itself does not.
 pub fn both_with<'b, B: Backend>(
     backend: &'b B,
     agent: &Agent,
@@ -69,13 +69,13 @@ impl<'b, B: Backend> Contest<'b, B> {
         &self.scene
     }
 
-    /// A separate member, connected there.
+    /// A separate member, connected to this URL.
     pub fn member(&self, url: &str, ttl: Duration) -> Member {
         let adapter = Arc::new(self.scene.adapter_to(url));
         self.member_of(adapter.clone(), adapter, ttl)
     }
 
-    /// As [`Self::member`], with the lock delay that it has by default.
+    /// As [`Self::member`], with the default lock delay.
     pub fn member_with_its_lock_delay(&self, url: &str, ttl: Duration) -> Member {
         match self.kind {
             Kind::Semaphore => self.member(url, ttl),
@@ -114,7 +114,8 @@ impl<'b, B: Backend> Contest<'b, B> {
         self.scene.start(async move { member.take().await })
     }
 
-    /// One who holds, connected to the first, and one who waits, connected to the second.
+    /// One member holds and is connected to the first URL. The other waits and is connected to the
+    /// second.
     pub fn contend(self, urls: [&str; 2], ttl: Duration) -> Contended<'b, B> {
         let [one, other] = urls.map(|url| self.member(url, ttl));
         let held = self.take(&one);
@@ -135,7 +136,7 @@ impl<'b, B: Backend> Contest<'b, B> {
         });
     }
 
-    /// Consul says so, and that nobody else does.
+    /// Asserts that Consul names this holder and no other.
     #[track_caller]
     pub fn assert_held_by(&self, held: &Held) {
         let holders = match self.kind {
@@ -150,7 +151,7 @@ impl<'b, B: Backend> Contest<'b, B> {
         assert!(held.is_held());
     }
 
-    /// Two renewals: the first may have been on its way when the outage ended.
+    /// Waits for two renewals: the first may have been on its way when the outage ended.
     pub fn wait_for_renewals(&self, held: &Held) {
         for _ in 0..2 {
             held.wait_for_renewal(held.deadline());
@@ -162,13 +163,13 @@ impl<'b, B: Backend> Contest<'b, B> {
         self.scene.run(held.give_back()).unwrap();
     }
 
-    /// It says that it comes too late.
+    /// Gives back, and asserts that the error says that it came too late.
     pub fn give_back_late(&self, held: Held) {
         let given_back = self.scene.run(held.give_back());
         assert!(matches!(given_back, Err(Error::Lost(_))), "{given_back:?}");
     }
 
-    /// Nothing but the election's key and its value.
+    /// Asserts that nothing is left but the election's key and its value.
     #[track_caller]
     pub fn assert_nothing_left(&self) {
         match self.kind {
@@ -183,7 +184,8 @@ impl<'b, B: Backend> Contest<'b, B> {
 }
 
 impl<B: Backend> Contended<'_, B> {
-    /// It is handed from the one to the other, nobody had it in between, and nothing is left.
+    /// Hands over from the holder to the waiter. Asserts that nobody else held in between, and that
+    /// nothing is left.
     #[track_caller]
     pub fn hand_over(self) {
         let Self {
@@ -225,7 +227,7 @@ impl Held {
         }
     }
 
-    /// When belief ends unless it is renewed before, as far as it can be measured from here.
+    /// When belief ends without a renewal, as far as this thread can measure it.
     pub fn deadline(&self) -> Instant {
         let remaining = match self {
             Self::Permit(permit) => permit.remaining(),
@@ -234,9 +236,10 @@ impl Held {
         Instant::now() + remaining
     }
 
-    /// Waits until belief lasts for longer than until `deadline`.
+    /// Waits until belief lasts beyond `deadline`.
     pub fn wait_for_renewal(&self, deadline: Instant) {
-        // A renewal moves it by seconds, a pause of this thread while it measures by less.
+        // A renewal moves the deadline by seconds. A pause of this thread while it measures moves
+        // it by less.
         let moved = deadline + Duration::from_secs(1);
         wait_until("it is renewed", || self.deadline() > moved);
     }
@@ -248,7 +251,7 @@ impl Held {
         }
     }
 
-    /// Which term it is: a semaphore counts none.
+    /// The number of the term. A semaphore has none.
     pub fn term(&self) -> Option<u64> {
         match self {
             Self::Permit(_) => None,

@@ -1,4 +1,4 @@
-//! Connections that break, with and without the answers that were on their way.
+//! Connections that break, before or after their answers were sent.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub fn a_release_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend
     let scene = Scene::on(backend, &agent);
     let first_holder = Arc::new(std::sync::Mutex::new(false));
     let semaphore = silenced(&scene, &proxy, move |body| {
-        // The record is without holders twice: when it is made, and after the release.
+        // The record has no holders twice: when it is created, and after the release.
         let mut has_held = first_holder.lock().unwrap();
         *has_held |= body.contains("true");
         *has_held && !body.contains("true")
@@ -64,7 +64,8 @@ pub fn a_release_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend
     agent.assert_nothing_left(scene.prefix());
 }
 
-/// A participant whose first write of a record that `is_it` says goes through, but not its answer.
+/// A participant that loses one answer: the one to its first write of a record for which `is_it` is
+/// true. The write itself goes through.
 fn silenced<B: Backend>(
     scene: &Scene<'_, B>,
     proxy: &Arc<Proxy>,

@@ -1,4 +1,4 @@
-//! A session that ends before its time, while its holder is cut off and believes on.
+//! A session that ends early, while its holder is cut off and still believes that it holds.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::Backend;
 use crate::contest::both;
 use crate::scene::SHORT_TTL;
 
-/// Both moments are of one process's clock, so they can be compared.
+/// Both moments come from the clock of one process, so they can be compared.
 pub fn nobody_is_admitted_while_a_holder_believes_whose_session_was_destroyed(
     backend: &impl Backend,
 ) {

@@ -15,13 +15,13 @@ pub(crate) fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
     format!("{}/leader", scene.prefix())
 }
 
-/// Without a lock delay, so that what an operator ends is free at once.
+/// It has no lock delay: when an operator ends a session, the key is free at once.
 pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Builder<Election> {
     let builder = Election::builder(key).encoding(scene.encoding());
     builder.lock_delay(Duration::ZERO)
 }
 
-/// A separate candidate, with its name as the value.
+/// A separate candidate with this name as its value.
 pub(crate) fn candidate<B: Backend>(scene: &Scene<'_, B>, key: &str, name: &str) -> Election {
     let builder = builder(scene, key).value(name);
     builder.connect(scene.adapter()).unwrap()
@@ -53,7 +53,7 @@ pub(crate) fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discover
     Discovery::builder(key).connect(scene.adapter()).unwrap()
 }
 
-/// Nothing but the key and its value is left, tied to nobody.
+/// Asserts that only the key and its value are left, and that no session holds the key.
 #[track_caller]
 pub(crate) fn clean_up<B: Backend>(scene: &Scene<'_, B>, key: &str) {
     let entry = scene.entry(key).unwrap();
@@ -163,8 +163,8 @@ pub fn a_leaders_values_are_seen_by_those_who_follow(backend: &impl Backend) {
     clean_up(&scene, &key);
 }
 
-/// Something is done to the leader while another one waits: it is told, the other one leads, and
-/// nothing stays behind.
+/// Harms the leader while another candidate waits. The leader learns of its loss, the other one
+/// leads, and nothing stays behind.
 fn loses<B: Backend>(
     backend: &B,
     harm: impl FnOnce(&Scene<'_, B>, &str, &Leadership),
@@ -229,7 +229,7 @@ pub fn nobody_leads_during_the_lock_delay_of_a_session_that_was_destroyed(backen
     let first = lead(&scene, &candidate());
     let waiting = start_campaign(&scene, &candidate());
     wait_until("both campaign", || sessions(&scene) == 2);
-    // Consul counts from after this.
+    // Consul counts from a later moment than this.
     let before = Instant::now();
     scene.admin().destroy_session(&session(&first)).unwrap();
     let second = scene.finish(waiting).unwrap();

@@ -1,4 +1,4 @@
-//! A child of `fork` has the memory of its parent, and nothing that runs there.
+//! A child of `fork` has its parent's memory, but none of its threads.
 
 use std::process::{Command, exit};
 use std::thread;
@@ -57,7 +57,8 @@ pub fn a_child_holds_nothing_and_is_told_so_at_once(backend: &impl Backend) {
         let is_lost = matches!(released, Some(Err(Error::Lost(Lost::Forked { .. }))));
         check(is_lost, "release")
     });
-    // In the parent nothing of it has happened. What went to the child is dropped here, which gives it back.
+    // In the parent, nothing of this has happened. The permit that went to the child is dropped
+    // here, which releases its slot.
     assert!(kept.is_held());
     wait_until("one is held", || scene.holders().len() == 1);
     scene.release(kept);
@@ -93,14 +94,14 @@ pub fn a_thread_of_a_child_waits_for_nothing(backend: &impl Backend) {
     scene.assert_nothing_left();
 }
 
-/// Runs `body` in a child of `fork`, and waits for its end. What it returns is what failed.
+/// Runs `body` in a child process, and waits for its end. `body` returns what failed.
 #[track_caller]
 fn in_child(body: impl FnOnce() -> Result<(), &'static str>) {
     let pid = match fork().unwrap() {
         Fork::Parent(pid) => pid,
         Fork::Child => {
             let ended = body();
-            // Nothing is dropped, nor does the child go on as a test.
+            // The child drops nothing, and does not go on as a test.
             exit(match ended {
                 Ok(()) => 0,
                 Err(what) => {

@@ -1,4 +1,4 @@
-//! Something stands between a participant and its agent, and answers in its place.
+//! A gateway between a participant and its agent answers in the agent's place.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,10 +9,11 @@ use semaphore_core::Error;
 use crate::Backend;
 use crate::scene::{Scene, session, wait_until};
 
-/// For how long nothing else answers.
+/// For how long only the gateway answers.
 const AWAY: Duration = Duration::from_secs(4);
 
-/// Who gives back is told at once what happened, and the slot comes back when the gateway does, long before the session would end.
+/// The releasing caller learns at once what happened. The slot is free soon after the agent is
+/// back, long before the session would end.
 pub fn a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it(
     backend: &impl Backend,
 ) {
@@ -43,7 +44,8 @@ pub fn a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it(
         "the next one holds {:?} after the gateway is back",
         back_since.elapsed()
     );
-    // The session of the first one would end 15 s after its last renewal at the soonest, and by its TTL after 30 s.
+    // The first session ends 15 s after its last renewal at the soonest. Its TTL ends it after 30
+    // s.
     let sessions = scene.contenders();
     assert_eq!(sessions.len(), 1, "the first one has left on its own");
     scene.release(permit);

@@ -119,7 +119,7 @@ impl Files {
     }
 }
 
-/// The authority is another one each time, on both sides, and no connection that was open stays so.
+/// Each time, both sides get a new authority, and every open connection is closed.
 pub fn holds_outlive_certificates_that_are_replaced(backend: &impl Backend) {
     let first = Authority::new();
     let (chain, key) = first.certify();
@@ -138,7 +138,7 @@ pub fn holds_outlive_certificates_that_are_replaced(backend: &impl Backend) {
     for _ in 0..2 {
         let next = Authority::new();
         let (chain, key) = next.certify();
-        // One side is first, and until the other follows no connection can be opened.
+        // One side changes first. Until the other follows, no connection can be opened.
         files.replace(&next);
         proxy.cut();
         agent.replace_certificates(&chain, &key, &next.pem).unwrap();

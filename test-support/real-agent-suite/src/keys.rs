@@ -16,7 +16,7 @@ pub fn the_contender_key_shows_value_and_flags(backend: &impl Backend) {
     let id = session(&permit);
     let entry = scene.entry(&scene.contender_key(&id)).unwrap();
     assert_eq!(value(&entry), bytes);
-    // The last two bits tell those who wait behind that it has claimed.
+    // The last two bits tell the waiters behind it that it has claimed.
     assert_eq!(
         entry["Flags"].as_u64().map(|flags| flags | 3),
         Some(GO_FLAGS | 3)
@@ -33,7 +33,7 @@ pub fn the_record_is_written_as_go_does(backend: &impl Backend) {
     let holders = json!({ session(&permit): true });
     assert_eq!(scene.record(), json!({ "Limit": 3, "Holders": holders }));
     let entry = scene.entry(&scene.record_key()).unwrap();
-    // The last two bits tell those who wait behind that it has claimed.
+    // The last two bits tell the waiters behind it that it has claimed.
     assert_eq!(
         entry["Flags"].as_u64().map(|flags| flags | 3),
         Some(GO_FLAGS | 3)

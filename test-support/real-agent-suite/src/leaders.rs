@@ -1,4 +1,4 @@
-//! Who leads an election, as those see it who take no part in it.
+//! Who leads an election, seen from outside.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use semaphore_core::{
 use crate::Backend;
 use crate::scene::Scene;
 
-/// No lock delay, so that another one may lead at once.
+/// It has no lock delay, so another one may lead at once.
 const SESSION: &str = r#"{"Name":"leader","TTL":"60s","LockDelay":"0s","NodeChecks":[]}"#;
 
 fn key<B: Backend>(scene: &Scene<'_, B>) -> String {

@@ -1,21 +1,21 @@
-//! What a semaphore and an election do on real Consul agents, whatever backend runs it, as tests.
+//! What a semaphore and an election do on real Consul agents, with any backend, as tests.
 //!
-//! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as separate tests, or those that depend on the backend: on its
-//! connections, its timers, its threads or tasks, and how it gives requests up. What depends on the core
-//! and Consul alone need not be shown on every backend at each change.
+//! Each module is one behaviour. An adapter says once how it is built, by implementing [`Backend`].
+//! It gets all behaviours as separate tests, or only those that depend on the backend: on its
+//! connections, timers, threads or tasks, or on how it gives requests up. What depends only on the
+//! core and Consul need not run on every backend at each change.
 //!
 //! ```text
 //! real_agent_suite::tests!(MyBackend);
 //! real_agent_suite::tests_of_the_backend!(MyBackend);
 //! ```
 //!
-//! A test sets a [`Scene`](scene::Scene): an agent, a separate prefix, participants with
-//! separate connections, and plain requests that judge what Consul has. It ends by checking
-//! that no session, contender key or holder entry is left.
+//! A test sets a [`Scene`](scene::Scene): an agent, a separate prefix, participants with separate
+//! connections, and plain requests that check Consul's state. At its end it checks that no session,
+//! contender key or holder entry is left.
 //!
-//! Behaviours that wait for a session to expire, or for an outage to outlast a lease, take half a
-//! minute of doing nothing. They run beside one another in one test: [`long_waits`].
+//! Some behaviours wait for a session to expire, or for an outage longer than a lease. They are
+//! idle for half a minute, and run side by side in one test: [`long_waits`].
 
 #![allow(
     clippy::unwrap_used,
@@ -102,21 +102,21 @@ impl<B: Backend> Backend for ByRequests<'_, B> {
     }
 }
 
-/// Where to connect, and as whom.
+/// The address to connect to, and the credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub url: String,
     pub ca_cert: Option<String>,
     /// The certificate and its key.
     pub client_cert: Option<(String, String)>,
-    /// The same in files that may be replaced.
+    /// The same in files, which may be replaced.
     pub ca_cert_file: Option<PathBuf>,
     pub client_cert_files: Option<(PathBuf, PathBuf)>,
-    /// What names are resolved by instead of the system. Only an adapter's own unit tests can set it.
+    /// Resolves names instead of the system. Only an adapter's own unit tests can set it.
     pub lookup: Option<Lookup>,
 }
 
-/// To which addresses every name leads, for tests.
+/// The addresses of every name, for tests.
 #[derive(Clone)]
 pub struct Lookup(pub Arc<dyn Fn() -> Vec<IpAddr> + Send + Sync>);
 
@@ -135,8 +135,7 @@ impl Options {
     }
 }
 
-/// Makes all behaviours tests of the crate that calls it, for the backend that the expression
-/// gives.
+/// Turns all behaviours into tests of the calling crate. The expression gives the backend.
 #[macro_export]
 macro_rules! tests {
     ($backend:expr) => {
@@ -316,7 +315,7 @@ macro_rules! tests {
     };
 }
 
-/// Makes what is to be done where a name leads to several servers tests of the crate that calls it. They need
+/// Turns the behaviours for names with several servers into tests of the calling crate. They need
 /// [`Options::lookup`], which only the crate's own unit tests can set.
 #[macro_export]
 macro_rules! tests_of_several_servers {
@@ -329,7 +328,7 @@ macro_rules! tests_of_several_servers {
     };
 }
 
-/// Makes those behaviours tests of the crate that calls it that depend on the backend.
+/// Turns the behaviours that depend on the backend into tests of the calling crate.
 #[macro_export]
 macro_rules! tests_of_the_backend {
     ($backend:expr) => {

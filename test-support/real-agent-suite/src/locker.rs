@@ -5,11 +5,11 @@ use std::process::{Child, Command, Stdio};
 
 use real_agent::Agent;
 
-/// A `consul lock`. It ends with the test, whatever happens to it.
+/// A `consul lock`. It is killed when this is dropped.
 pub(crate) struct Locker(Child);
 
 impl Locker {
-    /// With so many slots. Its child is this script of the shell, in which `$1` is the path.
+    /// Starts one with this many slots. Its child is the shell script, in which `$1` is the path.
     pub(crate) fn start(
         agent: &Agent,
         slots: u32,
@@ -29,7 +29,7 @@ impl Locker {
         Self(child.unwrap())
     }
 
-    /// Waits for its end, which is in order.
+    /// Waits for its end, and asserts that it succeeded.
     #[track_caller]
     pub(crate) fn ends_well(mut self) {
         assert!(self.0.wait().unwrap().success());
@@ -38,7 +38,7 @@ impl Locker {
 
 impl Drop for Locker {
     fn drop(&mut self) {
-        // It may have ended on its own.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

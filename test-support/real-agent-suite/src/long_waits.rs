@@ -1,5 +1,5 @@
-//! Everything that waits for leases to end, all at once: a session of the shortest TTL takes
-//! Consul twenty seconds to expire.
+//! Everything that waits for leases to end, all at once. Consul takes twenty seconds to expire a
+//! session with the shortest TTL.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::scene::{SHORT_TTL, Scene, run_on, wait_until};
 use crate::wrappers::Mortal;
 use crate::{Backend, Options, early_ends, outages, silence};
 
-/// Where a process that is going to be killed holds a slot: address and prefix.
+/// The address and prefix with which a process that will be killed holds a slot.
 const VICTIM: &str = "REAL_AGENT_SUITE_VICTIM";
 
-/// `name` is that of the test, for the process that is going to be killed.
+/// `name` is the name of the test, which the process to be killed runs again.
 pub fn what_outlasts_a_lease<B: Backend>(backend: &B, name: &str) {
     if let Ok(place) = env::var(VICTIM) {
         hold_for_ever(backend, &place);
@@ -151,7 +151,7 @@ struct Victim(Child);
 
 impl Victim {
     fn start<B: Backend>(name: &str, scene: &Scene<'_, B>) -> Self {
-        // Without the crate's own name, as the test harness has it.
+        // Without the name of the crate, as the test harness lists it.
         let (_, name) = name.split_once("::").unwrap();
         let place = format!("{} {}", scene.admin().url(), scene.prefix());
         let child = Command::new(env::current_exe().unwrap())
@@ -164,7 +164,7 @@ impl Victim {
         Self(child.unwrap())
     }
 
-    /// `SIGKILL`: it can do nothing about it.
+    /// Sends `SIGKILL`, so the process can't react.
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -185,7 +185,7 @@ fn hold_for_ever(backend: &impl Backend, place: &str) -> ! {
     let builder = Semaphore::builder(prefix, 1).ttl(SHORT_TTL);
     let semaphore = builder.connect(adapter.clone()).unwrap();
     let _permit = run_on(&adapter, semaphore.acquire()).unwrap();
-    // Should nobody kill it, it ends with the agent.
+    // If nobody kills it, it ends with the agent.
     let agent = Client::new(url);
     while agent.get("/v1/status/leader").is_ok() {
         thread::sleep(Duration::from_secs(1));

@@ -7,7 +7,7 @@ use crate::Backend;
 use crate::keys::GO_FLAGS;
 use crate::scene::{Scene, session, wait_until};
 
-/// Something is done to the only holder while another waits; then the loss is told, the other is
+/// Harms the only holder while another one waits. The holder learns of its loss, the waiter is
 /// admitted, and nothing stays behind.
 fn loses<B: Backend>(
     scene: &Scene<'_, B>,
@@ -71,7 +71,7 @@ pub fn a_deleted_contender_key_is_noticed(backend: &impl Backend) {
         let path = format!("/v1/kv/{}", scene.contender_key(&session(permit)));
         assert!(scene.admin().delete(&path).unwrap().is_true());
     };
-    // It is what an invalidation leaves behind.
+    // An invalidated session leaves the same behind.
     loses(&scene, harm, |lost| {
         matches!(lost, Lost::SessionGone { .. })
     });

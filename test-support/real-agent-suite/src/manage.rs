@@ -1,4 +1,4 @@
-//! Looking at a semaphore and managing it.
+//! Inspecting and managing a semaphore.
 
 use semaphore_core::{Error, SequencerStatus};
 
@@ -63,7 +63,7 @@ pub fn a_greater_limit_admits_those_who_wait(backend: &impl Backend) {
     assert_eq!(scene.holders().len(), 2);
     scene.release(second);
     scene.release(permit);
-    // The handle that resized goes on with the new limit.
+    // The handle that resized uses the new limit.
     let both = scene.run(one.acquire_many(2)).unwrap();
     scene.release(both);
     scene.assert_nothing_left();

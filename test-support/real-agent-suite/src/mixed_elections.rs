@@ -1,4 +1,5 @@
-//! Elections with other clients in them: `consul lock`, and scripts that do what the guide does with `curl`.
+//! Elections with other clients: `consul lock`, and scripts that do what the guide does with
+//! `curl`.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ use crate::elections::{candidate, clean_up, discovery, key, lead, sessions, star
 use crate::locker::Locker;
 use crate::scene::{Scene, value, wait_until};
 
-/// It has the file `held` until there is a file `end`, or no folder `$1` any more.
+/// It keeps the file `held` until there is a file `end`, or until the folder `$1` is gone.
 const CHILD: &str =
     "echo > $1/held; while test -d $1 && ! test -e $1/end; do sleep 0.02; done; rm $1/held";
 
@@ -26,7 +27,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
         candidate(&scene, &key, "other"),
     );
 
-    // Ours first: theirs waits for it.
+    // Our candidate leads first, and `consul lock` waits.
     let first = lead(&scene, &one);
     let locker = Locker::start(&agent, 1, scene.prefix(), CHILD, folder.path());
     wait_until("both campaign", || {
@@ -36,7 +37,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     assert!(first.is_leader() && !is_held());
     let token = first.fencing_token();
     scene.run(first.resign()).unwrap();
-    // Theirs: ours waits for it.
+    // Then `consul lock` holds, and our candidate waits.
     wait_until("it is theirs", is_held);
     assert!(scene.run(one.try_campaign()).unwrap().is_err());
     let waiting = start_campaign(&scene, &other);
@@ -60,9 +61,9 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     let second = scene.finish(waiting).unwrap();
     assert!(!is_held(), "two lead");
     assert!(second.is_leader());
-    // `consul lock` may have deleted the key: terms start again then, tokens go on.
+    // `consul lock` may have deleted the key. Then terms start again, but tokens keep rising.
     assert!(second.fencing_token() > token);
-    // A resource that asks can refuse the leader before.
+    // Before that, a resource that asks can refuse the leader.
     let leader = scene.run(discovery(&scene, &key).leader()).unwrap();
     let leader = leader.unwrap();
     assert!(!leader.is_after(second.fencing_token()));
@@ -105,7 +106,7 @@ pub fn the_guides_requests_and_our_clients_elect_one_leader_among_them(backend: 
     let verify = || scene.run(discovery.verify(&leader.sequencer())).unwrap();
     assert_eq!(verify(), SequencerStatus::Current);
 
-    // The guide's release says nothing more of itself.
+    // The release from Consul's guide leaves its value.
     assert!(put("release", ""));
     let second = scene.finish(waiting).unwrap();
     assert_eq!(second.term(), 2);
@@ -119,7 +120,7 @@ pub fn the_guides_requests_and_our_clients_elect_one_leader_among_them(backend: 
     let token = second.fencing_token();
     scene.run(second.resign()).unwrap();
 
-    // A session that ends leaves the value, and no flags.
+    // When a session ends, the value stays and the flags are gone.
     assert!(put("acquire", "guide"));
     let waiting = start_campaign(&scene, &other);
     wait_until("both campaign", || sessions(&scene) == 2);

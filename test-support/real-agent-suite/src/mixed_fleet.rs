@@ -1,7 +1,7 @@
 //! `consul lock -n` on the same prefix.
 //!
-//! Each holder writes a line into one file when it has its slot and another before it gives it
-//! back. Appending is atomic, so the lines stand in the order in which things happened.
+//! Each holder writes a line to one file when it gets its slot, and another before it gives it
+//! back. Appending is atomic, so the lines are in the order of the events.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -31,7 +31,7 @@ pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Bac
     let log = folder.path().join("log");
     fs::write(&log, "").unwrap();
 
-    // All slots are taken while the fleet gathers.
+    // This permit takes all slots while the fleet gathers.
     let gate = scene.semaphore(LIMIT);
     let permit = scene.run(gate.acquire_many(LIMIT)).unwrap();
     let lockers: Vec<_> = (0..PROCESSES)
@@ -45,7 +45,8 @@ pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Bac
                 for _ in 0..ROUNDS {
                     let permit = semaphore.acquire().await.unwrap();
                     append(&log, "+ours");
-                    // The first ones stay until all slots are taken, however slow the machine is.
+                    // The first ones stay until all slots are taken, so a slow machine makes no
+                    // difference.
                     while most(&fs::read_to_string(&log).unwrap()) < LIMIT as usize {
                         clock.sleep(MOMENT).await;
                     }
@@ -77,7 +78,7 @@ pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Bac
 
     let left = scene.admin().leftovers(scene.prefix()).unwrap();
     assert!(left.keys.is_empty() && left.holders.is_empty(), "{left}");
-    // `consul lock` destroys its session in the background, and may end before that is done.
+    // `consul lock` destroys its session in the background, and may end before that.
     for session in scene.admin().sessions().unwrap() {
         let info = scene.session_info(&session);
         let name = info["Name"].as_str().unwrap_or_default();

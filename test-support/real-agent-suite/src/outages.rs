@@ -13,7 +13,7 @@ use crate::scene::SHORT_TTL;
 /// Longer than an agent takes to start.
 const LONG_TTL: Duration = Duration::from_secs(30);
 
-/// One who holds by the first agent and one who waits by the second, of each kind.
+/// For each kind, one member that holds by the first agent and one that waits by the second.
 fn contend<'b, B: Backend>(
     backend: &'b B,
     [one, other]: [&Agent; 2],

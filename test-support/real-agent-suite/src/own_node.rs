@@ -1,4 +1,4 @@
-//! Sessions on a node that no agent stands for.
+//! Sessions on a node without an agent.
 
 use real_agent::{Agent, Client, Cluster};
 use semaphore_core::{Election, Error, Lost, RequestError, Semaphore};
@@ -127,7 +127,7 @@ pub fn slots_are_shared_across_datacenters(backend: &impl Backend) {
     there.assert_nothing_left(scene.prefix());
 }
 
-/// The fault is seen to strike those whose session stands on the agent's node.
+/// The test also shows the fault: it strikes participants whose session is on the agent's node.
 pub fn an_agent_that_leaves_and_a_server_that_is_reaped_end_no_hold(backend: &impl Backend) {
     let mut cluster = Cluster::start_with(&Agent::builder().reaped()).unwrap();
     let mut agent = cluster.join(&Agent::builder()).unwrap();

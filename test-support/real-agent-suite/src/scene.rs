@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::{Backend, Options};
 
-/// How long anything may take that is bound to happen: a loaded machine is no reason to fail.
+/// How long a step may take that must happen at some time. A loaded machine is no reason to fail.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Consul's shortest TTL.
@@ -28,9 +28,9 @@ pub const SHORT_TTL: Duration = Duration::from_secs(10);
 /// One prefix on one agent.
 pub struct Scene<'b, B: Backend> {
     backend: &'b B,
-    /// Whose runtime waits.
+    /// The adapter whose runtime runs the test's futures.
     home: B::Adapter,
-    /// Where participants connect.
+    /// The options that participants connect with.
     options: Options,
     admin: Client,
     prefix: String,
@@ -40,23 +40,23 @@ pub struct Scene<'b, B: Backend> {
 pub struct Task<T>(oneshot::Receiver<T>);
 
 impl<'b, B: Backend> Scene<'b, B> {
-    /// On the agent that tests share.
+    /// A scene on the agent that tests share.
     pub fn shared(backend: &'b B) -> Self {
         Self::at(backend, Agent::shared().unwrap())
     }
 
-    /// On an agent of the test's own.
+    /// A scene on an agent of the test's own.
     pub fn on(backend: &'b B, agent: &Agent) -> Self {
         Self::at(backend, agent.client())
     }
 
-    /// On the agent of this client.
+    /// A scene on the agent of this client.
     pub fn at(backend: &'b B, admin: Client) -> Self {
         let options = Options::to(admin.url());
         Self::with(backend, admin, options)
     }
 
-    /// Where participants connect otherwise than those who judge them.
+    /// A scene whose participants connect with these options. `admin` is the test's own connection.
     pub fn with(backend: &'b B, admin: Client, options: Options) -> Self {
         Self {
             backend,
@@ -79,12 +79,12 @@ impl<'b, B: Backend> Scene<'b, B> {
         &self.home
     }
 
-    /// Another adapter, as another host has it.
+    /// Another adapter, as another host would have it.
     pub fn adapter(&self) -> B::Adapter {
         self.adapter_to(&self.options.url)
     }
 
-    /// Another adapter, connected there.
+    /// Another adapter, connected to this URL.
     pub fn adapter_to(&self, url: &str) -> B::Adapter {
         let url = url.to_owned();
         self.backend.build(Options {
@@ -111,7 +111,7 @@ impl<'b, B: Backend> Scene<'b, B> {
         builder.connect(self.adapter()).unwrap()
     }
 
-    /// A participant that connects there, with the shortest lease.
+    /// A participant that connects to this URL, with the shortest lease.
     pub fn semaphore_to(&self, url: &str, limit: u32) -> Semaphore {
         let builder = self.builder(limit).ttl(SHORT_TTL);
         builder.connect(self.adapter_to(url)).unwrap()
@@ -138,7 +138,7 @@ impl<'b, B: Backend> Scene<'b, B> {
         let (done, task) = oneshot::channel();
         self.home
             .spawn(Box::pin(async move {
-                // Who is not waited for tells nobody.
+                // This fails if nobody waits for the task, which is fine.
                 let _ = done.send(future.await);
             }))
             .unwrap();
@@ -186,14 +186,14 @@ impl<'b, B: Backend> Scene<'b, B> {
         left.holders.into_iter().collect()
     }
 
-    /// The sessions that contend, whether they hold a slot or not.
+    /// The sessions of all contenders, whether they hold a slot or not.
     pub fn contenders(&self) -> Vec<String> {
         let left = self.admin.leftovers(&self.prefix).unwrap();
         let name = |key: &String| key.rsplit('/').next().unwrap().to_owned();
         left.keys.iter().map(name).collect()
     }
 
-    /// What Consul says of a session.
+    /// Consul's description of a session.
     pub fn session_info(&self, session: &str) -> Value {
         let path = format!("/v1/session/info/{session}");
         self.admin.get(&path).unwrap().json().unwrap()[0].clone()
@@ -204,7 +204,7 @@ impl<'b, B: Backend> Scene<'b, B> {
         self.admin.assert_nothing_left(&self.prefix);
     }
 
-    /// For a clean-up in the background.
+    /// As [`Client::assert_nothing_left`], but waits for a clean-up in the background.
     #[track_caller]
     pub fn assert_nothing_left_soon(&self) {
         self.admin
@@ -236,7 +236,7 @@ pub fn value(entry: &Value) -> Vec<u8> {
     STANDARD.decode(text).unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` is true. `what` names it in the failure.
 #[track_caller]
 pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -246,8 +246,8 @@ pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// No prefix is contained in another: leftovers are told apart by name. Other processes, with names of
-/// their own, use the same agent.
+/// No prefix contains another, since leftovers are found by name. Other processes use the same
+/// agent with their own names.
 fn fresh_prefix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());

@@ -1,4 +1,4 @@
-//! What the sessions are told.
+//! The options of sessions.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::Backend;
 use crate::scene::{Scene, session};
 
-/// A service that its own check keeps alive, or not.
+/// A service whose own check passes or fails.
 const SERVICE: &str =
     r#"{"ID":"web","Name":"web","Check":{"CheckID":"web-alive","TTL":"1h","Status":"passing"}}"#;
 
@@ -84,7 +84,7 @@ pub fn a_failing_service_check_ends_the_session(backend: &impl Backend) {
 
 pub fn behavior_release_leaves_keys_that_are_collected(backend: &impl Backend) {
     let scene = Scene::shared(backend);
-    // A stranger's, who will not clean up after its session.
+    // A stranger's session. The stranger will not clean up after it.
     let strangers = r#"{"TTL":"15s","NodeChecks":[],"Behavior":"release","LockDelay":"0s"}"#;
     let id = scene.admin().create_session(strangers).unwrap();
     let entry = format!("/v1/kv/{}?acquire={id}", scene.contender_key(&id));
@@ -103,7 +103,7 @@ pub fn behavior_release_leaves_keys_that_are_collected(backend: &impl Backend) {
     assert_eq!(scene.run(semaphore.collect()).unwrap(), 1);
     assert_eq!(scene.contenders(), [session(&permit)]);
 
-    // Ours cleans up, although Consul leaves its key.
+    // Our participant cleans up, although Consul leaves its key.
     scene.admin().destroy_session(&session(&permit)).unwrap();
     scene.run(permit.lost());
     scene.run(permit.release()).unwrap_err();

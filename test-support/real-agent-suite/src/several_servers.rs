@@ -1,4 +1,4 @@
-//! A name that leads to several servers, as where there is no client agent.
+//! A name that resolves to several servers, as without client agents.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const ADDRESSES: [IpAddr; SERVERS] = [
     IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3)),
 ];
 
-/// To the name that leads to all of them.
+/// Options that connect to the name of all servers.
 fn options(port: u16) -> Options {
     Options {
         lookup: Some(Lookup(Arc::new(|| ADDRESSES.to_vec()))),
@@ -23,7 +23,7 @@ fn options(port: u16) -> Options {
     }
 }
 
-/// Of three addresses one is silent, one refuses, and one serves. Then each is another one's turn.
+/// One of three addresses is silent, one refuses, and one serves. Then they change roles.
 pub fn holds_outlive_the_servers_that_they_are_renewed_through(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let [first, second, third] = ADDRESSES;
@@ -48,13 +48,13 @@ pub fn holds_outlive_the_servers_that_they_are_renewed_through(backend: &impl Ba
     drop(serving);
     let _serving = Proxy::start_at(SocketAddr::new(second, port), agent.addr()).unwrap();
     live_on();
-    // What is waited for in silence is given up after a while only.
+    // A client gives up a silent connection only after a while.
     drop(silent);
     contended.into_iter().for_each(Contended::hand_over);
     assert!(agent.client().sessions().unwrap().is_empty());
 }
 
-/// The server goes that holder and waiter are connected to, whether it leads or not.
+/// The server that holder and waiter are connected to ends, whether it is the leader or not.
 pub fn holds_outlive_the_end_of_a_server_of_a_cluster(backend: &impl Backend) {
     let mut cluster = Cluster::start().unwrap();
     let start = |i: usize, port| {
@@ -66,7 +66,7 @@ pub fn holds_outlive_the_end_of_a_server_of_a_cluster(backend: &impl Backend) {
     let others = [start(1, port), start(2, port)];
     let options = options(port);
     let url = options.url.clone();
-    // Those who judge ask a server that stays.
+    // The test itself asks a server that stays.
     let judge = cluster.server(1);
     let contended =
         both_with(backend, judge, &options).map(|it| it.contend([&url, &url], SHORT_TTL * 3 / 2));

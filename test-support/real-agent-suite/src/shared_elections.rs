@@ -1,4 +1,4 @@
-//! Elections of one client: they stand on one session, and each term ends for itself unless that one does.
+//! Elections of one client. They use one session, and each term ends alone unless the session ends.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use semaphore_core::{Client, Leadership, Lost};
 use crate::Backend;
 use crate::scene::Scene;
 
-/// Without a lock delay, so that what an operator ends is free at once.
+/// It has no lock delay: when an operator ends a session, the key is free at once.
 fn client<B: Backend>(scene: &Scene<'_, B>) -> Client {
     let builder = Client::builder()
         .value("one")
@@ -36,7 +36,7 @@ fn is_tied<B: Backend>(scene: &Scene<'_, B>, shard: usize) -> bool {
     !entry["Session"].is_null()
 }
 
-/// Nothing but the keys and their values is left, tied to nobody.
+/// Asserts that only the keys and their values are left, and that no session holds a key.
 fn clean_up<B: Backend>(scene: &Scene<'_, B>, client: &Client, shards: usize) {
     scene.run(client.shutdown());
     for shard in 0..shards {
@@ -55,7 +55,7 @@ pub fn elections_of_a_client_stand_on_one_session_and_end_apart(backend: &impl B
     assert!(terms.iter().all(|it| session(it) == on));
     scene.run(terms[1].resign()).unwrap();
     assert!(!is_tied(&scene, 1));
-    // The session lives on, and is told apart from its former term.
+    // The session lives on, and the new term can be told from the one before.
     let again = lead(&scene, &client, 1);
     assert_eq!(session(&again), on);
     assert_ne!(again.sequencer(), terms[1].sequencer());
@@ -87,7 +87,8 @@ pub fn a_session_that_is_destroyed_ends_all_terms_on_it(backend: &impl Backend) 
     clean_up(&scene, &client, 3);
 }
 
-/// It is no refusal of transactions: a resignation comes too late where somebody else has untied the key.
+/// This answer must not count as a refusal of transactions. It is what a resignation gets when
+/// somebody else has unlocked the key.
 pub fn an_unlock_of_a_key_that_is_not_ours_says_so(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let name = format!(r#"{{"Name":"{}","TTL":"60s"}}"#, scene.prefix());

@@ -1,4 +1,4 @@
-//! A network that swallows everything.
+//! A network that drops everything.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::Backend;
 use crate::contest::both;
 use crate::scene::SHORT_TTL;
 
-/// Both moments are of one process's clock, so they can be compared.
+/// Both moments come from the clock of one process, so they can be compared.
 pub fn a_silent_partition_is_noticed_before_another_is_admitted(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let proxy = Proxy::start(agent.addr()).unwrap();
@@ -55,7 +55,7 @@ pub fn a_silent_partition_is_noticed_before_another_is_admitted(backend: &impl B
     assert!(agent.client().sessions().unwrap().is_empty());
 }
 
-/// The network heals within the lease.
+/// The network heals before the lease ends.
 pub fn a_short_silence_costs_nothing(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let proxy = Proxy::start(agent.addr()).unwrap();

@@ -1,4 +1,4 @@
-//! An agent that listens on a socket of the file system.
+//! An agent that listens on a Unix socket.
 
 use std::time::Duration;
 
@@ -37,12 +37,12 @@ pub fn a_hold_outlives_an_agent_that_makes_its_socket_anew(backend: &impl Backen
     let builder = Agent::builder().socket().durable();
     let mut agent = builder.start().unwrap();
     let scene = scene(backend, &agent);
-    // However slow the machine, the agent is back before the lease is over.
+    // The TTL is long, so the agent is back before the lease ends even on a slow machine.
     let builder = scene.builder(1).ttl(Duration::from_secs(60));
     let semaphore = scene.connect(builder);
     let permit = scene.acquire(&semaphore);
     agent.restart().unwrap();
-    // A release is confirmed by the agent that runs now.
+    // The new agent confirms the release.
     let released = scene.run(permit.release());
     assert!(released.is_ok(), "{released:?}");
     let permit = scene.acquire(&semaphore);

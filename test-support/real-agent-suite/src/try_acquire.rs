@@ -1,4 +1,4 @@
-//! Taking a slot that is free, or none.
+//! Taking a free slot, or none.
 
 use crate::Backend;
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! Adapters with something special.
+//! Adapters with special properties.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use semaphore_core::adapter::{
     BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
 
-/// Tells each request before it is sent.
+/// A transport that reports each request before it sends it.
 pub struct Tap<A> {
     inner: A,
     tell: Box<dyn Fn(&Request) + Send + Sync>,
@@ -39,7 +39,7 @@ impl<A: Transport> Transport for Tap<A> {
     }
 }
 
-/// A runtime whose tasks can be ended at once, as with the process.
+/// A runtime that can end its tasks at once, as the end of the process would.
 #[derive(Clone)]
 pub struct Mortal<R> {
     inner: R,
@@ -74,7 +74,7 @@ impl<R: Runtime> Runtime for Mortal<R> {
         let (future, handle) = abortable(future);
         self.tasks.lock().unwrap().push(handle);
         self.inner.spawn(Box::pin(async {
-            // Aborted is as good as ended.
+            // An aborted task counts as ended.
             let _ = future.await;
         }))
     }

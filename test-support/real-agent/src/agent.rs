@@ -17,13 +17,13 @@ use crate::error::StartError;
 use crate::ports::Ports;
 use crate::process::Process;
 
-/// Generous, since a loaded machine is no reason to fail.
+/// This is long, since a loaded machine is no reason to fail.
 pub(crate) const READY_WITHIN: Duration = Duration::from_mins(1);
 const READY_ANSWER: Duration = Duration::from_secs(5);
 pub(crate) const READY_POLL: Duration = Duration::from_millis(20);
 pub(crate) const PORT_TRIES: usize = 10;
 
-/// Where the agent is that processes share.
+/// The variable with the address of the agent that processes share.
 const SHARED_AT: &str = "REAL_AGENT_SHARED";
 
 /// A Consul server in development mode on 127.0.0.1. Dropping it kills it.
@@ -54,7 +54,7 @@ pub struct Builder {
     reaped: bool,
 }
 
-/// What an agent is to the cluster.
+/// The agent's role in its cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Role {
     /// The only server, with its state in memory.
@@ -62,7 +62,7 @@ enum Role {
     Development,
     /// A server that keeps its state on disk.
     Durable,
-    /// No server: it passes everything on, and leaves the cluster when it is told to end.
+    /// Not a server. It forwards everything, and leaves the cluster when it is told to end.
     Client,
 }
 
@@ -73,29 +73,29 @@ struct Certificate {
 }
 
 impl Agent {
-    /// Starts an agent with nothing special and waits until it can serve.
+    /// Starts an agent with the defaults and waits until it can serve.
     ///
     /// # Errors
-    /// [`StartError`], also when there is no Consul binary.
+    /// [`StartError`], also if there is no Consul binary.
     pub fn start() -> Result<Self, StartError> {
         Self::builder().start()
     }
 
-    /// An agent with something special.
+    /// An agent with further settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The address of an agent that tests share, for those that do not hurt it and use prefixes of
-    /// their own: prefixes that no other process uses either.
+    /// A client of the agent that tests share. It is for tests that don't harm the agent, and whose
+    /// prefixes no other process uses.
     ///
-    /// It is the one at the address in `REAL_AGENT_SHARED`, as `scripts/test` sets it, else one that
-    /// ends with this process.
+    /// The agent is the one at the address in `REAL_AGENT_SHARED`, which `scripts/test` sets.
+    /// Without that variable it is one that ends with this process.
     ///
     /// # Errors
-    /// As [`Agent::start`], and [`StartError::SharedIsGone`] when nothing serves at the address.
+    /// As [`Agent::start`], and [`StartError::SharedIsGone`] if nothing serves at the address.
     pub fn shared() -> Result<Client, StartError> {
-        // Statics are not dropped: the watchdog ends this one.
+        // Rust does not drop statics, so the watchdog ends this agent.
         static SHARED: Mutex<Option<Agent>> = Mutex::new(None);
         if let Ok(url) = env::var(SHARED_AT) {
             return serving(Client::new(url));
@@ -112,17 +112,18 @@ impl Agent {
         (Ipv4Addr::LOCALHOST, self.ports.http).into()
     }
 
-    /// The address of its HTTPS API, which it has when it was built with [`Builder::tls`].
+    /// The address of its HTTPS API. Only an agent that was built with [`Builder::tls`] has one.
     pub fn https_addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.https).into()
     }
 
-    /// `http://` and [`Agent::addr`].
+    /// The URL of [`Agent::addr`].
     pub fn url(&self) -> String {
         format!("http://{}", self.addr())
     }
 
-    /// `unix://` and the path of the socket of its HTTP API, which it has when it was built with [`Builder::socket`].
+    /// The URL (`unix://…`) of the socket of its HTTP API. Only an agent that was built with
+    /// [`Builder::socket`] has one.
     pub fn socket_url(&self) -> String {
         format!("unix://{}", socket(self.scratch.path()).display())
     }
@@ -147,12 +148,12 @@ impl Agent {
         self.binary.version
     }
 
-    /// Everything that it has logged.
+    /// Its whole log so far.
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// A client of this agent, with the management token when the agent has one.
+    /// A client of this agent. It sends the management token if the agent has one.
     pub fn client(&self) -> Client {
         let client = Client::new(self.url());
         match &self.builder.management_token {
@@ -161,12 +162,12 @@ impl Agent {
         }
     }
 
-    /// Asserts that no session at all is left, and nothing of the semaphore at `prefix`: for a test
-    /// that has this agent to itself, and sharper than [`Client::assert_nothing_left`], which
-    /// can't tell whose a session is that nothing refers to.
+    /// Asserts that no session at all is left, and nothing of the semaphore at `prefix`. It is for
+    /// a test with a separate agent, and finds more than [`Client::assert_nothing_left`]: that
+    /// one can't know whose a session is if nothing refers to it.
     ///
     /// # Panics
-    /// When something is left, naming it, or when the agent can't be asked.
+    /// If something is left, naming it, or if the agent can't be asked.
     #[track_caller]
     pub fn assert_nothing_left(&self, prefix: &str) {
         self.client().assert_nothing_left(prefix);
@@ -177,10 +178,10 @@ impl Agent {
         );
     }
 
-    /// Freezes it (`SIGSTOP`): connections are still accepted by the system, and nothing answers.
+    /// Freezes it (`SIGSTOP`). The system still accepts connections, but nothing answers.
     ///
     /// # Errors
-    /// When it is not running.
+    /// If it is not running.
     pub fn stop(&mut self) -> io::Result<()> {
         self.process.stop()
     }
@@ -188,29 +189,29 @@ impl Agent {
     /// Continues it after [`Agent::stop`].
     ///
     /// # Errors
-    /// When it is not running.
+    /// If it is not running.
     pub fn cont(&mut self) -> io::Result<()> {
         self.process.cont()
     }
 
-    /// Kills it (`SIGKILL`) and waits until it is gone: connections are reset or refused.
+    /// Kills it (`SIGKILL`) and waits until it is gone. Connections are reset or refused.
     ///
     /// # Errors
-    /// When it can't be waited for.
+    /// If it can't be waited for.
     pub fn kill(&mut self) -> io::Result<()> {
         self.process.kill()
     }
 
-    /// Tells it to end (`SIGTERM`), as `systemctl stop` does, and waits until it is gone. A client agent leaves the cluster, and
-    /// its node the catalog; a server does neither.
+    /// Tells it to end (`SIGTERM`), as `systemctl stop` does, and waits until it is gone. A client
+    /// agent leaves the cluster, and its node leaves the catalog. A server does neither.
     ///
     /// # Errors
-    /// When it is not running.
+    /// If it is not running.
     pub fn terminate(&mut self) -> io::Result<()> {
         self.process.terminate()
     }
 
-    /// Kills it if needed, starts it on the same ports and waits until it can serve.
+    /// Kills it if it still runs, starts it on the same ports and waits until it can serve.
     ///
     /// # Errors
     /// As [`Agent::start`].
@@ -219,21 +220,21 @@ impl Agent {
         self.wait_until_ready()
     }
 
-    /// As [`Agent::restart`], but waits for nothing.
+    /// As [`Agent::restart`], but does not wait.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If it can't be started.
     pub fn relaunch(&mut self) -> Result<(), StartError> {
         self.process.kill()?;
         self.process = launch(&self.binary, &self.builder, &self.scratch)?;
         Ok(())
     }
 
-    /// Replaces what [`Builder::tls`] and [`Builder::client_ca`] were given, and has it use that for new connections. Open ones
-    /// go on.
+    /// Replaces the certificate, the key and the client authority of [`Builder::tls`] and
+    /// [`Builder::client_ca`]. The agent uses them for new connections; open ones go on.
     ///
     /// # Errors
-    /// When the files can't be written, or it does not read them.
+    /// If the files can't be written, or the agent does not read them.
     pub fn replace_certificates(&self, chain: &str, key: &str, client_ca: &str) -> io::Result<()> {
         let folder = self.scratch.path();
         file(folder, "cert.pem", chain)?;
@@ -246,7 +247,7 @@ impl Agent {
         }
     }
 
-    /// Where it meets the servers of other datacenters.
+    /// The address for servers of other datacenters.
     pub fn wan_addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.serf_wan).into()
     }
@@ -277,9 +278,9 @@ impl Agent {
         }
     }
 
-    /// There is a leader, and it knows the node and that it is healthy: before that a session
-    /// can't be created. The node's name is unique, so another test's agent on a port that was
-    /// lost to it is not taken for this one.
+    /// Whether there is a leader that knows the node and its health. Before that, a session can't
+    /// be created. The node's name is unique, so another test's agent that took the port is not
+    /// mistaken for this one.
     pub(crate) fn is_ready(&self) -> bool {
         let client = self.client().with_timeout(READY_ANSWER);
         let leader = client.get("/v1/status/leader");
@@ -311,20 +312,20 @@ impl Agent {
 }
 
 impl Builder {
-    /// Names the node. Unless told, the name is unique on this machine.
+    /// Names the node. By default the name is unique on this machine.
     pub fn node(mut self, name: impl Into<String>) -> Self {
         self.node = Some(name.into());
         self
     }
 
     /// Adds configuration in HCL or JSON, such as `limits { http_max_conns_per_client = 10 }`.
-    /// Later ones win.
+    /// Later ones override earlier ones.
     pub fn config(mut self, hcl: impl Into<String>) -> Self {
         self.config.push(hcl.into());
         self
     }
 
-    /// Turns ACLs on, denying by default, with `token` (a UUID) allowed to do everything.
+    /// Turns ACLs on with a default of deny. `token` (a UUID) may do everything.
     pub fn acl(mut self, token: impl Into<String>) -> Self {
         self.management_token = Some(token.into());
         self
@@ -339,13 +340,13 @@ impl Builder {
         self
     }
 
-    /// Demands client certificates of the authority `ca` (PEM) on HTTPS.
+    /// Demands client certificates from the authority `ca` (PEM) on HTTPS.
     pub fn client_ca(mut self, ca: impl Into<String>) -> Self {
         self.client_ca = Some(ca.into());
         self
     }
 
-    /// Listens on a socket of the file system, too.
+    /// Listens on a Unix socket, too.
     pub fn socket(mut self) -> Self {
         self.socket = true;
         self
@@ -357,15 +358,15 @@ impl Builder {
         self
     }
 
-    /// Is no server, but an agent as each host has one.
+    /// Makes it a client agent, not a server.
     pub(crate) fn client(mut self) -> Self {
         self.role = Role::Client;
         self
     }
 
-    /// In a [`Cluster`](crate::Cluster): a server that is dead for some ten seconds is taken out of the
-    /// catalog, and the sessions that were made through it end, as Consul does by default. Otherwise
-    /// servers of a cluster are kept.
+    /// Only in a [`Cluster`](crate::Cluster): servers that have been dead for some ten seconds are
+    /// removed from the catalog, and the sessions that were created through them end. That is
+    /// Consul's default. Without this call, a cluster keeps its servers.
     pub fn reaped(mut self) -> Self {
         self.reaped = true;
         self
@@ -378,7 +379,7 @@ impl Builder {
     /// Starts the agent and waits until it can serve.
     ///
     /// # Errors
-    /// [`StartError`], also when there is no Consul binary.
+    /// [`StartError`], also if there is no Consul binary.
     pub fn start(self) -> Result<Agent, StartError> {
         for _ in 0..PORT_TRIES {
             let mut agent = self.clone().launch(Ports::free()?, None)?;
@@ -391,8 +392,8 @@ impl Builder {
         Err(StartError::NoPorts)
     }
 
-    /// Starts the agent without waiting: alone, or as one of the servers whose gossip ports are
-    /// `peers`.
+    /// Starts the agent without waiting. With `peers` it is one of the servers with these gossip
+    /// ports; otherwise it is alone.
     pub(crate) fn launch(self, ports: Ports, peers: Option<&[u16]>) -> Result<Agent, StartError> {
         let binary = Binary::find()?;
         let node = self.node.clone().unwrap_or_else(unique_node);
@@ -409,7 +410,7 @@ impl Builder {
         })
     }
 
-    /// Consul reads the files of the folder in the order of their names.
+    /// Consul reads the folder's files in the order of their names.
     fn write_config(
         &self,
         binary: &Binary,
@@ -425,7 +426,8 @@ impl Builder {
                 config["server"] = json!(true);
                 config["bootstrap_expect"] = json!(peers.map_or(1, <[u16]>::len));
                 config["data_dir"] = json!(scratch.join("data"));
-                // What Consul advises for production: the default elects five times slower.
+                // Consul advises this for production. With the default, elections take five times
+                // as long.
                 config["performance"] = json!({ "raft_multiplier": 1 });
             }
             Role::Client => config["data_dir"] = json!(scratch.join("data")),
@@ -512,7 +514,7 @@ fn base_config(binary: &Binary, node: &str, ports: &Ports) -> Value {
     config
 }
 
-/// The same client, if an agent answers it and has a leader.
+/// Returns the client if an agent with a leader answers it.
 fn serving(client: Client) -> Result<Client, StartError> {
     let answer = client
         .clone()

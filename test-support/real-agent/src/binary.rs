@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::error::StartError;
 
-/// A Consul binary that has been seen to work.
+/// A Consul binary that has been run and works.
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
     pub(crate) path: PathBuf,
@@ -15,7 +15,7 @@ pub(crate) struct Binary {
 }
 
 impl Binary {
-    /// Asks `scripts/consul`, once per process.
+    /// Runs `scripts/consul`, once per process.
     pub(crate) fn find() -> Result<Self, StartError> {
         static FOUND: OnceLock<Result<Binary, String>> = OnceLock::new();
         FOUND

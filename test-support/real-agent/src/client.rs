@@ -1,4 +1,4 @@
-//! Plain requests to an agent, for setting a scene and judging it.
+//! Plain requests to an agent, for preparing a test and checking its result.
 
 use std::io;
 use std::time::Duration;
@@ -13,12 +13,12 @@ pub struct Client {
     token: Option<String>,
 }
 
-/// A whole answer, of any status.
+/// A complete answer with any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The `X-Consul-Index`, when there is one.
+    /// The `X-Consul-Index`, if there is one.
     pub index: Option<u64>,
     /// The body as it came.
     pub body: Vec<u8>,
@@ -34,7 +34,7 @@ impl Client {
         }
     }
 
-    /// The agent's address, as it was given.
+    /// The agent's URL, as it was given.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -46,7 +46,7 @@ impl Client {
         self
     }
 
-    /// Gives up each request after `timeout` (30 s unless told).
+    /// Gives up each request after `timeout`. The default is 30 s.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.agent = agent(timeout);
@@ -56,7 +56,7 @@ impl Client {
     /// `GET path`, where `path` starts with `/v1/` and carries its query.
     ///
     /// # Errors
-    /// When there is no whole answer. A status of 400 and more is no error.
+    /// If there is no complete answer. A status of 400 or more is not an error.
     pub fn get(&self, path: &str) -> io::Result<Answer> {
         let request = self.agent.get(format!("{}{path}", self.url));
         whole(self.signed(request).call())
@@ -83,7 +83,7 @@ impl Client {
     /// Creates a session from the JSON in `body` and returns its id.
     ///
     /// # Errors
-    /// When there is no whole answer, or the agent refused.
+    /// If there is no complete answer, or the agent refused.
     pub fn create_session(&self, body: &str) -> io::Result<String> {
         let answer = self.put("/v1/session/create", body.as_bytes())?;
         match answer.json()?["ID"].as_str() {
@@ -119,7 +119,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Whether it is Consul's `true`: the write was applied.
+    /// Whether the body is Consul's `true`, which says that the write was applied.
     pub fn is_true(&self) -> bool {
         self.status == 200 && self.body.trim_ascii() == b"true"
     }
@@ -127,7 +127,7 @@ impl Answer {
     /// The body as JSON.
     ///
     /// # Errors
-    /// When it is not JSON, as the plain text of most refusals.
+    /// If it is not JSON. Most refusals are plain text.
     pub fn json(&self) -> io::Result<Value> {
         serde_json::from_slice(&self.body).map_err(|_| self.refused())
     }

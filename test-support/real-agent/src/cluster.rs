@@ -12,34 +12,34 @@ use crate::ports::Ports;
 /// How many servers a [`Cluster`] has.
 pub const SERVERS: usize = 3;
 
-/// Dead servers are kept, as members and as nodes, unless [`Builder::reaped`] says otherwise. By default
-/// Consul removes them after some ten seconds, and with a node go its sessions: a test of something
-/// else does without that.
+/// Keeps dead servers as members and as nodes, except with [`Builder::reaped`]. By default Consul
+/// removes them after some ten seconds, and the node's sessions with them. Most tests are not about
+/// that.
 const KEEP_DEAD_SERVERS: &str = "autopilot { cleanup_dead_servers = false }";
 
-/// Three servers on 127.0.0.1 that keep their state on disk. Dropping it kills them.
+/// Three servers on 127.0.0.1 that keep their state on disk. Dropping this kills them.
 ///
-/// Servers are numbered from 0. A number that is too great panics.
+/// Servers are numbered from 0. A number that is too large panics.
 #[derive(Debug)]
 pub struct Cluster {
     servers: Vec<Agent>,
-    /// Killed or frozen, so not worth asking.
+    /// Servers that were killed or frozen, so they need not be asked.
     down: [bool; SERVERS],
 }
 
 impl Cluster {
-    /// Starts three servers with nothing special and waits until all of them can serve.
+    /// Starts three servers with the defaults and waits until all of them can serve.
     ///
     /// # Errors
-    /// [`StartError`], also when there is no Consul binary.
+    /// [`StartError`], also if there is no Consul binary.
     pub fn start() -> Result<Self, StartError> {
         Self::start_with(&Agent::builder())
     }
 
-    /// Starts three servers, each as `builder` says, and waits until all of them can serve.
+    /// Starts three servers with the settings of `builder` and waits until all of them can serve.
     ///
     /// # Errors
-    /// [`StartError`], also when there is no Consul binary.
+    /// [`StartError`], also if there is no Consul binary.
     pub fn start_with(builder: &Builder) -> Result<Self, StartError> {
         for _ in 0..PORT_TRIES {
             let mut cluster = Self::launch(builder)?;
@@ -52,7 +52,8 @@ impl Cluster {
         Err(StartError::NoPorts)
     }
 
-    /// Starts an agent that is no server of this cluster, as `builder` says, and waits until it can serve.
+    /// Starts a client agent of this cluster with the settings of `builder`, and waits until it can
+    /// serve.
     ///
     /// # Errors
     /// [`StartError`].
@@ -77,7 +78,7 @@ impl Cluster {
         &self.servers[i]
     }
 
-    /// The leader, when the servers that are up agree on one that is up.
+    /// The leader, if the servers that are up agree on one that is up.
     pub fn leader(&self) -> Option<usize> {
         let mut answers = self.up().map(|server| self.leader_by(server));
         let leader = answers.next()??;
@@ -85,11 +86,11 @@ impl Cluster {
         (agreed && !self.down[leader]).then_some(leader)
     }
 
-    /// Waits until a majority of servers has a leader and each server that is up can serve.
+    /// Waits until a majority has a leader and each server that is up can serve.
     ///
     /// # Errors
-    /// [`StartError::Exited`] when a server ended that was not told to, and
-    /// [`StartError::NotReady`] when it takes too long, as it does without a majority.
+    /// [`StartError::Exited`] if a server ended unexpectedly. [`StartError::NotReady`] if it takes
+    /// too long, as it does without a majority.
     pub fn wait_for_leader(&mut self) -> Result<usize, StartError> {
         let deadline = Instant::now() + READY_WITHIN;
         loop {
@@ -112,8 +113,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until every server has a vote. One that was taken out and is back has none for some ten seconds,
-    /// and as long as it has none Consul takes no other server out.
+    /// Waits until every server has a vote. A server that was removed and is back has no vote for
+    /// some ten seconds. Meanwhile Consul removes no other server.
     ///
     /// # Errors
     /// As [`Cluster::wait_for_leader`].
@@ -133,7 +134,7 @@ impl Cluster {
     /// Kills server `i` (`SIGKILL`).
     ///
     /// # Errors
-    /// When it can't be waited for.
+    /// If it can't be waited for.
     pub fn kill(&mut self, i: usize) -> io::Result<()> {
         self.down[i] = true;
         self.servers[i].kill()
@@ -142,7 +143,7 @@ impl Cluster {
     /// Freezes server `i` (`SIGSTOP`).
     ///
     /// # Errors
-    /// When it is not running.
+    /// If it is not running.
     pub fn stop(&mut self, i: usize) -> io::Result<()> {
         self.servers[i].stop()?;
         self.down[i] = true;
@@ -152,15 +153,15 @@ impl Cluster {
     /// Continues server `i` after [`Cluster::stop`].
     ///
     /// # Errors
-    /// When it is not running.
+    /// If it is not running.
     pub fn cont(&mut self, i: usize) -> io::Result<()> {
         self.servers[i].cont()?;
         self.down[i] = false;
         Ok(())
     }
 
-    /// Kills server `i` if needed, starts it again with its state, and waits as
-    /// [`Cluster::wait_for_leader`] does. Without a majority of servers that can't succeed: see
+    /// Kills server `i` if it still runs, starts it again with its state, and waits as
+    /// [`Cluster::wait_for_leader`] does. That can't succeed without a majority: then use
     /// [`Cluster::relaunch`].
     ///
     /// # Errors
@@ -232,7 +233,7 @@ fn votes(server: &Agent) -> usize {
     servers.filter(|server| server["Voter"] == true).count()
 }
 
-/// The leader can prove itself to it, and its node is known and healthy.
+/// Whether the server has a leader that can prove itself to it, and its node is known and healthy.
 fn serves(server: &Agent) -> bool {
     let read = hurried(server).get("/v1/kv/ready?consistent");
     read.is_ok_and(|answer| matches!(answer.status, 200 | 404)) && server.is_ready()

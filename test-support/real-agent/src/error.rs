@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// There is no Consul binary, and none could be fetched: the text says what to install.
+    /// There is no Consul binary, and none could be fetched. The text says what to install.
     #[error("no Consul binary: {0}")]
     NoBinary(String),
     /// A file or a process could not be made.
@@ -24,13 +24,13 @@ pub enum StartError {
         /// The end of its log.
         log: String,
     },
-    /// Nothing serves where a shared agent should be.
+    /// Nothing serves at the address of the shared agent.
     #[error("the shared agent, REAL_AGENT_SHARED={url}, does not serve")]
     SharedIsGone {
         /// Its address.
         url: String,
     },
-    /// Other processes took the chosen ports again and again.
+    /// Again and again, other processes took the chosen ports.
     #[error("no free ports were found")]
     NoPorts,
 }

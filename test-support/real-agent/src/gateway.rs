@@ -1,4 +1,4 @@
-//! A gateway that has lost what it stands for.
+//! A gateway that has lost its backend.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// A server on a free port of 127.0.0.1 that answers every request with the same page in HTML, and hangs up.
-/// [`Proxy::set_target`](crate::Proxy::set_target) puts it in an agent's place.
+/// A server on a free port of 127.0.0.1. It answers every request with the same HTML page, and
+/// hangs up. [`Proxy::set_target`](crate::Proxy::set_target) puts it in an agent's place.
 #[derive(Debug)]
 pub struct Gateway {
     addr: SocketAddr,
@@ -22,10 +22,10 @@ struct Shared {
 }
 
 impl Gateway {
-    /// Starts one that answers with this status, such as 404.
+    /// Starts a gateway that answers with this status, such as 404.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is free.
     pub fn start(status: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let addr = listener.local_addr()?;
@@ -41,12 +41,12 @@ impl Gateway {
         })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// How often it was asked.
+    /// How many requests it received.
     pub fn asked(&self) -> u64 {
         self.shared.asked.load(Ordering::SeqCst)
     }
@@ -55,7 +55,7 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.shared.is_closed.store(true, Ordering::SeqCst);
-        // The accepting thread waits for a connection to notice.
+        // The accepting thread notices the end only when a connection comes.
         let _ = TcpStream::connect(self.addr);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
@@ -70,16 +70,17 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, status: u16) {
         }
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            // An error is the end of the connection, which the one that asked sees.
+            // An error ends the connection, which the client sees.
             let _ = refuse(connection, &shared, status);
         });
     }
 }
 
-/// Hangs up when the other side does: what it still sends would otherwise reset the connection and take the answer along.
+/// Hangs up only when the client does. If the client sent more afterwards, that would reset the
+/// connection and the answer would be lost.
 fn refuse(mut connection: TcpStream, shared: &Shared, status: u16) -> io::Result<()> {
     let mut request = [0; 8_192];
-    // A client that hangs up has asked nothing.
+    // A client that hangs up has sent no request.
     if connection.read(&mut request)? == 0 {
         return Ok(());
     }

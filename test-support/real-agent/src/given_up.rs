@@ -1,20 +1,21 @@
-//! Writes whose client hangs up before it is answered, as a proxy sees them.
+//! Writes whose client hangs up before the answer, seen by a proxy.
 //!
-//! An agent goes on with them, and answers nobody. A proxy passes on that its client has gone, and reads that answer all the same.
+//! An agent still applies them, and its answer goes to nobody. The proxy tells the agent that the
+//! client has gone, and still reads the answer.
 
 use std::time::{Duration, Instant};
 
-/// What became of such writes of keys, transactions included.
+/// What became of writes whose client hung up before the answer. Transactions count as writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GivenUp {
     /// How many there were.
     pub writes: u64,
-    /// How long after the end of its client each of those was answered that was applied.
+    /// For each write that was applied, the time from its client's end to its answer.
     pub applied: Vec<Duration>,
 }
 
 impl GivenUp {
-    /// The same with what became of others.
+    /// These and the others together.
     #[must_use]
     pub fn and(mut self, others: &Self) -> Self {
         self.writes += others.writes;
@@ -22,29 +23,29 @@ impl GivenUp {
         self
     }
 
-    /// How many were applied so long after the end of their client, or later.
+    /// How many were applied this long after their client's end, or later.
     pub fn applied_after(&self, time: Duration) -> u64 {
         self.applied.iter().filter(|it| **it >= time).count() as u64
     }
 }
 
-/// The request under way on one connection: there is one at a time.
+/// The request under way on one connection. There is one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
     is_write: bool,
-    /// When its client has gone.
+    /// When its client hung up.
     since: Option<Instant>,
 }
 
 impl UnderWay {
-    /// The client has sent this.
+    /// The client has sent these bytes.
     pub(crate) fn sent(&mut self, bytes: &[u8]) {
         if self.since.is_none() && METHODS.iter().any(|it| bytes.starts_with(it)) {
             self.is_write = WRITES.iter().any(|it| bytes.starts_with(it));
         }
     }
 
-    /// The client has gone.
+    /// The client has hung up.
     pub(crate) fn hung_up(&mut self, given_up: &mut GivenUp) {
         if self.is_write && self.since.is_none() {
             self.since = Some(Instant::now());
@@ -52,7 +53,7 @@ impl UnderWay {
         }
     }
 
-    /// The agent has answered this.
+    /// The agent has answered with these bytes.
     pub(crate) fn answered(&mut self, bytes: &[u8], given_up: &mut GivenUp) {
         let is_applied =
             bytes.starts_with(b"HTTP/1.1 200") && !bytes.trim_ascii_end().ends_with(b"false");

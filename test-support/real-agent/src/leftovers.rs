@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-/// A key's slashes separate its segments and stay.
+/// The slashes of a key separate its segments, and are not encoded.
 const KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Sessions, contender keys and holder entries of one prefix that still exist.
 ///
-/// The lock record itself may stay: it holds the limit.
+/// The lock record itself may stay, since it holds the limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Sessions that a contender key or the lock record refers to, or whose name contains the
@@ -30,7 +30,7 @@ pub struct Leftovers {
     pub sessions: BTreeSet<String>,
     /// Keys below the prefix, apart from the lock record.
     pub keys: BTreeSet<String>,
-    /// Sessions among the record's holders. A record that can't be read counts as one.
+    /// Sessions among the record's holders. A record that can't be read counts as one holder.
     pub holders: BTreeSet<String>,
 }
 
@@ -55,21 +55,21 @@ impl fmt::Display for Leftovers {
     }
 }
 
-/// Panics when anything of the semaphore at `prefix` is left on the agent at `url`: see
+/// Panics if anything of the semaphore at `prefix` is left on the agent at `url`: see
 /// [`Client::assert_nothing_left`].
 ///
 /// # Panics
-/// Also when the agent can't be asked.
+/// Also if the agent can't be asked.
 #[track_caller]
 pub fn assert_nothing_left(url: &str, prefix: &str) {
     Client::new(url).assert_nothing_left(prefix);
 }
 
 impl Client {
-    /// What is left of the semaphore at `prefix`.
+    /// Lists what is left of the semaphore at `prefix`.
     ///
     /// # Errors
-    /// When the agent can't be asked or refuses.
+    /// If the agent can't be asked or refuses.
     pub fn leftovers(&self, prefix: &str) -> io::Result<Leftovers> {
         let mut left = Leftovers::default();
         let mut mentioned = BTreeSet::new();
@@ -94,7 +94,7 @@ impl Client {
         Ok(left)
     }
 
-    /// All sessions that exist, no matter who made them: for an agent that a test has to itself.
+    /// All sessions that exist, no matter who created them. This is for a test with a separate agent.
     ///
     /// # Errors
     /// As [`Client::leftovers`].
@@ -103,18 +103,18 @@ impl Client {
         Ok(list.iter().map(|session| text(&session["ID"])).collect())
     }
 
-    /// Asserts that nothing of the semaphore at `prefix` is left. A session that is kept for the next turn
-    /// is gone after a second, and somewhat later on a busy machine.
+    /// Asserts that nothing of the semaphore at `prefix` is left. A session that is kept for the
+    /// next turn is gone after a second, or somewhat later on a busy machine.
     ///
     /// # Panics
-    /// When something is left, naming it, or when the agent can't be asked.
+    /// If something is left, naming it, or if the agent can't be asked.
     #[track_caller]
     pub fn assert_nothing_left(&self, prefix: &str) {
         self.assert_nothing_left_within(prefix, Duration::from_secs(5));
     }
 
-    /// Asserts that nothing of the semaphore at `prefix` is left after at most `patience`: for a
-    /// clean-up in the background, as that of a dropped permit.
+    /// Asserts that nothing of the semaphore at `prefix` is left after at most `patience`. It is
+    /// for a clean-up in the background, such as that of a dropped permit.
     ///
     /// # Panics
     /// As [`Client::assert_nothing_left`].
@@ -145,7 +145,7 @@ impl Client {
             (404, b"") => Ok(Vec::new()),
             (200, _) => match answer.json()? {
                 Value::Array(list) => Ok(list),
-                // Consul's way to say that there are none.
+                // Consul answers so if there are none.
                 Value::Null => Ok(Vec::new()),
                 _ => Err(answer.refused()),
             },

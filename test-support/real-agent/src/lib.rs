@@ -1,5 +1,5 @@
-//! Real Consul agents for this workspace's tests: started on free loopback ports, hurt on demand,
-//! and gone whatever happens to the test.
+//! Real Consul agents for this workspace's tests. They use free loopback ports, can be disturbed on
+//! demand, and end whatever happens to the test.
 //!
 //! ```text
 //! test process                             own process group
@@ -9,18 +9,18 @@
 //! │ Proxy ◄── the code tested │            └──────────────────────────┘
 //! └───────────────────────────┘
 //! ```
-//! - [`Agent`]: one server in development mode, its state in memory. It starts in less than a
-//!   second, so a test that hurts its agent has a separate one; the others of a process can use
+//! - [`Agent`]: one server in development mode, with its state in memory. It starts in less than a
+//!   second, so a test that disturbs its agent has a separate one. Other tests of a process can use
 //!   [`Agent::shared`].
 //! - [`Cluster`]: three servers that elect a leader.
-//! - [`Proxy`]: a TCP proxy that falls silent, as a partitioned network does, or slow.
-//! - [`Gateway`]: a web server that knows nothing of what is asked.
-//! - [`Client`]: plain requests for setting a scene and judging it, such as
+//! - [`Proxy`]: a TCP proxy that can become silent, as a partitioned network, or slow.
+//! - [`Gateway`]: a web server that knows none of the requested paths.
+//! - [`Client`]: plain requests for preparing a test and checking its result, such as
 //!   [`Client::assert_nothing_left`].
 //!
-//! The binary comes from `scripts/consul`. Where there is none, starting fails: no test is
-//! skipped. A watchdog ends an agent as soon as the pipe from the test process closes, which
-//! the operating system sees to even when the process is killed or its statics are never dropped.
+//! The binary comes from `scripts/consul`. Without it, starting fails: no test is skipped. A
+//! watchdog ends an agent as soon as the pipe from the test process closes. The operating system
+//! closes the pipe even if the process is killed or its statics are never dropped.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,9 +1,9 @@
 //! Runs one agent by hand: `real-agent [--config HCL] [--socket] [COMMAND …]`.
 //!
-//! With a command, runs it with `CONSUL_HTTP_ADDR` set and ends with its status. Without one,
-//! prints the address and the process id, and lives until it is interrupted. `--config` adds
-//! configuration, such as `limits { http_max_conns_per_client = 1000 }`. With `--socket` the address is that of a socket of the
-//! file system, `unix:///…`.
+//! With a command, it runs the command with `CONSUL_HTTP_ADDR` set and ends with its status.
+//! Without one, it prints the address and the process id, and runs until it is interrupted.
+//! `--config` adds configuration, such as `limits { http_max_conns_per_client = 1000 }`. With
+//! `--socket` the address is a Unix socket, `unix:///…`.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use crate::error::StartError;
 
-/// Below the range from which Linux takes the ports of outgoing connections, so that no
-/// connection takes an agent's port while the agent restarts.
+/// Linux takes the ports of outgoing connections from a range above this one. So no connection
+/// takes an agent's port while the agent restarts.
 const RANGE: core::ops::Range<u16> = 10_000..32_000;
 const TRIES: usize = 1_000;
 
@@ -22,8 +22,8 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Ports that were free a moment ago. Another process can take one before the agent does:
-    /// the caller tries again with others.
+    /// Ports that were free a moment ago. If another process takes one before the agent does, the
+    /// caller tries again with others.
     pub(crate) fn free() -> Result<Self, StartError> {
         let mut taken = BTreeSet::new();
         let mut next = || {
@@ -59,14 +59,14 @@ impl Ports {
     }
 }
 
-/// Each `RandomState` has other keys, and processes that start together have others again.
+/// Each `RandomState` has different keys, also in processes that start at the same time.
 fn random_port() -> u16 {
     let width = u64::from(RANGE.end - RANGE.start);
     let offset = RandomState::new().build_hasher().finish() % width;
     RANGE.start + u16::try_from(offset).unwrap_or_default()
 }
 
-/// Gossip needs the port on UDP, too.
+/// Gossip needs the port for UDP, too.
 fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
         && UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()

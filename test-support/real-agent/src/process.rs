@@ -10,15 +10,16 @@ use std::{fs, thread};
 
 use rustix::process::{Pid, Signal};
 
-/// Runs Consul and waits for it, while a background shell reads the pipe from the test process.
-/// A line on it, or its end, kills Consul; its end without a line means that the test process is
-/// gone, and so the scratch folder goes, too. Consul itself must not inherit the pipe.
+/// Runs Consul and waits for it, while a background shell reads the pipe from the test process. A
+/// line on the pipe kills Consul, and so does the pipe's end. If the pipe ends without a line, the
+/// test process is gone, and the shell removes the scratch folder, too. Consul itself must not
+/// inherit the pipe.
 ///
-/// Signals that end a shell are ignored, so that nothing but the pipe does. One comes for sure:
-/// when the test process dies while Consul is frozen, the system sends `SIGHUP` to their group.
+/// The shells ignore the signals that would end them, so only the pipe does. One signal is certain:
+/// if the test process dies while Consul is frozen, the system sends `SIGHUP` to their group.
 ///
-/// The shell that reads ignores them, too: it is killed when Consul has ended on its own, or it would take the end of the
-/// pipe for that of the test process.
+/// The reading shell ignores signals, too, so it is killed when Consul has ended. Otherwise it
+/// would mistake the end of the pipe for the end of the test process.
 ///
 /// `$1` is the scratch folder, the rest is the command.
 const WATCHDOG: &str = r#"
@@ -36,7 +37,7 @@ wait "$consul"
 if [ -e "$scratch/orphaned" ]; then rm -rf "$scratch"; else kill -9 "$reader" 2>/dev/null; fi
 "#;
 
-/// A running Consul. Dropping it kills it.
+/// A running Consul. Dropping this kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
     watchdog: Child,
@@ -61,8 +62,8 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(output)
-            // A signal to the test's group, such as a runner's on a timeout, must not end the
-            // watchdog before Consul.
+            // A test runner may signal the test's group, for example on a timeout. That must not
+            // end the watchdog before Consul.
             .process_group(0)
             .spawn()?;
         match first_line_as_pid(&mut watchdog) {
@@ -79,13 +80,13 @@ impl Process {
         }
     }
 
-    /// Whether Consul still exists, stopped or not.
+    /// Whether Consul still exists, frozen or not.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.watchdog.try_wait(), Ok(None))
     }
 
-    /// Freezes Consul (`SIGSTOP`). The signal returns before each thread has noticed it, and one
-    /// that has not can still answer: this waits for all of them.
+    /// Freezes Consul (`SIGSTOP`), and waits until all its threads have stopped. Before that, a
+    /// thread could still answer.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         self.signal(Signal::STOP)?;
         while self.is_alive() && !is_frozen(self.pid())? {
@@ -99,10 +100,10 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
-    /// Kills Consul (`SIGKILL`), also when it is frozen, and waits until it is gone.
+    /// Kills Consul (`SIGKILL`), even if it is frozen, and waits until it is gone.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         if let Some(mut pipe) = self.watchdog.stdin.take() {
-            // It fails when Consul, and so the watchdog, is gone already.
+            // This fails if Consul is gone already, and with it the watchdog.
             let _ = pipe.write_all(b"end\n");
         }
         self.watchdog.wait().map(drop)
@@ -111,7 +112,8 @@ impl Process {
     /// Tells Consul to end (`SIGTERM`), and waits until it is gone.
     pub(crate) fn terminate(&mut self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
-        // Waiting for the watchdog would close the pipe, which kills.
+        // Waiting for the watchdog would close its pipe, and that kills Consul. So the pipe is
+        // kept.
         let pipe = self.watchdog.stdin.take();
         let waited = self.watchdog.wait();
         drop(pipe);
@@ -136,7 +138,8 @@ impl Process {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    /// The watchdog reaps Consul, so while the watchdog lives the id is Consul's and no other's.
+    /// Only the watchdog reaps Consul. So while the watchdog lives, no other process has Consul's
+    /// id.
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
         if !self.is_alive() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "consul has ended"));
@@ -156,19 +159,19 @@ impl Drop for Process {
     }
 }
 
-/// Whether all threads of `process` are stopped, according to Linux. Elsewhere nobody knows, and
-/// the signal has to be enough.
+/// Whether all threads of `process` are stopped. Only Linux tells. Elsewhere the signal has to be
+/// enough.
 fn is_frozen(process: u32) -> io::Result<bool> {
     let threads = Path::new("/proc").join(process.to_string()).join("task");
     if !threads.exists() {
         return Ok(true);
     }
     for thread in fs::read_dir(threads)? {
-        // A thread that is gone by now does not answer either.
+        // A thread that is gone can't answer either.
         let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else {
             continue;
         };
-        // The state follows the name, which is in parentheses and may contain any.
+        // The state follows the name in parentheses, which may contain parentheses itself.
         let state = stat.rsplit(") ").next().unwrap_or_default();
         if !state.starts_with(['T', 't']) {
             return Ok(false);

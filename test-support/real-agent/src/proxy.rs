@@ -1,4 +1,4 @@
-//! A TCP proxy that falls silent, or slow.
+//! A TCP proxy that can become silent or slow.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::given_up::{GivenUp, UnderWay};
 
-/// A proxy on a free port of 127.0.0.1, in front of an agent. It forwards bytes until told
-/// otherwise. Dropping it closes all its connections.
+/// A proxy on a free port of 127.0.0.1, in front of an agent. By default it forwards all bytes.
+/// Dropping it closes all its connections.
 ///
-/// Silence is that of a partition: connections stay open and new ones are accepted, but nothing
-/// comes through, neither bytes nor the end of a connection. On [`Proxy::resume`] everything
-/// held back goes on its way, as it does when a network heals.
+/// Silence is like a partition: connections stay open and new ones are accepted, but neither bytes
+/// nor the end of a connection come through. [`Proxy::resume`] forwards everything that was held
+/// back, as when a network heals.
 #[derive(Debug)]
 pub struct Proxy {
     addr: SocketAddr,
@@ -22,12 +22,12 @@ pub struct Proxy {
     accepting: Option<JoinHandle<()>>,
 }
 
-/// What went through a [`Proxy`] since it was started.
+/// What a [`Proxy`] has forwarded since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// All connections that were accepted.
     pub connections: u64,
-    /// Those that are open now.
+    /// Connections that are open now.
     pub open: u64,
     /// The most that were open at one time.
     pub peak: u64,
@@ -41,15 +41,15 @@ impl Proxy {
     /// Starts a proxy in front of `target`.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is free.
     pub fn start(target: SocketAddr) -> io::Result<Self> {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), target)
     }
 
-    /// The same on another address of this machine.
+    /// Starts a proxy on another address of this machine.
     ///
     /// # Errors
-    /// When that can't be had.
+    /// If that address is not free.
     pub fn start_at(address: SocketAddr, target: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let addr = listener.local_addr()?;
@@ -65,12 +65,12 @@ impl Proxy {
         })
     }
 
-    /// Where clients connect.
+    /// The address that clients connect to.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// `http://` and [`Proxy::addr`].
+    /// The URL of [`Proxy::addr`].
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
@@ -88,8 +88,9 @@ impl Proxy {
         self.shared.set(|state| state.down.silent = true);
     }
 
-    /// Stops forwarding on the connections that are open now, in both directions. New ones are served: so it is with a
-    /// connection that something on the way has forgotten. One that was made a moment ago may count as new.
+    /// Stops forwarding on the connections that are open now, in both directions, and serves new
+    /// ones. That is what happens when a device on the way has forgotten a connection. One that was
+    /// opened a moment ago may count as new.
     pub fn stall(&self) {
         self.shared.set(|state| {
             for connection in state.open.values_mut() {
@@ -98,7 +99,7 @@ impl Proxy {
         });
     }
 
-    /// Forwards again, first what was held back.
+    /// Forwards again, starting with what was held back.
     pub fn resume(&self) {
         self.shared.set(|state| {
             state.up.silent = false;
@@ -109,14 +110,14 @@ impl Proxy {
         });
     }
 
-    /// Holds back whatever comes through for this long from now on, in each direction: an answer comes twice as much
-    /// later. More than 16 KiB at once come in pieces, one after the other.
+    /// Holds everything back for this long from now on, in each direction, so an answer comes twice
+    /// as much later. More than 16 KiB at once come in pieces, one after the other.
     pub fn set_delay(&self, delay: Duration) {
         self.shared.set(|state| state.delay = delay);
     }
 
-    /// Closes the connections that are open, on both sides. One that was made a moment ago may
-    /// not be accepted yet and then counts as new. New ones are welcome.
+    /// Closes the open connections on both sides, and accepts new ones. A connection that was
+    /// opened a moment ago may not be accepted yet, and then counts as new.
     pub fn cut(&self) {
         self.shared.set(|state| {
             for connection in core::mem::take(&mut state.open).into_values() {
@@ -130,7 +131,7 @@ impl Proxy {
         self.shared.set(|state| state.target = target);
     }
 
-    /// What went through so far.
+    /// What was forwarded so far.
     pub fn traffic(&self) -> Traffic {
         let state = self.shared.lock();
         Traffic {
@@ -142,7 +143,7 @@ impl Proxy {
         }
     }
 
-    /// What became of writes whose client hung up so far.
+    /// What became of writes whose client hung up before the answer, so far.
     pub fn given_up(&self) -> GivenUp {
         self.shared.lock().given_up.clone()
     }
@@ -152,7 +153,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.set(|state| state.closed = true);
         self.cut();
-        // The accepting thread waits for a connection to notice.
+        // The accepting thread notices the end only when a connection comes.
         let _ = TcpStream::connect(self.addr);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
@@ -173,8 +174,8 @@ struct State {
     up: Flow,
     down: Flow,
     closed: bool,
-    /// By the number in which they were accepted. One that is cut is taken out, which its
-    /// threads notice.
+    /// The connections, numbered as they were accepted. One that is cut is removed, and its threads
+    /// notice.
     open: BTreeMap<u64, Connection>,
     accepted: u64,
     peak: u64,
@@ -203,7 +204,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Wakes the threads that read from it. Fails when the other side was faster.
+    /// Wakes the threads that read from the connection. This fails if the other side was faster.
     fn close(&self) {
         let _ = self.client.shutdown(Shutdown::Both);
         if let Some(agent) = &self.agent {
@@ -220,7 +221,7 @@ impl State {
         }
     }
 
-    /// What came through on this connection; nothing when its side has gone.
+    /// Records these bytes of the connection. `None` means that this side has hung up.
     fn note(&mut self, id: u64, direction: Direction, bytes: Option<&[u8]>) {
         let Some(connection) = self.open.get_mut(&id) else {
             return;
@@ -262,7 +263,8 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits while `direction` is silent, or the connection stalled. `None` when connection `id` was cut.
+    /// Waits while `direction` is silent or the connection is stalled. `None` if connection `id`
+    /// was cut.
     fn pass(&self, id: u64, direction: Direction) -> Option<MutexGuard<'_, State>> {
         let state = self
             .changed
@@ -290,7 +292,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if state.closed {
             return;
         }
-        // Out of descriptors, or the client has gone: nothing to forward.
+        // There are no descriptors left, or the client is gone. Then there is nothing to forward.
         let Ok((client, kept)) = client.and_then(|client| Ok((client.try_clone()?, client))) else {
             continue;
         };
@@ -307,20 +309,20 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         drop(state);
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            // An error is the end of the connection, which its client sees.
+            // An error ends the connection, which its client sees.
             let _ = forward(&shared, id, client);
             shared.close(id);
         });
     }
 }
 
-/// Connecting counts as sending: in silence it waits.
+/// Connecting counts as sending, so it waits during silence.
 fn forward(shared: &Arc<Shared>, id: u64, client: TcpStream) -> io::Result<()> {
     let Some(target) = shared.pass(id, Direction::Up).map(|state| state.target) else {
         return Ok(());
     };
     let agent = TcpStream::connect(target)?;
-    // Small writes are forwarded as they come.
+    // Forwards small writes without delay.
     agent.set_nodelay(true)?;
     client.set_nodelay(true)?;
     let kept = agent.try_clone()?;
@@ -338,7 +340,7 @@ fn forward(shared: &Arc<Shared>, id: u64, client: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Forwards one direction of a connection to its end, and then the end.
+/// Forwards one direction of a connection up to and including its end.
 fn copy(shared: &Shared, id: u64, direction: Direction, mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = vec![0; 16 * 1024];
     loop {

@@ -1,4 +1,4 @@
-//! One agent: it starts, answers, is hurt, and ends.
+//! One agent: it starts, answers, can be disturbed, and ends.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn bad_configuration_is_an_error_that_shows_the_log() {
     assert!(error.to_string().contains("no_such_key"), "{error}");
 }
 
-/// What watches over one that has ended on its own must not end what comes after it.
+/// The watchdog of an agent that has ended must not end the agent that follows.
 #[test]
 fn an_agent_that_was_told_to_end_can_be_killed_and_started_again_later() {
     let mut agent = Agent::start().unwrap();

@@ -1,11 +1,12 @@
-//! Agents that are no servers, and what ends with them.
+//! Client agents, and what ends with them.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use real_agent::{Agent, Cluster};
 
-/// Its node goes too, but an agent that has only just begun may register it once more on its way out.
+/// Its node goes, too. But an agent that has only just started may register it once more while it
+/// ends.
 #[test]
 fn the_sessions_of_a_client_agent_that_is_told_to_end_end_with_it() {
     let cluster = Cluster::start().unwrap();

@@ -1,4 +1,4 @@
-//! What is left is found, whatever it is.
+//! Leftovers of any kind are found.
 
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -113,7 +113,7 @@ fn an_agent_that_is_gone_is_not_a_clean_one() {
     complaint(&client, "any");
 }
 
-/// What the assertion says, which has to fail.
+/// The message of the assertion, which must fail.
 fn complaint(client: &Client, prefix: &str) -> String {
     let asserted = catch_unwind(AssertUnwindSafe(|| client.assert_nothing_left(prefix)));
     message(asserted.expect_err("something is left").as_ref())

@@ -1,4 +1,4 @@
-//! What Consul's lock delay survives, and what it doesn't: the core relies on the former.
+//! What Consul's lock delay survives, which the core relies on, and what it does not survive.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::path::Path;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use real_agent::{Agent, Client, Cluster};
 use serde_json::{Value, json};
 
-/// Longer than an election, or a restart, takes.
+/// This is longer than an election or a restart takes.
 const DELAY: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Every server counts for itself, from the moment at which it has applied the end of the session.
+/// Every server counts the delay itself, from the moment when it applied the end of the session.
 #[test]
 fn a_lock_delay_survives_the_death_of_the_leader() {
     let mut cluster = Cluster::start().unwrap();
@@ -25,7 +25,7 @@ fn a_lock_delay_survives_the_death_of_the_leader() {
     assert_free_after(&follower, &own, ended_at, DELAY);
 }
 
-/// It is counted again from the log.
+/// The server counts the delay again when it reads its log.
 #[test]
 fn a_lock_delay_survives_a_restart_from_the_log() {
     let mut agent = Agent::builder().durable().start().unwrap();
@@ -35,7 +35,7 @@ fn a_lock_delay_survives_a_restart_from_the_log() {
     assert_free_after(&agent.client(), &own, restarted_at, DELAY);
 }
 
-/// Snapshots have no lock delays in them: why a pruner counts for itself, too.
+/// Snapshots contain no lock delays. That is why a pruner counts for itself, too.
 #[test]
 fn a_lock_delay_is_forgotten_when_a_snapshot_is_restored() {
     let agent = Agent::builder().durable().start().unwrap();
@@ -51,7 +51,7 @@ fn a_lock_delay_is_forgotten_when_a_snapshot_is_restored() {
     assert!(acquire(&client, &own));
 }
 
-/// The session of a holder ends early; another one is there to ask.
+/// Ends a holder's session early, and returns another session, which will ask, and the moment.
 fn end_a_holder(client: &Client) -> (String, Instant) {
     let session = |delay: Duration| {
         let delay = format!("{}s", delay.as_secs());
@@ -74,7 +74,8 @@ fn acquire(client: &Client, session: &str) -> bool {
 const NOT_YET: Option<u64> = Some(0);
 const FREE: Option<u64> = Some(1);
 
-/// Which operation fails of one that asks whether the key could be acquired, and never acquires it.
+/// Asks whether the key could be acquired, without ever acquiring it. Returns the index of the
+/// operation that failed.
 fn probe(client: &Client, session: &str) -> Option<u64> {
     let operations = json!([
         { "KV": { "Verb": "lock", "Key": "slots/key", "Session": session, "Value": "" } },

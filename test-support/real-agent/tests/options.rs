@@ -1,4 +1,4 @@
-//! Agents with something special.
+//! Agents with special options.
 
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used)]
@@ -15,7 +15,7 @@ fn an_agent_with_acls_serves_its_management_token_alone() {
     let agent = Agent::builder().acl(TOKEN).start().unwrap();
     let write = |client: Client| client.put("/v1/kv/key", b"value").unwrap();
     let refused = write(Client::new(agent.url()));
-    // Newer agents say, too, who lacks which permission.
+    // Newer agents also say who lacks which permission.
     let (status, text) = (refused.status, refused.text());
     assert!(
         status == 403 && text.starts_with("Permission denied"),
@@ -45,7 +45,7 @@ fn a_limit_on_connections_refuses_the_next_one() {
         .unwrap();
     let _first = served(&agent);
     let mut second = TcpStream::connect(agent.addr()).unwrap();
-    // Older versions close it, newer ones answer 429 and then close it.
+    // Older versions close the connection. Newer ones answer 429 first.
     let mut answer = Vec::new();
     let read = second.read_to_end(&mut answer);
     assert!(read.is_err() || answer.is_empty() || answer.starts_with(b"HTTP/1.1 429"));
@@ -60,15 +60,15 @@ fn an_agent_with_a_certificate_speaks_tls_beside_plain_http() {
         .unwrap();
     assert_eq!(agent.client().get("/v1/status/leader").unwrap().status, 200);
 
-    // Go's TLS servers say so when they are spoken to in plain HTTP.
+    // Go's TLS servers give this answer to plain HTTP.
     let plain = Client::new(format!("http://{}", agent.https_addr()));
     let answer = plain.get("/v1/status/leader").unwrap();
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("HTTPS"), "{}", answer.text());
 }
 
-/// A connection that is kept open and that the agent has answered on. The agent may still count
-/// those of its own start for a moment, and refuse.
+/// A connection that is kept open and that the agent has answered on. At first the agent may still
+/// count its own connections from its start, and refuse.
 fn served(agent: &Agent) -> TcpStream {
     loop {
         let mut connection = TcpStream::connect(agent.addr()).unwrap();

@@ -1,4 +1,4 @@
-//! The proxy: it forwards, falls silent, cuts and counts.
+//! The proxy: it forwards, becomes silent, cuts and counts.
 
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use real_agent::{Agent, Client, Cluster, Gateway, GivenUp, Proxy, SERVERS};
 
-/// How long nothing must come for it to count as silence.
+/// Nothing coming for this long counts as silence.
 const SILENCE: Duration = Duration::from_millis(200);
 
 #[test]
@@ -33,7 +33,7 @@ fn a_silent_proxy_keeps_connections_open_and_delivers_when_resumed() {
     proxy.silence();
     client.write_all(b"during").unwrap();
     assert_silent(&mut client);
-    // The system accepts, the proxy does not forward.
+    // The system accepts the connection, but the proxy does not forward.
     let mut late = TcpStream::connect(proxy.addr()).unwrap();
     late.write_all(b"late").unwrap();
     assert_silent(&mut late);
@@ -81,7 +81,7 @@ fn silenced_answers_are_those_of_requests_that_were_applied() {
     assert_eq!(applied.text(), "value");
 }
 
-/// Two servers of three are frozen: there is no leader to apply it until they wake.
+/// Two of three servers are frozen, so there is no leader to apply it until they wake.
 #[test]
 fn a_write_that_is_given_up_without_a_leader_is_applied_later() {
     let mut cluster = Cluster::start().unwrap();
@@ -177,7 +177,7 @@ fn connections_are_counted_and_so_is_their_peak() {
 
 #[test]
 fn a_dropped_proxy_closes_everything() {
-    // A test beside this one may be given the port at once: one of three is refused.
+    // Another test may get the port at once, so it is enough that one of three attempts is refused.
     let is_refused = (0..3).any(|_| {
         let (proxy, mut client) = echoing();
         assert_eq!(echo(&mut client, b"before"), b"before");

@@ -33,7 +33,8 @@ fn a_stopped_agent_ends_when_its_process_is_killed() {
     assert_gone(&addr, &scratch);
 }
 
-/// Not by an interrupt: a process in the background of a shell ignores that, and so do its children.
+/// This does not use an interrupt: background processes of a shell ignore interrupts, and so do
+/// their children.
 #[test]
 fn an_agent_ends_when_its_process_is_terminated() {
     let scratch = TempDir::new().unwrap();
@@ -57,7 +58,7 @@ fn the_program_runs_a_command_beside_an_agent_and_ends_with_its_status() {
     assert_gone(addr, &scratch);
 }
 
-/// Starts the program without a command; returns it, its agent's address and its agent's process.
+/// Starts the program without a command. Returns it, its agent's address and its agent's process.
 fn start_owner(scratch: &Path) -> (Child, String, i32) {
     let mut owner = program(scratch).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -74,7 +75,7 @@ fn program(scratch: &Path) -> Command {
     program
 }
 
-/// The agent is gone, and so are its files.
+/// Asserts that the agent and its files are gone.
 fn assert_gone(addr: &str, scratch: &TempDir) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let is_gone =

@@ -7,7 +7,7 @@ use crate::{Backend, Options, get, put, send};
 
 const LIMIT: usize = 100_000;
 
-/// What becomes of a write that is answered with these bytes and the end of the connection.
+/// The result of a write that is answered with these bytes and the end of the connection.
 fn answered_with(
     backend: &impl Backend,
     bytes: impl AsRef<[u8]> + Send + Sync + 'static,
@@ -44,7 +44,7 @@ pub fn a_body_over_the_limit_is_refused_without_reading_it_all(backend: &impl Ba
     let server = Server::start(move |connection| {
         connection.read();
         let _ = connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-        // Ends only when the other side has enough.
+        // This ends only when the client stops reading.
         while connection.write("400\r\n").is_ok()
             && connection.write([b'x'; 1024]).is_ok()
             && connection.write("\r\n").is_ok()
@@ -68,7 +68,7 @@ pub fn an_announced_body_over_the_limit_is_refused(backend: &impl Backend) {
         connection.read();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         let _ = connection.write(head);
-        // The body never comes: only the header can be what is refused.
+        // The body never comes, so only the header can be refused.
         connection.wait_for_close();
         refused.send(()).unwrap();
     });
@@ -104,7 +104,7 @@ pub fn bytes_after_the_body_do_not_become_the_next_answer(backend: &impl Backend
     let adapter = backend.to(server.url());
     for _ in 0..10 {
         let answer = send(&adapter, put("/v1/kv/a", ""));
-        // An error is as good: what must not be is the forged answer.
+        // An error would be fine, too. Only the forged answer must not be returned.
         if let Ok(answer) = answer {
             assert_eq!(answer.body(), b"true");
         }

@@ -1,5 +1,5 @@
-//! A process can't safely change its own environment while threads run, so each test runs itself
-//! again in a child with another one.
+//! A process can't safely change its environment while threads run. So each test runs itself again
+//! in a child with another environment.
 
 use std::env;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::{Backend, assert_told, chain, get, send};
 
 const CHILD: &str = "TRANSPORT_CONFORMANCE_CHILD";
 
-/// Runs the calling test again with these variables, and fails when it fails there.
+/// Runs the calling test again in a child process with these variables. Fails if it fails there.
 pub(crate) fn in_child(variables: &[(&str, &str)]) {
     let name = thread::current()
         .name()
@@ -149,7 +149,7 @@ pub fn a_folder_of_authorities_is_trusted_and_https_stays(backend: &impl Backend
         ("CONSUL_HTTP_SSL", "false"),
         ("CONSUL_CAPATH", folder),
     ]);
-    // A file goes before the folder.
+    // A file takes precedence over the folder.
     in_child(&[
         ("CONSUL_HTTP_ADDR", &server.url()),
         ("CONSUL_CACERT", &write(&files, "ca.pem", &ours.pem())),

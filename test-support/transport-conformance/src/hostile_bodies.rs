@@ -1,4 +1,4 @@
-//! Bodies that lie about their length, and answers that end too early or come too early.
+//! Bodies with a wrong length, and answers that end or come too early.
 
 use semaphore_core::adapter::TransportErrorKind;
 
@@ -11,7 +11,7 @@ const CHUNKED: &str =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ntr\r\n2\r\nue\r\n0\r\n\r\n";
 
 pub fn a_connection_closed_at_any_byte_of_the_answer_is_no_answer(backend: &impl Backend) {
-    // The last CRLF of a chunked answer ends trailers, of which none have come.
+    // The last CRLF of a chunked answer ends its trailers, and this one has none.
     let chunked = &CHUNKED[..CHUNKED.len() - 2];
     for whole in [WITH_LENGTH, chunked] {
         for end in 0..whole.len() {
@@ -171,7 +171,7 @@ pub fn an_empty_answer_with_a_body_does_not_begin_the_next(backend: &impl Backen
 }
 
 pub fn a_packed_body_is_not_unpacked(backend: &impl Backend) {
-    // What `printf true | gzip` gives would be a bomb if it were larger.
+    // The output of `printf true | gzip`. A larger one would be a bomb.
     let packed: &[u8] =
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03+)*M\x05\x00\x8e)\xb7\xff\x04\x00\x00\x00";
     for encoding in ["gzip", "br", "deflate", "zstd"] {

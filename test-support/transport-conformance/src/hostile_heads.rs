@@ -1,4 +1,4 @@
-//! Heads of answers that are no heads, or never end.
+//! Heads of answers that are invalid, or never end.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use semaphore_core::adapter::{Response, TransportError, TransportErrorKind};
 use crate::server::{Connection, Server};
 use crate::{Backend, put, send};
 
-/// What becomes of a write on this agent. It is sent once, whatever comes back.
+/// The result of a write that this agent answers. It is sent only once, whatever comes back.
 pub(crate) fn outcome(
     backend: &impl Backend,
     timeout: Duration,
@@ -20,7 +20,7 @@ pub(crate) fn outcome(
     answer
 }
 
-/// Time enough for anything but waiting.
+/// This is longer than anything takes except waiting.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) const SHORT: Duration = Duration::from_millis(150);
@@ -37,7 +37,7 @@ pub(crate) fn assert_bad(answer: Result<Response, TransportError>, what: &str) {
     }
 }
 
-/// Enough may be enough before the time is over.
+/// The client may refuse the answer before the time is over.
 #[track_caller]
 pub(crate) fn assert_ended(answer: Result<Response, TransportError>, what: &str) {
     let kind = answer.expect_err(what).kind();
@@ -86,7 +86,7 @@ pub fn headers_without_end_are_a_bad_answer(backend: &impl Backend) {
             connection.read();
             let more = more.repeat(100);
             let _ = connection.write(start);
-            // Ends only when the other side has enough.
+            // This ends only when the client stops reading.
             while connection.write(&more).is_ok() {}
         });
         assert_bad(answer, more);

@@ -1,13 +1,13 @@
 //! What every HTTP transport of the semaphore must do, as tests over real sockets.
 //!
-//! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as separate tests:
+//! Each module is one behaviour. An adapter says once how it is built, by implementing [`Backend`],
+//! and gets all behaviours as separate tests:
 //!
 //! ```text
 //! transport_conformance::tests!(MyBackend);
 //! ```
 //!
-//! What the [logs](secrecy) must not say is a test file of the adapter's own.
+//! The adapter tests in a file of its own what the [logs](secrecy) must not say.
 //!
 //! A test plays the agent with a [`Server`](server::Server) that follows a script, and says what
 //! must have arrived there.
@@ -61,8 +61,8 @@ pub mod unreachable;
 pub trait Backend {
     type Adapter: Transport + BlockOn + Clone + std::fmt::Debug + 'static;
 
-    /// How many connections a sequence of requests may open. One, unless a client opens another
-    /// while the last one is on its way back into its pool.
+    /// How many connections a sequence of requests may open. It is one, except for a client that
+    /// opens another while the last one is on its way back into its pool.
     const CONNECTIONS_OF_A_SEQUENCE: usize = 1;
 
     /// Builds the adapter with these options.
@@ -82,7 +82,7 @@ pub trait Backend {
 
 pub type BuildError = Box<dyn StdError + Send + Sync>;
 
-/// The options that every adapter has. One that is `None` is left alone.
+/// The options that every adapter has. `None` leaves the adapter's default.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub url: String,
@@ -99,23 +99,23 @@ pub struct Options {
     pub accept_any_certificate: bool,
     /// A user and a password.
     pub basic_auth: Option<(&'static str, &'static str)>,
-    /// A client of the user's own, which names itself with this `User-Agent`.
+    /// A client that the user builds, with this `User-Agent`.
     pub own_client: Option<&'static str>,
-    /// What names are resolved by instead of the system. Only an adapter's own unit tests can set it.
+    /// Resolves names instead of the system. Only an adapter's own unit tests can set it.
     pub lookup: Option<Lookup>,
 }
 
-/// To which addresses every name leads, for tests.
+/// The addresses of every name, for tests.
 #[derive(Clone)]
 pub struct Lookup(Arc<dyn Fn() -> Vec<IpAddr> + Send + Sync>);
 
 impl Lookup {
-    /// They are asked for by each new connection.
+    /// Each new connection calls `addresses`.
     pub fn new(addresses: impl Fn() -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
         Self(Arc::new(addresses))
     }
 
-    /// They, with this port.
+    /// The addresses with this port.
     pub fn addresses(&self, port: u16) -> Vec<SocketAddr> {
         let found = (self.0)().into_iter();
         found.map(|ip| SocketAddr::new(ip, port)).collect()
@@ -145,7 +145,7 @@ impl Options {
     }
 }
 
-/// Makes what is to be done where a name leads to several servers tests of the crate that calls it. They need
+/// Turns the behaviours for names with several servers into tests of the calling crate. They need
 /// [`Options::lookup`], which only the crate's own unit tests can set.
 #[macro_export]
 macro_rules! tests_of_several_servers {
@@ -166,8 +166,7 @@ macro_rules! tests_of_several_servers {
     };
 }
 
-/// Makes all behaviours tests of the crate that calls it, for the backend that the expression
-/// gives.
+/// Turns all behaviours into tests of the calling crate. The expression gives the backend.
 #[macro_export]
 macro_rules! tests {
     ($backend:expr) => {
@@ -342,7 +341,7 @@ pub(crate) fn send(
     run(adapter, adapter.send(request))
 }
 
-/// Sends each request after the answer to the one before it, in a task of the adapter's runtime.
+/// Sends each request after the previous answer, in a task of the adapter's runtime.
 pub(crate) fn send_in_sequence<A: Transport + BlockOn + Clone + 'static>(
     adapter: &A,
     requests: Vec<Request>,
@@ -360,7 +359,7 @@ pub(crate) fn send_in_sequence<A: Transport + BlockOn + Clone + 'static>(
     dones.recv().expect("every request was answered");
 }
 
-/// An error says this, and its cause after it.
+/// Asserts that an error's text is `told`, followed by its cause.
 #[track_caller]
 pub(crate) fn assert_told(error: &dyn StdError, told: &str) {
     let cause = error.source().expect("a cause");

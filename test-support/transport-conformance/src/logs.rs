@@ -13,7 +13,7 @@ pub struct Logs(Mutex<Vec<u8>>);
 static LOGS: OnceLock<Logs> = OnceLock::new();
 
 impl Logs {
-    /// Starts to collect, once in a process: nothing else may collect logs in it.
+    /// Starts to collect. This works once in a process, and nothing else may collect logs in it.
     pub fn collect() -> &'static Self {
         LOGS.get_or_init(|| {
             tracing_subscriber::fmt()
@@ -26,7 +26,7 @@ impl Logs {
         })
     }
 
-    /// What came since the last call.
+    /// The lines since the last call.
     pub fn take(&self) -> String {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&mem::take(&mut *lines)).into_owned()

@@ -5,7 +5,8 @@ use crate::server::Server;
 use crate::{Backend, get, put, send_in_sequence};
 use semaphore_core::adapter::MOST_CONNECTIONS;
 
-/// How many polls have a separate connection: half, but for those that are left to connections that are being closed.
+/// How many polls get a connection: half of all, except those that are reserved for connections
+/// that are being closed.
 const POLLS: usize = (MOST_CONNECTIONS - MOST_CONNECTIONS / 16) / 2;
 
 pub fn as_many_long_polls_as_there_may_be_do_not_hold_up_a_short_request<B: Backend>(backend: &B) {
@@ -34,7 +35,7 @@ pub fn as_many_long_polls_as_there_may_be_do_not_hold_up_a_short_request<B: Back
         abort.abort();
         assert_eq!(outcome.recv().unwrap(), Outcome::Dropped);
     }
-    // Those without a connection were never sent.
+    // Polls without a connection were never sent.
     for _ in 0..POLLS {
         assert_eq!(events.recv().unwrap(), "closed");
     }

@@ -6,7 +6,7 @@ use semaphore_core::adapter::{Method, Request, TransportErrorKind};
 use crate::server::{Received, Server};
 use crate::{Backend, Options, assert_told, chain, get, put, send};
 
-/// Sends the request and returns it as it arrived.
+/// Sends the request and returns it as the server received it.
 fn arrived(backend: &impl Backend, path: &str, request: Request) -> Received {
     let (arrived, arrivals) = mpsc::channel();
     let server = Server::start(move |connection| {
@@ -54,7 +54,7 @@ pub fn a_read_has_no_body(backend: &impl Backend) {
     );
     assert!(matches!(request.header("content-length"), None | Some("0")));
     assert_eq!(request.header("transfer-encoding"), None);
-    // What the body limit counts is what travels.
+    // The limit on bodies counts the bytes that are sent, so nothing may be compressed.
     assert!(matches!(
         request.header("accept-encoding"),
         None | Some("identity")
@@ -148,7 +148,7 @@ pub fn each_request_on_a_kept_connection_has_its_own_token(backend: &impl Backen
             ..Options::to(server.url())
         };
         let adapter = backend.build(options).unwrap();
-        // Longer than any buffer, and of the look of a head.
+        // A body that is longer than any buffer and looks like a request's head.
         let body = "GET / HTTP/1.1\r\nX-Consul-Token: body\r\n\r\n".repeat(1000);
         for token in [Some("first"), None, Some("second"), None] {
             let secret = token.map(|secret| Token::new(secret).unwrap());

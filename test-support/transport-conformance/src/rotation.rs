@@ -1,4 +1,4 @@
-//! Files of certificates and keys that are replaced while a transport lives.
+//! Files of certificates and keys that are replaced while a transport is in use.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use crate::server::Server;
 use crate::tls::{Authority, Certified, Names};
 use crate::{Backend, Options, assert_told, get, put, send};
 
-/// Who trusts whom at one time: an agent with its authority, and a client with its own.
+/// Which certificates are trusted at one time: an agent with its authority, and a client with its
+/// own.
 struct Generation {
     agents: Authority,
     clients: Authority,
@@ -60,7 +61,7 @@ impl Files {
         self.path(name).into_os_string().into_string().unwrap()
     }
 
-    /// As a tool does it that is careful: a file is whole at any time.
+    /// Replaces a file as a careful tool does: it is complete at any time.
     fn write(&self, name: &str, content: &str) {
         let new = self.path("new");
         fs::write(&new, content).unwrap();
@@ -82,8 +83,9 @@ impl Files {
     }
 }
 
-/// An agent whose certificates can be replaced. It tells the certificate of each client, and closes after each answer but
-/// those to `/v1/held`, which come when they are let go.
+/// An agent whose certificates can be replaced. It reports the certificate of each client. It
+/// closes each connection after its answer, except for `/v1/held`, which it answers only when told
+/// to.
 struct Agent {
     server: Server,
     config: Arc<Mutex<Arc<ServerConfig>>>,
@@ -122,7 +124,7 @@ impl Agent {
         *self.config.lock().unwrap() = generation.server_config();
     }
 
-    /// A request is served to anyone who has this certificate.
+    /// Asserts that a request is served, and that the client showed this certificate.
     #[track_caller]
     fn serves(&self, adapter: &(impl Transport + BlockOn), client: &Certified) {
         let answer = send(adapter, put("/v1/kv/a", "")).unwrap();
@@ -161,7 +163,7 @@ pub fn open_connections_go_on_with_the_certificates_they_were_opened_with(backen
     assert_eq!(outcome.recv().unwrap(), Outcome::Answered(200));
 }
 
-/// Nor does a session that is resumed.
+/// Resuming a TLS session does not help either.
 pub fn who_is_trusted_no_longer_gets_no_new_connection(backend: &impl Backend) {
     let (ours, theirs) = (Generation::new(), Generation::new());
     let agent = Agent::start(&ours);
@@ -173,7 +175,7 @@ pub fn who_is_trusted_no_longer_gets_no_new_connection(backend: &impl Backend) {
     files.write("ca.pem", &theirs.agents.pem());
     for _ in 0..3 {
         let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
-        // It may be replaced there in a moment, too.
+        // The files may be replaced in a moment, so the request only counts as not sent.
         assert_eq!(error.kind(), TransportErrorKind::NotSent, "{error:?}");
         let told = crate::chain(&error);
         assert!(told.contains("invalid peer certificate"), "{told}");

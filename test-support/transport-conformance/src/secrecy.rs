@@ -1,7 +1,7 @@
-//! Token and password show up nowhere: in no line of any log, no `Debug`, no error.
+//! Token and password appear nowhere: in no line of any log, no `Debug`, no error.
 //!
-//! These collect what the whole process logs, so each is alone in its process: an adapter calls them
-//! in a separate test file, not through [`tests!`](crate::tests).
+//! These tests collect what the whole process logs, so each needs its own process: an adapter calls
+//! them in a separate test file, not through [`tests!`](crate::tests).
 
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::server::Server;
 use crate::tls::{Authority, Names};
 use crate::{Backend, Options, chain, get, put, run, send};
 
-/// Whole lives of semaphores, and every way in which a request fails.
+/// Runs whole lives of semaphores, and every way in which a request can fail.
 ///
-/// `client` is the target of a line that the HTTP client is known to log, so that silence is not
-/// taken for secrecy.
+/// `client` is a log target that the HTTP client is known to use. So missing logs don't pass for
+/// secrecy.
 pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     let logs = Logs::collect();
     let mut shown = Shown::default();
@@ -40,7 +40,7 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     replaced(backend, &mut shown);
 
     let lines = logs.take();
-    // What is not verified is told.
+    // A client that verifies no certificates logs a warning.
     assert!(lines.contains(" WARN transport_"), "no warning");
     assert!(lines.contains("any certificate is taken for the agent's"));
     for target in [client, "semaphore_core"] {
@@ -58,7 +58,7 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     assert_hidden(&shown.0);
 }
 
-/// Has an agent know the token, and deny anyone who has none.
+/// Makes the server know the token and deny everyone else.
 pub fn guard(consul: &mut Consul) {
     consul.set_acl_default_deny();
     let policy = Policy::new()
@@ -71,7 +71,7 @@ fn scope() -> Scope {
     Scope::new().with_token(Token::new(SECRET).unwrap())
 }
 
-/// What a user could print.
+/// Everything that a user could print.
 #[derive(Default)]
 pub struct Shown(pub String);
 
@@ -92,7 +92,7 @@ impl Shown {
         }
     }
 
-    /// What semaphores do with the token, and what they say when it is refused.
+    /// Uses semaphores with the token, and collects their errors when it is refused.
     pub fn semaphores<A>(&mut self, adapter: &A)
     where
         A: Transport + BlockOn + Clone + Debug + 'static,
@@ -120,7 +120,8 @@ impl Shown {
         run(adapter, semaphore.shutdown());
         self.result(&run(adapter, semaphore.acquire()));
 
-        // Another limit, a prefix that the token may not touch, and no token that could be sent.
+        // These fail: another limit, a prefix that the token may not touch, and a token that can't
+        // be sent.
         let conflicting = Semaphore::builder("service/db", 9).token(SECRET);
         let conflicting = conflicting.connect_blocking(adapter.clone()).unwrap();
         self.debug(&conflicting);
@@ -146,7 +147,7 @@ impl Shown {
         self.by_hand(adapter);
     }
 
-    /// What those see who look for a leader, and what the token may not see.
+    /// Looks for a leader, both where the token may and where it may not.
     fn leaders<A>(&mut self, adapter: &A)
     where
         A: Transport + BlockOn + Clone + Debug + 'static,
@@ -169,7 +170,7 @@ impl Shown {
         self.debug((&transmit, &follow));
     }
 
-    /// The machines that the handles are made of.
+    /// Drives the machines that the handles are built on.
     fn by_hand<A: Transport + BlockOn + Clone + 'static>(&mut self, adapter: &A) {
         let prefix = Prefix::new("service/by-hand").unwrap();
         let scope = scope();
@@ -182,7 +183,7 @@ impl Shown {
         participant.acquire(adapter.now(), 1, None).unwrap();
         while let Some(transmit) = participant.poll_transmit(adapter.now()) {
             self.debug((&transmit, &participant));
-            // Nobody else writes what a poll would wait for.
+            // Nobody else writes, so a poll would wait for nothing.
             if transmit.request.is_long_poll() {
                 break;
             }
@@ -240,7 +241,8 @@ fn answered(backend: &impl Backend, shown: &mut Shown) {
             };
             let adapter = backend.build(options).unwrap();
             shown.exchange(&adapter, put("/v1/kv/a", "value"));
-            // A request line that almost fills ureq's buffer, and a body that does not fit in it.
+            // A request line that almost fills ureq's buffer, and a body that does not fit into the
+            // rest.
             let long = format!("/v1/kv/{}?recurse=", "k".repeat(8_100));
             shown.exchange(&adapter, get(&long));
             shown.exchange(&adapter, put("/v1/kv/a", &"v".repeat(20_000)));
@@ -248,7 +250,7 @@ fn answered(backend: &impl Backend, shown: &mut Shown) {
     }
 }
 
-/// No answer at all.
+/// Requests without any answer.
 fn failed(backend: &impl Backend, shown: &mut Shown) {
     let silent = Server::start(|connection| {
         connection.read();
@@ -302,7 +304,7 @@ fn encrypted(backend: &impl Backend, shown: &mut Shown) {
     }
 }
 
-/// A key that can't be used, in place of one that can.
+/// A key that can't be used replaces one that can.
 fn replaced(backend: &impl Backend, shown: &mut Shown) {
     let ours = Authority::new();
     let agent = ours.certify(Names::loopback());

@@ -1,11 +1,11 @@
-//! A token that is recognized wherever it shows up, also in pieces and as numbers.
+//! A token that is recognized wherever it appears, even in pieces and as numbers.
 
 use std::fmt::Write as _;
 
-/// The token. Longer than a row of any dump of bytes, so that some piece of it is whole in a row.
+/// The token. It is longer than a row of any hex dump, so some row shows a whole piece of it.
 pub const SECRET: &str = "Zq7wK9xV2pL4mB6cT8nR3yH5gJ1fDsUeXaWoQvNiMkPtLzSb";
 
-/// So many bytes of it next to each other are no accident.
+/// This many of its bytes in a row are no accident.
 const PIECE: usize = 7;
 
 /// Panics when the text shows a piece of the token: as it is, in base64, or as bytes in decimal or
@@ -27,7 +27,7 @@ fn plain() -> Vec<String> {
     pieces().map(str::to_owned).collect()
 }
 
-/// The middle of each piece's encoding, whatever stands before it and after it.
+/// The middle of each piece's base64, whatever comes before and after the piece.
 fn base64() -> Vec<String> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let whole = SECRET.as_bytes().windows(9).map(|nine| {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Listens on a loopback port, or on a socket of the file system, and runs the script for each connection on a thread of its
-/// own.
+/// Listens on a loopback port or on a Unix socket. It runs the script for each connection on a
+/// separate thread.
 pub struct Server {
     address: Address,
     https: bool,
@@ -30,7 +30,7 @@ impl Server {
         Self::start_at("127.0.0.1:0", script)
     }
 
-    /// The same, on another address of this machine.
+    /// The same on another address of this machine.
     pub fn start_at(
         address: &str,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
@@ -40,7 +40,7 @@ impl Server {
         })
     }
 
-    /// The same, on a socket of the file system, which is made at this path.
+    /// The same on a Unix socket, which is created at this path.
     pub fn start_on_socket(
         path: impl Into<PathBuf>,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl Server {
         })
     }
 
-    /// A server of HTTPS. Connections whose handshake fails don't reach the script.
+    /// A server of HTTPS. A connection whose handshake fails does not reach the script.
     pub fn start_tls(
         config: Arc<rustls::ServerConfig>,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
@@ -61,7 +61,7 @@ impl Server {
         Self::start_tls_at("127.0.0.1:0", move || Arc::clone(&config), script)
     }
 
-    /// The same, on another address of this machine, with a configuration that is asked for by each connection.
+    /// The same on another address of this machine. Each connection asks for the configuration.
     pub fn start_tls_at(
         address: &str,
         config: impl Fn() -> Arc<rustls::ServerConfig> + Send + Sync + 'static,
@@ -136,7 +136,7 @@ impl Server {
         }
     }
 
-    /// The address with another host, which must be one of this machine.
+    /// The URL with another host, which must be one of this machine.
     pub fn url_at(&self, host: &str) -> String {
         match &self.address {
             Address::Port(address) => format!("{}://{host}:{}", self.scheme(), address.port()),
@@ -179,7 +179,7 @@ pub struct Connection {
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
-/// A request as it came over the wire.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Received {
     pub method: String,
@@ -242,23 +242,23 @@ impl Connection {
         Some(received)
     }
 
-    /// Writes these bytes; an error is the other side's way of having closed.
+    /// Writes these bytes. An error means that the other side has closed.
     pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream.write_all(bytes.as_ref())?;
         self.stream.flush()
     }
 
-    /// A whole answer.
+    /// Sends a whole answer.
     pub fn answer(&mut self, status: u16, body: &str) {
         self.answer_with(status, "", body);
     }
 
-    /// The same, with further header lines, each with its end.
+    /// The same with further header lines, each with its line end.
     pub fn answer_with(&mut self, status: u16, headers: &str, body: &str) {
         let length = body.len();
         let head =
             format!("HTTP/1.1 {status} Whatever\r\n{headers}Content-Length: {length}\r\n\r\n");
-        // A caller that is gone is what some tests are about.
+        // In some tests the caller is gone.
         let _ = self.write(head + body);
     }
 
@@ -269,8 +269,7 @@ impl Connection {
         }
     }
 
-    /// Returns when bytes of a request have come, and leaves the rest unread: closing then resets
-    /// the connection.
+    /// Waits for bytes of a request, and leaves them unread. Closing then resets the connection.
     pub fn wait_for_request(&mut self) {
         let mut first = [0];
         if let Ok(1) = self.stream.read(&mut first) {
@@ -278,7 +277,7 @@ impl Connection {
         }
     }
 
-    /// Returns when the other side has closed or reset the connection.
+    /// Waits until the other side has closed or reset the connection.
     pub fn wait_for_close(&mut self) {
         while self.fill().is_some() {}
     }
@@ -295,8 +294,8 @@ impl Connection {
     }
 }
 
-/// Reads what still comes, so that closing does not reset the connection and with it swallow the
-/// alert that says why.
+/// Reads what still comes. Otherwise closing would reset the connection, and the alert with the
+/// reason would be lost.
 fn drain(mut stream: &TcpStream) {
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = io::copy(&mut stream, &mut io::sink());

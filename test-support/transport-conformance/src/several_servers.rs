@@ -1,5 +1,5 @@
-//! A name that leads to several servers, as to those of a cluster without client agents: one may be gone, silent, or without
-//! a leader, and the others serve.
+//! A name that resolves to several servers, as in a cluster without client agents. One may be gone,
+//! silent, or without a leader, and the others serve.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -18,21 +18,21 @@ const THIRD: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Longer than anything that is bound to happen.
+/// This is longer than any expected step takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The port of one address, on which the others listen, too.
+/// The server's port, which the other servers use on their own addresses.
 fn port(server: &Server) -> u16 {
     let url = server.url();
     url.rsplit(':').next().unwrap().parse().unwrap()
 }
 
-/// Another address with the port of the first one.
+/// This address with the port of the first server.
 fn beside(first: &Server, ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, port(first))
 }
 
-/// A transport to a name with these addresses, in this order.
+/// A transport to a name that has these addresses, in this order.
 fn named<B: Backend, const N: usize>(
     backend: &B,
     server: &Server,
@@ -46,7 +46,7 @@ fn named<B: Backend, const N: usize>(
     backend.build(options).unwrap()
 }
 
-/// Answers each request with its name, and closes after it.
+/// Answers each request with the server's name, and closes the connection.
 fn one_by_one(name: &'static str) -> impl Fn(&mut Connection) + Send + Sync + 'static {
     move |connection| {
         if connection.read().is_some() {
@@ -61,7 +61,7 @@ fn frozen(connection: &mut Connection) {
     connection.wait_for_close();
 }
 
-/// An address where nobody refuses a connection, and nobody accepts one.
+/// An address where no connection is refused, and none is accepted.
 struct Silent {
     _listener: TcpListener,
     _waiting: Vec<TcpStream>,
@@ -71,7 +71,7 @@ impl Silent {
     fn at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(100));
-        // The system accepts for the listener until its queue is full, and is silent from then on.
+        // The system accepts connections until the listener's queue is full. Then it is silent.
         let waiting = std::iter::from_fn(|| connect().ok()).collect();
         Self {
             _listener: listener,
@@ -80,7 +80,8 @@ impl Silent {
     }
 }
 
-/// The answer, after as many attempts as there are servers. Those that failed were not applied, or timed out.
+/// Sends the request up to as many times as there are servers. A failed attempt was not applied, or
+/// timed out.
 #[track_caller]
 fn served(adapter: &(impl Transport + BlockOn), request: &Request) -> Response {
     for _ in 0..2 {
@@ -105,7 +106,8 @@ pub fn the_one_server_that_serves_is_found(backend: &impl Backend) {
     }
 }
 
-/// Where the time of one request is over before the first that serves is tried, the next one goes on.
+/// A request may run out of time before it reaches a server that serves. The next request then goes
+/// on from there.
 pub fn several_silent_servers_are_passed_by(backend: &impl Backend) {
     let third = Server::start_at("127.0.0.3:0", one_by_one("third"));
     let _silent = [FIRST, SECOND].map(|ip| Silent::at(beside(&third, ip)));
@@ -128,7 +130,8 @@ pub fn a_server_that_failed_is_tried_last(backend: &impl Backend) {
     assert_eq!(first.connections(), 1);
 }
 
-/// It is silent on new connections as well: on a busy machine both servers may have failed, and then it is tried once more.
+/// It is silent on new connections, too. On a busy machine both servers may have failed, and then
+/// it is tried once more.
 pub fn a_server_that_falls_silent_is_left(backend: &impl Backend) {
     let is_silent = Arc::new(AtomicBool::new(false));
     let silence = Arc::clone(&is_silent);
@@ -147,11 +150,12 @@ pub fn a_server_that_falls_silent_is_left(backend: &impl Backend) {
     assert_eq!(answer.body(), b"first");
     is_silent.store(true, Ordering::SeqCst);
     let request = put("/v1/kv/a", "").with_timeout(SHORT);
-    // The silence is met here, unless the client opens a connection to the second one in time.
+    // This request meets the silence, unless the client connects to the second server in time.
     if let Ok(answer) = send(&adapter, request) {
         assert_eq!(answer.body(), b"second");
     }
-    // With more time than the silence took: the second one may need longer than that.
+    // This request has more time than the silence took, since the second server may need longer
+    // than that.
     let request = put("/v1/kv/a", "");
     for _ in 0..3 {
         assert_eq!(served(&adapter, &request).body(), b"second");
@@ -217,7 +221,8 @@ pub fn each_new_connection_resolves_the_name_anew(backend: &impl Backend) {
     assert_eq!(send(&adapter, get("/v1/kv/a")).unwrap().body(), b"second");
 }
 
-/// The options of a client that trusts this authority, and shows a certificate of that one.
+/// The options of a client that trusts the authority `agents`, and shows a certificate from
+/// `clients`.
 fn encrypted(server: &Server, agents: &Authority, clients: &Authority) -> Options {
     let client = clients.certify(Names::dns("client"));
     Options {
@@ -229,7 +234,7 @@ fn encrypted(server: &Server, agents: &Authority, clients: &Authority) -> Option
     }
 }
 
-/// A server of HTTPS with a certificate of this authority, which asks for one of that one.
+/// A server of HTTPS with a certificate from `agents`, which demands one from `clients`.
 fn start_tls(address: &str, agents: &Authority, clients: &Authority) -> Server {
     let agent = agents.certify(Names::dns("consul.test"));
     let config = agent.server_config(Some(clients));
@@ -253,7 +258,7 @@ pub fn a_server_that_refuses_the_clients_certificate_is_passed_by(backend: &impl
     let first = start_tls("127.0.0.1:0", &ours, &strangers);
     let _second = start_tls(&beside(&first, SECOND).to_string(), &ours, &clients);
     let adapter = backend.build(encrypted(&first, &ours, &clients)).unwrap();
-    // A refusal that is there before the request is under way is a connection that is merely gone.
+    // If the refusal arrives before the request is under way, the connection only counts as gone.
     for _ in 0..3 {
         assert_eq!(served(&adapter, &put("/v1/kv/a", "")).body(), b"tls");
     }

@@ -1,4 +1,4 @@
-//! An agent that listens on a socket of the file system.
+//! An agent that listens on a Unix socket.
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn start(script: impl Fn(&mut Connection) + Send + Sync + 'static) -> (TempDir, 
     (folder, Server::start_on_socket(path, script))
 }
 
-/// A path with what a URL would have to encode.
+/// A path with characters that a URL would have to encode.
 fn fresh() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a consul? \u{fc}%41.sock");
@@ -108,7 +108,7 @@ pub fn an_agent_on_a_socket_that_reads_nothing_ends_in_a_timeout(backend: &impl 
     let (_folder, server) = start(move |_| {
         let _ = end.lock().unwrap().recv();
     });
-    // More than a socket takes before somebody reads.
+    // This is more than a socket's buffer holds.
     let request = put("/v1/kv/a", &"v".repeat(8 * 1024 * 1024)).with_timeout(SHORT);
     let error = send(&backend.to(server.url()), request).unwrap_err();
     assert_eq!(error.kind(), TransportErrorKind::Timeout);
@@ -144,12 +144,12 @@ pub fn a_connection_to_a_socket_that_was_closed_meanwhile_is_not_used(backend: &
     let (_folder, server) = start(move |connection| {
         connection.read();
         connection.answer(200, "true");
-        // Both ways at once, when the script ends.
+        // The script's end closes both directions at the same time.
         let _ = end.send(());
     });
     let adapter = backend.to(server.url());
     for _ in 0..5 {
-        // One that ends while the request is on its way may be in between.
+        // Some requests fail: those that are on their way when their connection ends.
         let answered = (0..50).any(|_| send(&adapter, put("/v1/kv/a", "")).is_ok());
         assert!(answered);
         ends.recv().unwrap();
@@ -167,7 +167,7 @@ pub fn a_socket_on_which_nobody_listens_was_not_applied(backend: &impl Backend) 
         }
     };
     fails();
-    // What an agent leaves behind that was killed.
+    // A killed agent leaves this behind.
     drop(UnixListener::bind(&path).unwrap());
     fails();
     std::fs::remove_file(&path).unwrap();
@@ -183,7 +183,7 @@ pub fn a_socket_without_room_was_not_applied(backend: &impl Backend) {
     let listener = socket();
     listener.bind(&address).unwrap();
     listener.listen(0).unwrap();
-    // As an agent that stands still has it: nobody takes these out.
+    // A frozen agent does the same: it accepts none of these.
     let mut waiting = Vec::new();
     loop {
         let one = socket();

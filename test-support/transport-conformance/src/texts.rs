@@ -8,7 +8,7 @@ use semaphore_core::{Error, Semaphore};
 use crate::server::Server;
 use crate::{Backend, chain};
 
-/// How acquiring at this address fails.
+/// The error of acquiring at this address.
 fn failure(backend: &impl Backend, url: &str) -> Error {
     let semaphore = Semaphore::builder("service/db", 1)
         .connect_blocking(backend.to(url))
@@ -54,7 +54,7 @@ pub fn an_address_where_nobody_listens_is_named_with_the_reason(backend: &impl B
 
 pub fn https_where_plain_http_is_spoken_says_so(backend: &impl Backend) {
     let server = Server::start(|connection| {
-        // What Consul answers to the first bytes of a handshake.
+        // Consul gives this answer to the first bytes of a handshake.
         let _ = connection.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
         connection.wait_for_close();
     });
@@ -68,7 +68,7 @@ pub fn https_where_plain_http_is_spoken_says_so(backend: &impl Backend) {
 }
 
 pub fn plain_http_where_https_is_spoken_says_so(backend: &impl Backend) {
-    // As an agent does: its HTTP server is Go's.
+    // An agent gives this answer, since its HTTP server is Go's.
     let text = "Client sent an HTTP request to an HTTPS server.\n";
     let server = Server::start(move |connection| connection.answer_all(400, text));
     let error = failure(backend, &server.url());

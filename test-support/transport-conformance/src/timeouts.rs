@@ -42,7 +42,7 @@ pub fn an_answer_that_trickles_does_not_outlive_the_timeout(backend: &impl Backe
     let server = Server::start(|connection| {
         connection.read();
         let _ = connection.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
-        // Each byte comes long before any timeout between two bytes would end the request.
+        // Each byte comes long before a timeout between two bytes would end the request.
         while connection.write("x").is_ok() {
             std::thread::sleep(SHORT / 20);
         }

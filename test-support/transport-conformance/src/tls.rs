@@ -23,7 +23,7 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// Whom a certificate is for, and in which years.
+/// The names that a certificate is for, and its years.
 pub struct Names {
     names: Vec<SanType>,
     years: Option<(i32, i32)>,
@@ -119,7 +119,7 @@ impl Certified {
         self.key.serialize_pem()
     }
 
-    /// A server that shows this certificate, and asks for one of `clients` when that is given.
+    /// A server that shows this certificate. It demands one from `clients` if that is given.
     pub fn server_config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -165,8 +165,8 @@ fn is_misconfigured(backend: &impl Backend, options: Options) {
     assert_eq!(error.kind(), TransportErrorKind::Misconfigured, "{error:?}");
 }
 
-/// As [`is_misconfigured`], for a refusal that comes after the client's handshake is over.
-/// When it is there before the request is under way, the connection is merely gone.
+/// As [`is_misconfigured`], for a refusal after the client's handshake has ended. If it arrives
+/// before the request is under way, the connection only counts as gone.
 fn is_misconfigured_in_the_end(backend: &impl Backend, options: Options) {
     let adapter = backend.build(options).unwrap();
     let kind = loop {
@@ -193,7 +193,7 @@ pub fn an_unknown_authority_is_refused(backend: &impl Backend) {
     let (stranger, ours) = (Authority::new(), Authority::new());
     let server = start(&stranger.certify(Names::loopback()), None);
     is_misconfigured(backend, trusting(&ours, &server));
-    // The platform does not know it, either.
+    // The platform does not trust it either.
     is_misconfigured(backend, Options::to(server.url()));
 }
 
@@ -271,7 +271,7 @@ pub fn a_client_certificate_that_has_expired_is_a_misconfiguration(backend: &imp
 pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl Backend) {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let server = start(&ours.certify(Names::loopback()), Some(&theirs));
-    // Another name is an unknown authority, the same name a forged signature.
+    // With another name the authority is unknown. With the same name the signature is forged.
     for stranger in [Authority::named("stranger"), Authority::new()] {
         let client = stranger.certify(Names::dns("client"));
         let options = Options {
@@ -284,7 +284,7 @@ pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl B
 
 pub fn an_agent_that_speaks_no_tls_is_a_misconfiguration(backend: &impl Backend) {
     let server = Server::start(|connection| {
-        // What Consul answers to the first bytes of a handshake.
+        // Consul gives this answer to the first bytes of a handshake.
         let _ = connection.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
         connection.wait_for_close();
     });
@@ -333,7 +333,7 @@ pub fn an_encrypted_body_that_is_cut_is_a_bad_answer(backend: &impl Backend) {
         "Content-Length: 9\r\n",
         "Transfer-Encoding: chunked\r\n",
     ] {
-        // Closes without saying so in TLS, as somebody on the way could.
+        // Closes without a TLS alert, as an attacker on the way could.
         let server = Server::start_tls(agent.server_config(None), move |connection| {
             connection.read();
             let _ = connection.write(format!("HTTP/1.1 200 OK\r\n{head}\r\n4\r\n[]"));
@@ -407,10 +407,10 @@ pub fn all_authorities_of_a_folder_are_trusted(backend: &impl Backend) {
     let files = TempDir::new().unwrap();
     let (folder, below) = (files.path(), files.path().join("below"));
     fs::create_dir(&below).unwrap();
-    // Without a line's end, as some write them.
+    // Some tools write no line end at the end of a file.
     fs::write(folder.join("first"), first.pem().trim_end()).unwrap();
     fs::write(below.join("second.pem"), second.pem()).unwrap();
-    // What Kubernetes mounts has links to folders, and one could lead back.
+    // Kubernetes mounts folders through links, and a link could lead back.
     std::os::unix::fs::symlink(folder, below.join("again")).unwrap();
     for authority in [&first, &second] {
         let server = start(&authority.certify(Names::loopback()), None);

@@ -5,14 +5,14 @@ use semaphore_core::adapter::TransportErrorKind;
 use crate::{Backend, get, put, send};
 
 pub fn an_unknown_host_was_not_applied(backend: &impl Backend) {
-    // The name is reserved: no resolver ever finds it.
+    // The name is reserved, so no resolver ever finds it.
     let adapter = backend.to("http://agent.invalid:8500");
     let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
     assert_eq!(error.kind(), TransportErrorKind::NotSent);
 }
 
 pub fn a_refused_connection_was_not_applied(backend: &impl Backend) {
-    // The port of a connection's own end is taken, and nobody listens on it.
+    // The port of a connection's own end is in use, and nobody listens on it.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let address = taken.local_addr().unwrap();

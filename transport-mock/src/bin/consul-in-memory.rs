@@ -37,7 +37,7 @@ struct Options {
 }
 
 impl Options {
-    /// None where help is asked for.
+    /// `None` if help is asked for.
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, Failure> {
         let mut options = Self::default();
         while let Some(arg) = args.next() {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    // Before anybody learns the address, and ends.
+    // Noted before anybody can learn the address and end.
     let parent = parent();
     let Some(options) = Options::parse(std::env::args().skip(1))? else {
         io::stdout().write_all(USAGE.as_bytes())?;
@@ -120,12 +120,12 @@ async fn serve(options: Options, parent: u32) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until the process that started this one is gone, or has closed the pipe to it.
+/// Waits until the parent process is gone, or has closed the pipe to this one.
 async fn end_of_parent(parent: u32) {
     let (ended, end) = oneshot::channel();
     if is_pipe() {
         thread::spawn(move || {
-            // Whatever comes, its end is what counts.
+            // Input and errors are ignored: only the end of the pipe matters.
             let mut stdin = io::stdin().lock();
             let mut buffer = [0; 256];
             while matches!(stdin.read(&mut buffer), Ok(length) if length > 0) {}
@@ -164,7 +164,7 @@ fn parent() -> u32 {
     std::os::unix::process::parent_id()
 }
 
-/// Elsewhere a process keeps no parent that it could ask for.
+/// On other systems a process can't ask for its parent.
 #[cfg(not(unix))]
 fn parent() -> u32 {
     0

@@ -1,4 +1,4 @@
-//! Access control: policies, tokens, and what each may do.
+//! Access control: policies, tokens, and what each token allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub enum Access {
     Write,
 }
 
-/// The rules of one token. What no rule names is denied.
+/// The rules of one token. Everything without a rule is denied.
 ///
-/// An exact rule goes before a prefix rule, and a longer prefix before a shorter one.
+/// An exact rule takes precedence over a prefix rule, and a longer prefix over a shorter one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     keys: Rules,
@@ -110,8 +110,8 @@ impl Rules {
         self.longest_prefix_of(name).unwrap_or(Access::Deny)
     }
 
-    /// Whether everything below `prefix` may be written: the prefix itself, and no rule below
-    /// it takes anything back.
+    /// Whether everything below `prefix` may be written: the prefix is writable, and no rule below
+    /// it denies writing.
     fn writes_below(&self, prefix: &[u8]) -> bool {
         let below = |rules: &BTreeMap<Vec<u8>, Access>| {
             rules
@@ -133,7 +133,7 @@ impl Rules {
     }
 }
 
-/// Whether access control is on, and for whom what is allowed.
+/// Whether access control is on, and what each token allows.
 #[derive(Clone)]
 pub(super) struct Acl {
     pub(super) default_deny: bool,
@@ -159,7 +159,7 @@ impl Acl {
         self.tokens.remove(token);
     }
 
-    /// What the bearer of `token` may do, or `None` when there is no such token.
+    /// What `token` allows, or `None` if there is no such token.
     pub(super) fn authorize(&self, token: Option<&str>) -> Option<Authority> {
         if !self.default_deny {
             return Some(Authority::Everything);
@@ -176,7 +176,7 @@ impl Acl {
         }
     }
 
-    /// What requests may do that have no rule: `allow` or `deny`.
+    /// What requests without a rule may do: `allow` or `deny`.
     pub(super) fn default_policy(&self) -> &'static str {
         if self.default_deny { "deny" } else { "allow" }
     }
@@ -195,7 +195,7 @@ pub(super) enum Authority {
     },
 }
 
-/// The text of a denial, for want of a permission such as `key:write` on what is named so.
+/// The text of a denial that misses a permission, such as `key:write`, on this name.
 pub(super) fn denial(permission: &str, name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     format!("Permission denied: token lacks permission '{permission}' on {name:?}")

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::go;
 use super::profile::Redirect;
 
-/// The content type that Go's server finds for text.
+/// The content type that Go's server detects for text.
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Plain text, as errors are.
@@ -21,7 +21,7 @@ pub(super) fn failure(text: impl Into<String>) -> Response {
     self::text(500, text)
 }
 
-/// 400 for a parameter that is wrong.
+/// 400 for a wrong parameter.
 pub(super) fn bad_request(text: impl Into<String>) -> Response {
     self::text(400, text)
 }
@@ -61,14 +61,14 @@ pub(super) fn redirect(how: Redirect, location: &str) -> Response {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freshness {
     pub(super) known_leader: bool,
-    /// Since the leader was last heard of.
+    /// The time since the last contact with the leader.
     pub(super) last_contact: Duration,
     /// Whether a read says how it was answered.
     pub(super) tells_backend: bool,
 }
 
 impl Freshness {
-    /// The same answer with the headers that tell its freshness.
+    /// Adds the headers of freshness.
     pub(super) fn stamp(self, response: Response) -> Response {
         response
             .with_header("X-Consul-Knownleader", self.known_leader.to_string())
@@ -78,8 +78,8 @@ impl Freshness {
             )
     }
 
-    /// The same answer with the headers of a read at `index`. The agent never shows an index
-    /// of 0, since a client could not wait on it.
+    /// Adds the headers of a read at `index`. The agent never shows the index 0, since a client
+    /// could not wait on it.
     pub(super) fn stamp_at(self, index: u64, response: Response) -> Response {
         let response = response.with_header("X-Consul-Index", index.max(1).to_string());
         let response = self.stamp(response);

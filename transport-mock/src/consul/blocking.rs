@@ -1,9 +1,8 @@
-//! Reads, and the blocking queries among them.
+//! Reads, including blocking queries.
 //!
-//! A read with `index=N` is answered at once when what it reads has a higher index. Otherwise it
-//! is parked on a [`Watch`]; a change that the watch covers makes it read again, and it is
-//! answered when the index is then higher than N. When its wait is over it is answered with what
-//! it read last.
+//! A read with `index=N` is answered at once if what it reads has a higher index. Otherwise it is
+//! parked on a [`Watch`]. A change that the watch covers makes it read again, and it is answered if
+//! the index is then higher than N. When its wait is over, it is answered with what it read last.
 
 use semaphore_core::adapter::{Instant, Response};
 
@@ -18,7 +17,7 @@ use super::tenancy::Tenancy;
 /// What a request reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    /// One key: its value alone, as content of this type, or all of it.
+    /// One key: only its value, with this content type, or the whole entry.
     Key {
         key: Vec<u8>,
         raw: Option<&'static str>,
@@ -42,29 +41,29 @@ pub(super) struct View {
     pub(super) index: u64,
     pub(super) watch: Watch,
     pub(super) response: Response,
-    /// Whether something was left out for want of permissions.
+    /// Whether something was left out because of missing permissions.
     pub(super) filtered: bool,
 }
 
 /// Which changes make a parked read look again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// Those of the key itself.
+    /// Changes of the key.
     Key,
-    /// Those near a key that is not there.
+    /// Changes near a missing key.
     MissingKey(Node),
-    /// Those below or near a prefix.
+    /// Changes below or near a prefix.
     Tree(Node),
-    /// Those of the session itself.
+    /// Changes of the session.
     Session,
-    /// Those near a session that is not there.
+    /// Changes near a missing session.
     MissingSession(Node),
-    /// Those of any session.
+    /// Changes of any session.
     Sessions,
 }
 
 impl Read {
-    /// Reads, or gives the answer to a read that is not allowed.
+    /// Reads, or answers that the read is not allowed.
     pub(super) fn view(
         &self,
         tables: &Tables,
@@ -99,7 +98,7 @@ pub(super) struct Parked {
     /// When its wait is over.
     pub(super) deadline: Instant,
     pub(super) watch: Watch,
-    /// What it is answered with when its wait is over.
+    /// The answer when its wait is over.
     pub(super) last: Response,
 }
 
@@ -110,7 +109,7 @@ impl Parked {
         self.read.view(tables, &self.authority, self.pretty)
     }
 
-    /// Whether it waits for a key that was not there, and is not now.
+    /// Whether it waits for a key that was missing, and still is.
     pub(super) fn is_still_missing(&self, now: &Watch) -> bool {
         let is_missing = |watch: &Watch| matches!(watch, Watch::MissingKey(_));
         is_missing(&self.watch) && is_missing(now)
@@ -151,14 +150,14 @@ impl Parked {
     }
 }
 
-/// What was read of one state, so that many who wait for the same read it once.
+/// What was read of one state, so that many queries for the same thing read it once.
 #[derive(Default)]
 pub(super) struct Views {
     seen: Vec<(Tenancy, Read, Authority, bool, View)>,
 }
 
 impl Views {
-    /// What `parked` reads now, or the answer to a read that is not allowed.
+    /// What `parked` reads now, or the answer that the read is not allowed.
     pub(super) fn view(&mut self, state: &State, parked: &Parked) -> Result<View, Response> {
         let same = self
             .seen

@@ -10,7 +10,7 @@ use super::profile::{Profile, Release};
 use super::target::Target;
 use super::tenancy::Tenancy;
 
-/// A request, taken apart.
+/// A parsed request.
 pub(super) struct Call<'a> {
     pub(super) now: Instant,
     /// The node of the agent that was asked.
@@ -29,12 +29,12 @@ impl Call<'_> {
         self.profile.rules()
     }
 
-    /// The partition and namespace that the query names, or the answer of an agent that knows none.
+    /// The partition and namespace in the query, or the answer of an agent that knows none.
     pub(super) fn tenancy(&self) -> Result<Tenancy, Response> {
         Tenancy::asked(self.profile, &self.target.query)
     }
 
-    /// Refuses a datacenter that is not the agent's own.
+    /// Refuses another datacenter than the agent's.
     pub(super) fn check_datacenter(&self) -> Result<(), Response> {
         match self.target.query.filled("dc") {
             Some(other) if other != super::DATACENTER => {
@@ -44,7 +44,7 @@ impl Call<'_> {
         }
     }
 
-    /// Refuses two of these parameters at once.
+    /// Refuses a request with two of these parameters.
     pub(super) fn refuse_conflicting(&self, parameters: &[&str]) -> Result<(), Response> {
         let query = &self.target.query;
         let given: Vec<&str> = (parameters.iter().copied())
@@ -58,7 +58,7 @@ impl Call<'_> {
     }
 }
 
-/// What becomes of a request that was understood.
+/// What happens to a valid request.
 pub(super) enum Outcome {
     /// It is answered.
     Ready(Response),
@@ -66,7 +66,7 @@ pub(super) enum Outcome {
     Read(Asked),
 }
 
-/// What a read asks for, and how it is to be answered.
+/// What a read asks for, and how to answer it.
 pub(super) struct Asked {
     pub(super) tenancy: Tenancy,
     pub(super) read: Read,

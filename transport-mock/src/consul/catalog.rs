@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The check that every node has for which an agent stands: the agents' own judgement of whether it is alive.
+/// The check that every node with an agent has: the agents' judgement whether it is alive.
 pub(super) const SERF_HEALTH: &str = "serfHealth";
 
-/// The address of the nodes for which an agent stands.
+/// The address of the nodes that have an agent.
 const HERE: &str = "127.0.0.1";
 
-/// Nodes. The case of a name does not matter: all are in small letters here.
+/// The nodes. Names are case-insensitive and stored in lower case.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Catalog {
     nodes: BTreeMap<String, Node>,
@@ -28,7 +28,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// One without checks, and not yet in the catalog.
+    /// A node without checks that is not yet in the catalog.
     pub(super) fn new(name: &str, address: &str, meta: Option<Map<String, Value>>) -> Self {
         Self {
             name: name.to_owned(),
@@ -66,7 +66,7 @@ impl Catalog {
         self.nodes.remove(&name.to_ascii_lowercase());
     }
 
-    /// Sets a check, adding it and its node when they are new.
+    /// Sets a check. Adds it and its node if they are missing.
     pub(super) fn set_check(&mut self, name: &str, check: &str, is_passing: bool) {
         let node = self.nodes.entry(name.to_ascii_lowercase());
         let node = node.or_insert_with(|| Node::new(name, HERE, None));
@@ -93,7 +93,7 @@ impl Catalog {
         checks.get(&check.to_ascii_lowercase()).copied()
     }
 
-    /// The index of each creation and change.
+    /// The indexes of all creations and changes.
     pub(super) fn indexes(&self) -> impl Iterator<Item = u64> {
         let of = |node: &Node| [node.create_index, node.modify_index];
         self.nodes.values().flat_map(of)

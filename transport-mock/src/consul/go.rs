@@ -1,4 +1,5 @@
-//! What the agent inherits from Go: how durations and numbers are read, which characters can be printed, and JSON.
+//! What the agent inherits from Go: the parsing of durations and numbers, printable characters, and
+//! JSON.
 
 use serde::Serialize;
 
@@ -53,8 +54,8 @@ pub(super) fn parse_uint(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{text:?} is no number that fits"))
 }
 
-/// Whether Go prints a character as it is. Rust's idea of it is the same, except for marks, which
-/// it takes for printable only after another character.
+/// Whether Go prints a character unescaped. Rust agrees except for combining marks, which it prints
+/// only after another character.
 pub(super) fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
@@ -62,7 +63,7 @@ pub(super) fn is_printable(c: char) -> bool {
     String::from_iter(['a', c]).escape_debug().count() == 2
 }
 
-/// `value` as JSON, for people when `pretty`.
+/// `value` as JSON, indented if `pretty`.
 pub(super) fn to_json(value: &impl Serialize, pretty: bool) -> Vec<u8> {
     let json = if pretty {
         serde_json::to_vec_pretty(value)

@@ -1,4 +1,5 @@
-//! JSON as Go decodes it: field names without regard to case, `null` as absent, and whatever follows the first value ignored.
+//! JSON as Go decodes it: field names are case-insensitive, `null` counts as absent, and what
+//! follows the first value is ignored.
 
 use serde::Deserialize;
 use serde_json::{Deserializer, Map, Value};
@@ -9,7 +10,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, String> {
     Value::deserialize(&mut deserializer).map_err(|fault| fault.to_string())
 }
 
-/// The member of this name; the last one where several differ in case only.
+/// The member of this name. If several differ only in case, the last one.
 pub(super) fn member<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields
         .iter()

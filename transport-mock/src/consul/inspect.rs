@@ -9,13 +9,13 @@ use super::tenancy::Tenancy;
 use super::{Consul, Exchange};
 
 impl Consul {
-    /// The entries whose keys begin with `prefix`, in order of their keys: those of the default namespace, as
-    /// wherever nothing else is said.
+    /// The entries whose keys begin with `prefix`, in order of their keys. Like all methods without
+    /// a tenancy, it looks at the default namespace.
     pub fn entries(&self, prefix: &str) -> impl Iterator<Item = &Entry> {
         self.here().store.list(prefix.as_bytes())
     }
 
-    /// The same in this namespace of a partition.
+    /// Like [`entries`](Self::entries), in this namespace of a partition.
     pub fn entries_in(&self, tenancy: &Tenancy, prefix: &str) -> impl Iterator<Item = &Entry> {
         self.state.tables(tenancy).store.list(prefix.as_bytes())
     }
@@ -25,17 +25,17 @@ impl Consul {
         self.here().store.get(key.as_bytes())
     }
 
-    /// The sessions that live, in order of their ids.
+    /// The living sessions, in order of their ids.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
         self.here().sessions.iter()
     }
 
-    /// The same in this namespace of a partition.
+    /// Like [`sessions`](Self::sessions), in this namespace of a partition.
     pub fn sessions_in(&self, tenancy: &Tenancy) -> impl Iterator<Item = &Session> {
         self.state.tables(tenancy).sessions.iter()
     }
 
-    /// The namespaces in which something is, or was.
+    /// The namespaces that contain something, or once did.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn tenancies(&self) -> impl Iterator<Item = &Tenancy> {
         self.state.all_tables().map(|(tenancy, _)| tenancy)
@@ -46,8 +46,7 @@ impl Consul {
         self.state.catalog.has(node)
     }
 
-    /// The Raft index of the last write. It moves with every change of the state, and with writes
-    /// that change nothing, too.
+    /// The Raft index of the last write. It also grows with writes that change nothing.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn last_index(&self) -> u64 {
         self.state.last_index()
@@ -60,20 +59,19 @@ impl Consul {
         self.state.tables(&tenancy).sessions.expiry(&key)
     }
 
-    /// The keys that can't be acquired until a lock delay is over, and until when.
+    /// The keys with a lock delay, and when it ends.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
         self.here().sessions.lock_delays()
     }
 
-    /// The index that a read of everything below `prefix` shows: of its youngest entry or of one
-    /// that was deleted.
+    /// The index of a read of everything below `prefix`: that of the newest entry or deletion.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn prefix_index(&self, prefix: &str) -> u64 {
         self.here().store.prefix_index(prefix.as_bytes())
     }
 
-    /// The blocking queries that wait: for an index above which, and until when.
+    /// The waiting blocking queries: the index that each wants to exceed, and the end of its wait.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn waits(&self) -> impl Iterator<Item = (Exchange, u64, Instant)> {
         self.parked
@@ -87,7 +85,8 @@ impl Consul {
         self.parked.len()
     }
 
-    /// How often a blocking query that waited has looked again because of a change, whether it was answered or went on waiting.
+    /// How often a waiting blocking query has read again because of a change, whether or not that
+    /// answered it.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn looks(&self) -> u64 {
         self.parked.looks()

@@ -1,4 +1,4 @@
-//! Which keys a release takes, and how it says that it does not take one.
+//! Which keys a release accepts, and how it refuses the others.
 
 use percent_encoding::percent_decode;
 
@@ -23,8 +23,8 @@ pub(super) fn fault(rule: KeyRule, key: &[u8]) -> Option<&'static str> {
     (rule == KeyRule::TidyAndRelative && key.starts_with(b"/")).then_some("must not begin with '/'")
 }
 
-/// The key without empty segments, `.` and `..`, as far as there is something before them. Slashes at both ends
-/// stay.
+/// The key without empty segments, `.` and `..`, each as far as a segment precedes it. Leading and
+/// trailing slashes stay.
 pub(super) fn cleaned(key: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in key.split(|byte| *byte == b'/') {

@@ -23,7 +23,7 @@ use super::store::Entry;
 /// The largest value, and the largest body of a transaction, in bytes.
 pub(super) const MAX_VALUE: usize = 512 * 1024;
 
-/// Answers a request for the key that stands in its path after `/v1/kv/`.
+/// Answers a request for the key that follows `/v1/kv/` in its path.
 pub(super) fn serve(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Outcome, Response> {
     let options = Options::parse(&call.target.query)?;
     let release = call.release();
@@ -165,7 +165,7 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
     Ok(answer::json(&deleted, call.pretty))
 }
 
-/// Acquires a key, or gives the agent's text for why its session can't.
+/// Acquires a key. The error is the agent's text about an unsuitable session.
 pub(super) fn lock(tables: &mut Tables, index: u64, entry: Entry) -> Result<Option<Entry>, String> {
     if entry.session.is_empty() {
         return Err("missing session".into());
@@ -177,7 +177,7 @@ pub(super) fn lock(tables: &mut Tables, index: u64, entry: Entry) -> Result<Opti
     Ok(tables.store.lock(index, entry))
 }
 
-/// Releases a key, or gives the agent's text for what is missing.
+/// Releases a key. The error is the agent's text.
 pub(super) fn unlock(
     tables: &mut Tables,
     index: u64,
@@ -189,7 +189,7 @@ pub(super) fn unlock(
     Ok(tables.store.unlock(index, entry))
 }
 
-/// One key as it now stands.
+/// One key in its present state.
 pub(super) fn view_key(
     tables: &Tables,
     authority: &Authority,
@@ -224,7 +224,7 @@ pub(super) fn view_key(
     })
 }
 
-/// All keys below a prefix, or only their names up to a separator, as they now stand.
+/// All keys below a prefix, or only their names up to a separator, in their present state.
 pub(super) fn view_tree(
     tables: &Tables,
     authority: &Authority,
@@ -255,7 +255,7 @@ pub(super) fn view_tree(
     }
 }
 
-/// What is told of the keys below a prefix.
+/// How the keys below a prefix are shown.
 #[derive(Clone, Copy)]
 pub(super) enum TreeShape<'a> {
     /// Everything.
@@ -265,7 +265,7 @@ pub(super) enum TreeShape<'a> {
 }
 
 fn names(entries: &[&Entry], prefix: usize, separator: &[u8]) -> Vec<String> {
-    // As bytes: two that are not UTF-8 may look alike when they are shown.
+    // As bytes: two different names that are not UTF-8 may look alike as text.
     let mut names: Vec<&[u8]> = Vec::new();
     for entry in entries {
         let rest = &entry.key[prefix..];
@@ -313,7 +313,7 @@ impl Shown {
         }
     }
 
-    /// The same entry with its value held back, as transactions show what they wrote.
+    /// The entry without its value, as transactions show what they wrote.
     pub(super) fn without_value(entry: &Entry) -> Self {
         Self {
             value: None,

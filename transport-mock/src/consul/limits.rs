@@ -4,33 +4,33 @@ use semaphore_core::adapter::{Instant, Response};
 
 use super::answer;
 
-/// How much of the rate may come at once: what comes in so many seconds.
+/// The rate's allowance for so many seconds may be used at once.
 const BURST_SECONDS: f64 = 10.0;
 
-/// How many requests a server serves, as `limits.request_limits` with `mode = "enforcing"`. Ten seconds' worth may
-/// come at once.
+/// How many requests a server serves, as `limits.request_limits` with `mode = "enforcing"`. The
+/// allowance of ten seconds may be used at once.
 ///
-/// What is refused is not applied, and not told when to come again. What changes something is refused with 503, since
-/// only the leader could do it, and everything else with 429. A renewal changes something. `/v1/status/…` and `/v1/agent/self`
-/// are not limited.
+/// A refused request is not applied, and the answer does not say when to retry. Reads are refused
+/// with 429. Requests that change something, including renewals, are refused with 503, since only
+/// the leader could serve them. `/v1/status/…` and `/v1/agent/self` are not limited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestLimits {
-    /// Reads in a second, or `None` for any number.
+    /// Reads per second, or `None` for no limit.
     pub read_rate: Option<f64>,
-    /// Writes in a second, or `None` for any number.
+    /// Writes per second, or `None` for no limit.
     pub write_rate: Option<f64>,
 }
 
-/// What a request wants of the servers.
+/// What kind of work a request is for the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
-    /// To read; with `stale` any of them may answer.
+    /// A read. With `stale` any server may answer.
     Read { stale: bool },
-    /// To change something, which the leader does.
+    /// A change, which only the leader makes.
     Write,
 }
 
-/// The limits, and how much of them is left.
+/// The limits, and how much of each is left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limiter {
     reads: Option<Bucket>,
@@ -46,7 +46,7 @@ impl Limiter {
         }
     }
 
-    /// Takes a request's share, or refuses it.
+    /// Counts a request against its limit, or refuses it.
     pub(super) fn admit(&mut self, now: Instant, errand: Errand) -> Result<(), Response> {
         let bucket = match errand {
             Errand::Read { .. } => &mut self.reads,
@@ -67,7 +67,7 @@ impl Limiter {
     }
 }
 
-/// What a rate has left to give.
+/// The unused part of a limit.
 #[derive(Clone, Debug)]
 struct Bucket {
     rate: f64,

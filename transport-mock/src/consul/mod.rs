@@ -7,36 +7,38 @@
 //!   poll_answer() ◄── ready answers ◄── blocking: reads that wait for an index
 //! ```
 //!
-//! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
-//! run on both: the same status, index, headers and JSON, and refusals of the same class, in other words where no client
-//! goes by Go's. Or it answers as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
-//! one server is its own leader and serves the datacenter `dc1`; requests may come
-//! [through agents](crate::MockConsul::set_agent) of other nodes.
+//! It answers as Consul 1.8.7 does: the same status, index, headers and JSON. Refusals are of the
+//! same class, but in other words where no client depends on Go's. A table of scripts and any
+//! number of random ones run on both and prove it. With another [`Profile`] it answers as that
+//! release and edition; one table has the differences. Its one server is its leader and serves the
+//! datacenter `dc1`. Requests may come [through agents](crate::MockConsul::set_agent) of other
+//! nodes.
 //!
-//! Time is what the caller says it is: every method that can let time pass takes `now`. The same seed and the same calls
-//! give the same answers.
+//! The caller says what time it is: every method in which time may pass takes `now`. The same seed
+//! and the same calls give the same answers.
 //!
-//! A test reaches it by [`MockConsul::consul`](crate::MockConsul::consul), to look and to act as an operator. To drive it
-//! without a world, by `submit` and `poll_answer`, is for the proofs of this repository (feature `unstable-proofs`).
+//! A test uses [`MockConsul::consul`](crate::MockConsul::consul) to inspect it or to act as an
+//! operator. Only the proofs of this repository drive it without a world, through `submit` and
+//! `poll_answer` (feature `unstable-proofs`).
 //!
 //! # What differs from a real agent
-//! On purpose, and nothing else is known to:
+//! These differences are intended. No others are known.
 //!
 //! | what | why |
 //! |---|---|
-//! | Other endpoints than `/v1/kv/`, `/v1/txn`, `/v1/session/`, `/v1/status/leader` and `peers`, `/v1/agent/self` are unknown, and of the last only a part is shown | A semaphore needs no others |
-//! | In Enterprise every namespace and partition is there, the catalog is one for all of them, and entries don't show theirs | Nothing of Enterprise was run |
-//! | Other methods than `GET`, `PUT` and `DELETE` don't exist | The core's `Request` has no others |
-//! | Of operations on the catalog a transaction knows `get`, `set` and `cas` of nodes; it passes over those on services and checks | They are what an operator's methods are for |
-//! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
-//! | Ids of sessions come from the seed. Which other session wakes a query about one that is gone follows the real rule, but from these ids | Runs can be repeated |
-//! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
-//! | A leader that was elected has applied its log, unless `MockConsul::elect_leader_behind` (feature `unstable-proofs`) elects it | When a real one has is up to the machine |
-//! | A write's time is none, so that no other request comes in between | Delays are the network's, in [`MockConsul`](crate::MockConsul) |
-//! | JSON that is refused is refused in other words, and one half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
-//! | The transaction `[null]` is one without operations; a real agent's handler panics and hangs up | It is a bug |
-//! | A transaction that deletes a tree after it wrote in it wakes who waits for what is deleted. A real agent forgets them, and when the tree was the whole store (`delete-tree` without a key) it dies of the next write, with "close of closed channel" | It is a bug |
-//! | A node that was registered with `serfHealth` and is no member of the cluster stays; a real leader removes it within a minute. Nor does autopilot take out a server that has died, as a real leader does after some ten seconds, or an agent register its node again | A test decides what becomes of its nodes |
+//! | Only `/v1/kv/`, `/v1/txn`, `/v1/session/`, `/v1/status/leader` and `peers`, and a part of `/v1/agent/self` exist | A semaphore needs no other endpoints |
+//! | In Enterprise every namespace and partition exists, all share one catalog, and entries don't show theirs | Nothing of Enterprise was run |
+//! | Only the methods `GET`, `PUT` and `DELETE` exist | The core's `Request` has no others |
+//! | A transaction supports `get`, `set` and `cas` of nodes, and ignores operations on services and checks | An operator's methods replace them |
+//! | `Date`, `Vary` and compression headers are missing, and JSON is pretty only with `?pretty` | No client depends on them; a real agent is pretty without being asked only in development mode |
+//! | Session ids come from the seed. Which other session wakes a query about a missing session follows the real rule, but with these ids | Runs can be repeated |
+//! | A session ends exactly twice its TTL after its last renewal, and a lock delay ends exactly on time; real timers are late by what the machine needs | Runs can be repeated |
+//! | A new leader has applied its log, unless `MockConsul::elect_leader_behind` (feature `unstable-proofs`) elects it | For a real one this depends on the machine |
+//! | A write takes no time, so no other request comes in between | Delays belong to the network, in [`MockConsul`](crate::MockConsul) |
+//! | JSON errors have other texts. Half of a surrogate pair is refused; Go replaces it | Go's decoder would have to be rebuilt |
+//! | The transaction `[null]` has no operations; a real agent's handler panics and hangs up | It is a bug |
+//! | A transaction that writes in a tree and then deletes it wakes the queries on what is deleted. A real agent forgets them. If the tree was the whole store (`delete-tree` without a key), the next write kills the agent with "close of closed channel" | It is a bug |
+//! | A node that was registered with `serfHealth` and is no member of the cluster stays; a real leader removes it within a minute. Dead servers are not removed, as autopilot does after some ten seconds, and agents don't register their nodes again | The test decides what happens to its nodes |
 
 mod acl;
 mod answer;
@@ -88,12 +90,12 @@ use limits::{Errand, Limiter};
 use parking::Parking;
 use state::State;
 
-/// The name of the agent's own node.
+/// The node of the agent.
 pub const NODE: &str = "mock";
 
 const DATACENTER: &str = "dc1";
 
-/// What the agent adds to a wait at most, as a fraction of it.
+/// The most that the agent adds to a wait, as a fraction of it.
 const JITTER_FRACTION: u32 = 16;
 
 /// A Consul agent in memory, see the [module](self).
@@ -103,30 +105,30 @@ pub struct Consul {
     limiter: Limiter,
     state: State,
     acl: Acl,
-    /// When the leader was lost, while there is none.
+    /// Since when there is no leader, if there is none.
     leaderless_since: Option<Instant>,
     node: String,
     parked: Parking,
     ready: VecDeque<(Exchange, Response)>,
     submitted: u64,
-    /// None where nothing is left to chance.
+    /// `None` if nothing is random.
     rng: Option<fastrand::Rng>,
 }
 
-/// One request that was submitted, to tell its answer from others'.
+/// Identifies a submitted request, to find its answer.
 #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Exchange(u64);
 
 impl Consul {
-    /// A new agent, its own leader, with nothing stored. `seed` decides the ids of sessions and
+    /// A new agent with nothing stored, which is its own leader. `seed` decides the session ids and
     /// the jitter of waits.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn new(seed: u64) -> Self {
         Self::with_profile(seed, Profile::default())
     }
 
-    /// The same of another release or edition.
+    /// Like [`new`](Self::new), with another release or edition.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
         let profile = profile.into();
@@ -144,7 +146,7 @@ impl Consul {
         }
     }
 
-    /// Another agent of this cluster as it is at this moment, which learns of nothing from now on.
+    /// Another agent of this cluster with its present state. It receives no later changes.
     pub(crate) fn lagging(&self) -> Self {
         let mut agent = Self {
             profile: self.profile,
@@ -158,12 +160,12 @@ impl Consul {
             submitted: 0,
             rng: self.rng.clone(),
         };
-        // Sessions are ended by the leader alone.
+        // Only the leader ends sessions.
         agent.stop_timers();
         agent
     }
 
-    /// The leader's state in a separate agent that has a leader and asks for no token.
+    /// The leader's state in a separate agent, which has a leader and asks for no token.
     pub(crate) fn for_inspection(&self) -> Self {
         let mut agent = self.lagging();
         agent.leaderless_since = None;
@@ -172,8 +174,8 @@ impl Consul {
         agent
     }
 
-    /// A new leader of this cluster that has applied no more of its log than this, and learns of
-    /// nothing from now on.
+    /// A new leader of this cluster that has applied its log only up to this snapshot. It receives
+    /// no later changes.
     pub(crate) fn behind(&self, applied: &Snapshot) -> Self {
         let mut leader = self.lagging();
         leader.leaderless_since = None;
@@ -182,20 +184,20 @@ impl Consul {
         leader
     }
 
-    /// No session ends by its TTL any more, until it is renewed.
+    /// Sessions no longer end by their TTL until they are renewed.
     pub(crate) fn stop_timers(&mut self) {
         self.state
             .in_each(|tables| tables.sessions.stop_all_timers());
     }
 
-    /// All sessions live as if they were renewed now.
+    /// Restarts the timers of all sessions, as if all were renewed now.
     fn restart_timers(&mut self, now: Instant) {
         self.state
             .in_each(|tables| tables.sessions.restart_all_timers(now));
     }
 
-    /// A new agent that leaves nothing to chance: the ids of its sessions count up, and its waits
-    /// have no jitter. A state that was reached in two ways can then be recognised.
+    /// A new agent without randomness: session ids count up, and waits have no jitter. So equal
+    /// states can be recognised, however they were reached.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn without_chance() -> Self {
         Self {
@@ -204,8 +206,8 @@ impl Consul {
         }
     }
 
-    /// Hands a request over. Its answer comes out of [`poll_answer`](Self::poll_answer), at once
-    /// unless it is a blocking query that has to wait.
+    /// Submits a request. [`poll_answer`](Self::poll_answer) returns its answer, at once unless it
+    /// is a blocking query that has to wait.
     ///
     /// ```
     /// use transport_mock::adapter::{Instant, Method, Request};
@@ -218,17 +220,16 @@ impl Consul {
     /// assert_eq!(answer.body(), b"true");
     /// ```
     ///
-    /// [`Request::timeout`] is not looked at: giving up is the client's part, by
-    /// [`abandon`](Self::abandon).
+    /// [`Request::timeout`] is ignored. The client gives up with [`abandon`](Self::abandon).
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn submit(&mut self, now: Instant, request: &Request) -> Exchange {
         self.serve(now, None, request)
     }
 
-    /// The same through the agent on another node, which forwards everything to this one. It is its
-    /// node that a session stands on whose maker names none. A node that is not in the catalog can be
-    /// [registered](Self::register_node); until then, such a session is refused with 500 `Missing node
-    /// registration`.
+    /// Like [`submit`](Self::submit), through the agent on another node, which forwards everything
+    /// to this one. A new session that names no node belongs to that agent's node. If the node is
+    /// not in the catalog, such a session is refused with 500 `Missing node registration` until it
+    /// is [registered](Self::register_node).
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn submit_through(
         &mut self,
@@ -254,22 +255,22 @@ impl Consul {
         exchange
     }
 
-    /// The next answer, in the order in which they became ready: first that of a write, then
-    /// those of the blocking queries that it woke, oldest first.
+    /// The next answer, in the order in which the answers became ready. A write's answer comes
+    /// first, then those of the blocking queries that it woke, oldest first.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn poll_answer(&mut self) -> Option<(Exchange, Response)> {
         self.ready.pop_front()
     }
 
-    /// The client hung up: the request is not answered any more. What it changed stays changed.
+    /// The client hung up: the request gets no answer. What it changed stays changed.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn abandon(&mut self, exchange: Exchange) {
         self.parked.remove(exchange);
         self.ready.retain(|(ready, _)| *ready != exchange);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do next: a session ends or
-    /// a blocking query's wait is over.
+    /// The time for the next [`handle_timeout`](Self::handle_timeout): when a session or a blocking
+    /// query's wait ends.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let waits = self.parked.first_end();
@@ -277,8 +278,7 @@ impl Consul {
         waits.into_iter().chain(expiry).min()
     }
 
-    /// Does what is due at `now`, in the order of time. Calls that are early or repeated do
-    /// nothing.
+    /// Does what is due at `now`, in the order of time. Early or repeated calls do nothing.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
@@ -338,7 +338,7 @@ impl Consul {
         );
     }
 
-    /// Lets the blocking queries look again whose watch covers what changed.
+    /// Lets the blocking queries read again whose watch covers a change.
     fn wake(&mut self) {
         let changes = self.state.take_changes();
         if changes.is_empty() {
@@ -385,7 +385,7 @@ impl Consul {
         }
     }
 
-    /// Refuses a request that the leader would have to answer while there is none, and one too many.
+    /// Refuses a request that needs a leader while there is none, or that exceeds a limit.
     fn forward(&mut self, call: &Call, errand: Errand) -> Result<(), Response> {
         call.check_datacenter()?;
         self.limiter.admit(call.now, errand)?;
@@ -400,14 +400,14 @@ impl Consul {
         self.leaderless_since.is_none()
     }
 
-    /// What the request's bearer may do, or the answer to an unknown token.
+    /// What the request's token allows, or the answer to an unknown token.
     fn authorize(&self, call: &Call) -> Result<Authority, Response> {
         self.acl
             .authorize(call.token.as_deref())
             .ok_or_else(|| answer::text(403, "ACL not found"))
     }
 
-    /// The answer of an endpoint, with what every answer of the release has.
+    /// An endpoint's answer, with the headers of every answer of the release.
     fn stamped(&self, response: Response) -> Response {
         if self.profile.rules().default_policy_header {
             response.with_header("X-Consul-Default-Acl-Policy", self.acl.default_policy())

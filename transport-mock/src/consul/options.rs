@@ -1,4 +1,4 @@
-//! The parameters that all reads share: consistency, and how long to block.
+//! The parameters of all reads: consistency, and how long to block.
 
 use core::time::Duration;
 
@@ -12,18 +12,18 @@ use super::target::Query;
 const DEFAULT_WAIT: Duration = Duration::from_secs(5 * 60);
 const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 
-/// How a read wants to be answered.
+/// How a read should be answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Options {
     /// Any server may answer, with or without a leader.
     pub(super) stale: bool,
-    /// The index after which an answer is wanted; 0 does not block.
+    /// The answer should have a higher index than this; 0 does not block.
     pub(super) min_index: u64,
     wait: Option<Duration>,
 }
 
 impl Options {
-    /// Reads the options out of the query, or gives the answer to a bad one.
+    /// Reads the options from the query. The error is the answer to a bad one.
     pub(super) fn parse(query: &Query) -> Result<Self, Response> {
         let stale = query.has("stale");
         if stale && query.has("consistent") {
@@ -52,12 +52,12 @@ impl Options {
         })
     }
 
-    /// What the servers are asked for.
+    /// What kind of work this is for the servers.
     pub(super) fn errand(&self) -> Errand {
         Errand::Read { stale: self.stale }
     }
 
-    /// How long a blocking query waits, before the jitter that the agent adds.
+    /// How long a blocking query waits, without the jitter that the agent adds.
     pub(super) fn wait(&self) -> Duration {
         match self.wait {
             None | Some(Duration::ZERO) => DEFAULT_WAIT,

@@ -1,4 +1,5 @@
-//! The blocking queries that wait. Each request asks for the one whose wait ends first, and there may be thousands of them.
+//! The waiting blocking queries. Each request needs the one whose wait ends first, and there may be
+//! thousands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use super::blocking::Parked;
 #[derive(Clone, Default)]
 pub(super) struct Parking {
     parked: BTreeMap<Exchange, Parked>,
-    /// The same in the order of time.
+    /// The same, sorted by the end of their wait.
     ends: BTreeSet<(Instant, Exchange)>,
     looks: u64,
 }
@@ -33,7 +34,7 @@ impl Parking {
         self.ends.first().map(|(at, _)| *at)
     }
 
-    /// One whose wait is over, oldest end first.
+    /// A query whose wait is over. The one that ended first comes first.
     pub(super) fn take_ended(&mut self, now: Instant) -> Option<(Exchange, Parked)> {
         let (at, exchange) = *self.ends.first()?;
         if at > now {
@@ -48,7 +49,7 @@ impl Parking {
         core::mem::take(&mut self.parked)
     }
 
-    /// Those of which this holds: they look again.
+    /// The queries for which this holds. They read again.
     pub(super) fn woken(&mut self, is_woken: impl Fn(&Parked) -> bool) -> Vec<Exchange> {
         let woken = self.parked.iter().filter(|(_, parked)| is_woken(parked));
         let woken: Vec<_> = woken.map(|(exchange, _)| *exchange).collect();
@@ -56,7 +57,7 @@ impl Parking {
         woken
     }
 
-    /// How often one of them looked again because something changed, answered or not.
+    /// How often a query has read again because of a change, answered or not.
     pub(super) fn looks(&self) -> u64 {
         self.looks
     }

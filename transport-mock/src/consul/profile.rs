@@ -1,14 +1,15 @@
-//! Which Consul it is: a release and an edition, and the one table of what differs between them.
+//! Which Consul it is, a release and an edition, and one table of their differences.
 //!
-//! [`RELEASES`] says of each release what it changed to the one before; code that behaves differently reads
-//! it there, and nowhere else is a version compared. 1.8 and 1.22 were run side by side with this Consul in memory, 1.23 was
-//! recorded (`tests/behaviour/conformance/recorded`), and 1.15 is what was read in Consul's own code. Nothing of Enterprise was run.
+//! [`RELEASES`] has each release's changes since the one before. Code that behaves differently
+//! reads them there; versions are compared nowhere else. 1.8 and 1.22 were run side by side with
+//! this Consul in memory, and 1.23 was recorded (`tests/behaviour/conformance/recorded`). 1.15
+//! follows Consul's source code. Nothing of Enterprise was run.
 
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-/// A release and an edition of Consul. Unless told otherwise, a Consul in memory is 1.8, Community.
+/// A release and an edition of Consul. The default is 1.8, Community.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Profile {
     /// The release.
@@ -21,30 +22,30 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// 1.8.7, which every script of the conformance tests is run on.
+    /// 1.8.7, on which every conformance script is run.
     #[default]
     V1_8,
     /// 1.15, which has rate limits.
     V1_15,
-    /// 1.22, which looks at keys on `/v1/kv` and cleans them.
+    /// 1.22, which checks keys on `/v1/kv` and cleans them.
     V1_22,
-    /// 1.23-dev, which looks at keys in transactions, too.
+    /// 1.23-dev, which also checks keys in transactions.
     V1_23,
 }
 
 /// An edition of Consul.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edition {
-    /// Without namespaces and partitions: a request that names one is refused, except to `/v1/txn`.
+    /// Without namespaces and partitions: requests that name one are refused, except to `/v1/txn`.
     #[default]
     Community,
-    /// With namespaces and, from 1.11, partitions, each with separate keys and sessions. All of them are there; the catalog of
-    /// nodes is one for all. A token's own namespace is always `default`.
+    /// With namespaces and, from 1.11, partitions. Each has separate keys and sessions, and all of
+    /// them exist. They share one catalog of nodes. A token's own namespace is always `default`.
     Enterprise,
 }
 
 impl Profile {
-    /// Every profile there is.
+    /// All profiles.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let editions = [Edition::Community, Edition::Enterprise];
@@ -55,8 +56,8 @@ impl Profile {
         })
     }
 
-    /// The profile that is nearest to a release, by its major and minor number: the newest that is not newer, or
-    /// else the oldest.
+    /// The profile closest to a release, given by its major and minor number: the newest that is
+    /// not newer, or else the oldest.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn nearest(release: (u32, u32)) -> Self {
         let mut versions = Version::ALL.into_iter().rev();
@@ -67,7 +68,7 @@ impl Profile {
         }
     }
 
-    /// What it is called, such as `1.22 Enterprise`.
+    /// Its name, such as `1.22 Enterprise`.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) const fn name(self) -> &'static str {
         match (self.version, self.edition) {
@@ -82,9 +83,10 @@ impl Profile {
         }
     }
 
-    /// For how long agents hold a request while there is no leader, at least and at most, and how long after a later
-    /// read a write was seen applied that its client had given up. What
-    /// [`MockConsul::hold_without_leader`](crate::MockConsul::hold_without_leader) wants to know.
+    /// The arguments for
+    /// [`MockConsul::hold_without_leader`](crate::MockConsul::hold_without_leader): the shortest
+    /// and longest time for which agents hold a request while there is no leader, and how long
+    /// after a later read they were seen to apply a write that its client had given up.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn without_leader(self) -> (RangeInclusive<Duration>, Duration) {
         let (least, most) = self.rules().held_for;
@@ -111,7 +113,7 @@ impl From<Version> for Profile {
 }
 
 impl Version {
-    /// Every release there is a profile of, the oldest first.
+    /// All releases that have a profile, oldest first.
     pub const ALL: [Self; 4] = [Self::V1_8, Self::V1_15, Self::V1_22, Self::V1_23];
 
     /// Its major and minor number.
@@ -138,7 +140,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// What a release does that another does differently.
+/// The behaviour that differs between releases.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -149,15 +151,15 @@ pub(super) struct Release {
     pub(super) version: &'static str,
 
     // Texts.
-    /// Before what a session's creation meets in the log.
+    /// The prefix of the log's errors about a session's creation.
     pub(super) before_session_fault: &'static str,
-    /// Before what a write of a key meets in the log.
+    /// The prefix of the log's errors about a write of a key.
     pub(super) before_key_fault: &'static str,
 
     // Paths and keys.
     pub(super) redirect: Redirect,
     pub(super) unclean: Unclean,
-    /// Whether a semicolon parts parameters; otherwise it makes the query malformed.
+    /// Whether a semicolon separates parameters. Otherwise it makes the query malformed.
     pub(super) semicolon_parts: bool,
     pub(super) keys: KeyRule,
     /// The same in transactions.
@@ -170,72 +172,72 @@ pub(super) struct Release {
     pub(super) most_operations: usize,
     pub(super) get_or_empty: bool,
     pub(super) unknown_verb: UnknownVerb,
-    /// Whether a transaction that reads tells the index 1, and what newer answers have besides.
+    /// Whether a transaction that only reads reports the index 1, and what newer answers add.
     pub(super) tells_reads_more: bool,
 
     // Headers and reads.
     pub(super) default_policy_header: bool,
     pub(super) query_backend_header: bool,
     pub(super) raw_content_type: &'static str,
-    /// Whether `X-Consul-Results-Filtered-By-ACLs` is sent, to those who have a token.
+    /// Whether requests with a token get `X-Consul-Results-Filtered-By-ACLs`.
     pub(super) reports_filtering: bool,
     /// Whether a change near a missing key ends a poll on it.
     pub(super) neighbours_wake: bool,
 
     // Limits, and no leader.
     pub(super) has_request_limits: bool,
-    /// Whether partitions are known: Community refuses them then.
+    /// Whether partitions are known. Community then refuses them.
     pub(super) knows_partitions: bool,
     pub(super) held_for: (Duration, Duration),
     pub(super) late: Duration,
 }
 
-/// The status of a redirect: Go 1.26 has another.
+/// The status of a redirect. It depends on the version of Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// 301, after which many clients send a `GET`.
     Moved,
-    /// 307, after which they repeat the request.
+    /// 307, after which clients repeat the request.
     Temporary,
 }
 
-/// What becomes of a path with empty or dot segments.
+/// How a path with empty or dot segments is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unclean {
-    /// It is redirected, also when they are percent-encoded.
+    /// It is redirected, also if the segments are percent-encoded.
     Redirected,
-    /// It is redirected as it was sent; what was percent-encoded is cleaned in silence, and a slash among it parts no endpoint from its
-    /// key.
+    /// It is redirected if they are not percent-encoded. Encoded ones are cleaned without a
+    /// redirect, and an encoded slash does not separate an endpoint from its key.
     EncodedCleaned,
 }
 
-/// Which keys are taken.
+/// Which keys are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRule {
     /// All.
     Any,
-    /// None with a space at either end or a segment `..`, nor one whose percent-decoded form differs and has a space
-    /// or `..`.
+    /// Keys without a space at either end and without a segment `..`. If the percent-decoded key
+    /// differs, it must have no space and no `..`.
     Tidy,
-    /// Nor one that begins with a slash, or is empty.
+    /// As `Tidy`, and not empty or with a slash at the beginning.
     TidyAndRelative,
 }
 
-/// What a session's id is to the tables.
+/// How session ids are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionIds {
-    /// A UUID: another text is a fault.
+    /// As UUIDs: other texts are an error.
     Uuids,
-    /// A text: one that is no UUID is unknown, as others are.
+    /// As texts: one that is not a UUID is merely unknown.
     Texts,
 }
 
-/// What a verb meets that there is not.
+/// How an unknown verb is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownVerb {
-    /// The permission to write is asked for, and the log refuses it.
+    /// The write permission is checked first, then the log refuses the verb.
     FoundWhenApplied,
-    /// It is refused before anything else is looked at.
+    /// It is refused before anything else is checked.
     FoundAtOnce,
 }
 
@@ -264,7 +266,7 @@ const V1_8: Release = Release {
     late: Duration::from_millis(300),
 };
 
-/// What 1.23 was seen to do and no source dates, 1.15 and 1.22 do, too.
+/// No source dates what was seen on 1.23, so 1.15 and 1.22 do it, too.
 const V1_15: Release = Release {
     version: "1.15.0",
     before_session_fault: "apply failed: ",
@@ -302,7 +304,7 @@ const V1_23: Release = Release {
     ..V1_22
 };
 
-/// What each release does, in the order of [`Version::ALL`].
+/// The behaviour of each release, in the order of [`Version::ALL`].
 static RELEASES: [Release; 4] = [V1_8, V1_15, V1_22, V1_23];
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! The node of the agent's radix tree that a lookup watches.
 //!
-//! The agent keeps its tables in immutable radix trees. A blocking query on something that is
-//! not there watches the deepest node that the lookup reached, and wakes when anything below that
-//! node changes or the node itself is split or merged. That is why an unrelated write can wake a
-//! query on a missing key, and why which one does depends on the other keys.
+//! The agent keeps its tables in immutable radix trees. A blocking query on something missing
+//! watches the deepest node that the lookup reached. It wakes when anything below that node
+//! changes, or when the node is split or merged. So an unrelated write can wake a query on a
+//! missing key, and which write does depends on the other keys.
 
 use core::ops::Bound;
 use std::collections::{BTreeMap, btree_map};
 
-/// A node, by the path that leads to its end and the length of its parent's path.
+/// A node: the path to its end, and the length of its parent's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     path: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The node that a lookup of `search` ends at. No key of `table` may be a prefix of another.
+    /// The node where a lookup of `search` ends. No key of `table` may be a prefix of another.
     pub(super) fn reached<V>(table: &BTreeMap<Vec<u8>, V>, search: &[u8]) -> Self {
         let after = table.range(search.to_vec()..).next();
         let before = table.range(..search.to_vec()).next_back();
@@ -50,7 +50,7 @@ impl Node {
         Self { path, parent }
     }
 
-    /// The path that leads to its end.
+    /// The path to its end.
     pub(super) fn into_path(self) -> Vec<u8> {
         self.path
     }

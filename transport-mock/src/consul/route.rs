@@ -1,5 +1,5 @@
-//! From a request to its endpoint: Go's path cleaning and redirects, the table of endpoints, and
-//! the methods that each allows.
+//! Finds a request's endpoint: Go's path cleaning and redirects, the endpoints, and the methods
+//! that each allows.
 
 use semaphore_core::adapter::{Instant, Request, Response};
 
@@ -9,7 +9,7 @@ use super::call::{Call, Outcome};
 use super::target::Target;
 use super::{kv, session, status, txn};
 
-/// Answers a request as far as it can be answered without waiting.
+/// Answers a request, unless it has to wait.
 pub(super) fn serve(
     consul: &mut Consul,
     now: Instant,
@@ -51,7 +51,7 @@ pub(super) fn serve(
     }
 }
 
-/// The same at an endpoint.
+/// Answers a request at its endpoint.
 fn enter(
     consul: &mut Consul,
     now: Instant,
@@ -114,7 +114,7 @@ enum Endpoint {
     AgentSelf,
 }
 
-/// A path that ends in a slash is an endpoint with everything below it.
+/// A path that ends in a slash also covers everything below it.
 const ENDPOINTS: &[(&str, Endpoint)] = &[
     ("/v1/kv/", Endpoint::Kv),
     ("/v1/txn", Endpoint::Txn),
@@ -144,7 +144,7 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a path, and what of the path follows its own.
+/// The endpoint of a path, and the rest of the path.
 fn find(path: &[u8]) -> Option<(Endpoint, &[u8])> {
     ENDPOINTS.iter().find_map(|(pattern, endpoint)| {
         let rest = path.strip_prefix(pattern.as_bytes())?;

@@ -144,7 +144,7 @@ pub(super) fn of_node(consul: &mut Consul, call: &Call, node: &str) -> Result<Ou
     )
 }
 
-/// One session as it now stands.
+/// One session in its present state.
 pub(super) fn view_one(tables: &Tables, authority: &Authority, id: &[u8], pretty: bool) -> View {
     let found = tables.sessions.get(id);
     let seen = found.filter(|session| authority.reads_sessions_of(&session.node));
@@ -159,7 +159,7 @@ pub(super) fn view_one(tables: &Tables, authority: &Authority, id: &[u8], pretty
     }
 }
 
-/// All sessions, or those of one node, as they now stand.
+/// All sessions, or those of one node, in their present state.
 pub(super) fn view_all(
     tables: &Tables,
     authority: &Authority,
@@ -179,7 +179,8 @@ pub(super) fn view_all(
     }
 }
 
-/// The reads of sessions show their freshness in errors, too, as one that was never found out.
+/// Errors of session reads have headers of freshness, too, with values as if nothing had been
+/// looked up.
 fn read(
     consul: &mut Consul,
     call: &Call,
@@ -207,7 +208,7 @@ fn read(
     }))
 }
 
-/// The id out of a path, and where its session would be; whether it is an id is only looked at by the leader.
+/// The id from a path, and its tenancy. Only the leader checks whether it is a valid id.
 fn required_id(
     consul: &Consul,
     call: &Call,

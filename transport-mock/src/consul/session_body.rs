@@ -9,7 +9,7 @@ use super::sessions::ServiceCheck;
 
 const DEFAULT_LOCK_DELAY: i64 = 15_000_000_000;
 
-/// A lock delay below this many nanoseconds is taken for seconds.
+/// A lock delay below this number of nanoseconds is taken as seconds.
 const LOCK_DELAY_THRESHOLD: i64 = 1000;
 
 /// The session that a client asks for.
@@ -21,12 +21,12 @@ pub(super) struct Wanted {
     pub(super) lock_delay: i64,
     pub(super) node_checks: Option<Vec<String>>,
     pub(super) service_checks: Option<Vec<ServiceCheck>>,
-    /// What `Checks` named, the older name of `NodeChecks`.
+    /// The content of `Checks`, the older name of `NodeChecks`.
     pub(super) legacy_checks: Vec<String>,
 }
 
 impl Wanted {
-    /// What a client gets that sends no body.
+    /// The session of a request without a body.
     pub(super) fn of_node(node: &str) -> Self {
         Self {
             name: String::new(),
@@ -40,7 +40,7 @@ impl Wanted {
         }
     }
 
-    /// Takes over what the body names, or says what is wrong with it.
+    /// Reads the body. The error says what is wrong with it.
     pub(super) fn read(&mut self, body: &[u8]) -> Result<(), String> {
         let fields = match go_json::decode(body)? {
             Value::Object(fields) => fields,
@@ -95,13 +95,13 @@ impl Wanted {
         Ok(())
     }
 
-    /// Both lists are `serfHealth` unless the body says otherwise. An empty one empties the other,
-    /// the legacy one first, and a legacy one of only `serfHealth` is the same as none.
+    /// Both lists default to `serfHealth`. If one is empty, the other is emptied, and the legacy
+    /// list is looked at first. A legacy list of only `serfHealth` counts as none.
     fn read_checks(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
         let read = |name| match go_json::member(fields, name) {
             None => Ok(Some(vec![SERF_HEALTH.to_owned()])),
             Some(Value::Null) => Ok(None),
-            // A `null` leaves what stands at its place before the body is read.
+            // A `null` keeps the default at its place.
             Some(Value::Array(names)) if names.first() == Some(&Value::Null) => {
                 let mut texts = Field::new(fields, name).texts()?;
                 texts[0] = SERF_HEALTH.into();

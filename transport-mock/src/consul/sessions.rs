@@ -1,4 +1,4 @@
-//! The session table, its timers, and the lock delays that ended sessions leave behind.
+//! The session table, its timers, and the lock delays after ended sessions.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::profile::SessionIds;
 use super::radix;
 
-/// A lock delay above this counts as this when the session ends.
+/// A longer lock delay is reduced to this when the session ends.
 const MAX_LOCK_DELAY: Duration = Duration::from_secs(60);
 
 /// How long a session lives after its last renewal, in multiples of its TTL.
@@ -48,7 +48,7 @@ fn behavior_as_text<S: Serializer>(behavior: &Behavior, to: S) -> Result<S::Ok, 
     })
 }
 
-/// A service's health check that a session is tied to.
+/// A service's health check that a session depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct ServiceCheck {
@@ -63,7 +63,7 @@ impl Session {
         &self.id
     }
 
-    /// The name that its creator gave, or nothing.
+    /// The name from its creation, or an empty text.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -73,7 +73,7 @@ impl Session {
         &self.node
     }
 
-    /// Whether it belongs to this node; the case of a node's name does not matter.
+    /// Whether it belongs to this node. Node names are case-insensitive.
     pub(super) fn is_on(&self, node: &str) -> bool {
         self.node.eq_ignore_ascii_case(node)
     }
@@ -83,17 +83,17 @@ impl Session {
         Some(self.ttl_length).filter(|ttl| !ttl.is_zero())
     }
 
-    /// How long its keys can't be acquired after it ended other than by their release.
+    /// How long its keys can't be acquired after its end. A released key is free at once.
     pub fn lock_delay(&self) -> Duration {
         u64::try_from(self.lock_delay).map_or(Duration::ZERO, Duration::from_nanos)
     }
 
-    /// What becomes of its keys.
+    /// What happens to its keys.
     pub fn behavior(&self) -> Behavior {
         self.behavior
     }
 
-    /// The health checks that end it when they turn critical, those of services included.
+    /// The health checks that end it when they turn critical, including those of services.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn checks(&self) -> impl Iterator<Item = &str> {
         let nodes = self.node_checks.iter().flatten();
@@ -112,17 +112,17 @@ impl Session {
     }
 }
 
-/// The sessions that live, when they will end, and the lock delays of those that ended.
+/// The living sessions and when they will end, and the lock delays of ended ones.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
     ids: SessionIds,
     /// In multiples of the TTL.
     pub(super) lifetime: f64,
-    /// How long a lock delay lasts, in multiples of what its session says.
+    /// How long a lock delay lasts, in multiples of the session's setting.
     pub(super) lock_delay_length: f64,
     table: BTreeMap<Vec<u8>, Session>,
     expiries: BTreeMap<Vec<u8>, Instant>,
-    /// The same in the order of time: each request asks for the first.
+    /// The same, sorted by time: each request asks for the first.
     ends: BTreeSet<(Instant, Vec<u8>)>,
     lock_delays: BTreeMap<Vec<u8>, Instant>,
     table_index: u64,
@@ -144,11 +144,11 @@ impl Sessions {
         }
     }
 
-    /// By what the tables know the session of this id, or the agent's text for what is wrong with it.
+    /// The key of this id's session in the tables. The error is the agent's text about a bad id.
     pub(super) fn key_of(&self, id: &str) -> Result<Vec<u8>, String> {
         match self.ids {
             SessionIds::Uuids => parse_id(id),
-            // Ended by a zero byte, so that none is a prefix of another.
+            // It ends in a zero byte, so that no key is a prefix of another.
             SessionIds::Texts => Ok([id.to_ascii_lowercase().as_bytes(), &[0]].concat()),
         }
     }
@@ -176,7 +176,7 @@ impl Sessions {
         core::mem::take(&mut self.touched)
     }
 
-    /// Adds a session, whose timer starts at `now`.
+    /// Adds a session and starts its timer at `now`.
     pub(super) fn insert(&mut self, now: Instant, id: &[u8], session: Session) {
         self.table_index = session.modify_index;
         self.touched.push(id.to_vec());
@@ -184,7 +184,7 @@ impl Sessions {
         self.restart_timer(now, id);
     }
 
-    /// Lets the session live for its lifetime, at first twice its TTL, from `now` on.
+    /// Lets the session live for its lifetime, by default twice its TTL, from `now` on.
     pub(super) fn restart_timer(&mut self, now: Instant, id: &[u8]) {
         if let Some(ttl) = self.table.get(id).and_then(Session::ttl) {
             let at = now + ttl.mul_f64(self.lifetime);
@@ -227,7 +227,7 @@ impl Sessions {
             .map(|(key, until)| (key.as_slice(), *until))
     }
 
-    /// The session whose time was up first.
+    /// The session that expired first.
     pub(super) fn expired(&self, now: Instant) -> Option<Vec<u8>> {
         let (at, id) = self.ends.first()?;
         (*at <= now).then(|| id.clone())
@@ -242,7 +242,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Keeps `key` from being acquired for the session's lock delay.
+    /// Starts the session's lock delay on `key`.
     pub(super) fn delay_lock(&mut self, now: Instant, key: &[u8], session: &Session) {
         let delay = session.lock_delay().min(MAX_LOCK_DELAY);
         if !delay.is_zero() {
@@ -251,7 +251,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a lock delay keeps `key` from being acquired.
+    /// Whether a lock delay prevents an acquisition of `key`.
     pub(super) fn is_delayed(&self, now: Instant, key: &[u8]) -> bool {
         self.lock_delays.get(key).is_some_and(|until| *until > now)
     }
@@ -284,7 +284,7 @@ impl Sessions {
     }
 }
 
-/// The 16 bytes of a session's id, or the agent's text for what is wrong with it.
+/// The 16 bytes of a session's id. The error is the agent's text about a bad id.
 fn parse_id(id: &str) -> Result<Vec<u8>, String> {
     let fault = |text: &str| Err(format!("failed session lookup: index error: {text}"));
     if id.len() != 36 {

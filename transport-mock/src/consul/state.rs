@@ -1,4 +1,4 @@
-//! What all servers agree on, and the writes that reach across its tables.
+//! The state that all servers agree on, and the writes that affect several tables.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use super::sessions::{self, Sessions};
 use super::store::{Store, Touched};
 use super::tenancy::Tenancy;
 
-/// What an idle agent's log has seen when it has just come up.
+/// The index of an idle agent's log after its start.
 const FIRST_INDEX: u64 = 12;
 
 /// The replicated state and the index of the last write to it.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     raft_index: u64,
-    /// Those that have ever had something in them, and the default one.
+    /// The default namespace, and all that have ever had content.
     tables: BTreeMap<Tenancy, Tables>,
-    /// What a namespace has in it that is new.
+    /// The content of a new namespace.
     nothing: Tables,
     pub(super) catalog: Catalog,
 }
 
-/// What each namespace of a partition has.
+/// The content of one namespace of a partition.
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
     pub(super) store: Store,
@@ -56,29 +56,29 @@ impl State {
         }
     }
 
-    /// What this namespace has in it.
+    /// The content of this namespace.
     pub(super) fn tables(&self, tenancy: &Tenancy) -> &Tables {
         self.tables.get(tenancy).unwrap_or(&self.nothing)
     }
 
-    /// The same, to be changed.
+    /// The content of this namespace, to be changed.
     pub(super) fn tables_mut(&mut self, tenancy: &Tenancy) -> &mut Tables {
         let tables = self.tables.entry(tenancy.clone());
         tables.or_insert_with(|| self.nothing.clone())
     }
 
-    /// Those of every namespace.
+    /// The content of every namespace.
     pub(super) fn all_tables(&self) -> impl Iterator<Item = (&Tenancy, &Tables)> {
         self.tables.iter()
     }
 
-    /// Changes something in every namespace, and in those to come.
+    /// Changes every namespace, including future ones.
     pub(super) fn in_each(&mut self, mut change: impl FnMut(&mut Tables)) {
         let tables = self.tables.values_mut();
         tables.chain([&mut self.nothing]).for_each(&mut change);
     }
 
-    /// What changed since the last call, where something did.
+    /// The changes since the last call, by namespace.
     pub(super) fn take_changes(&mut self) -> Vec<Changes> {
         let mut changes = Vec::new();
         for (tenancy, tables) in &mut self.tables {
@@ -101,7 +101,7 @@ impl State {
         tables.filter_map(|it| it.sessions.next_expiry()).min()
     }
 
-    /// Ends the session whose time was up first, if one's is.
+    /// Ends the session that expired first, if one has expired.
     pub(super) fn end_expired(&mut self, now: Instant) -> bool {
         let mut tables = self.tables.iter();
         let expired = tables.find_map(|(tenancy, tables)| {
@@ -114,7 +114,7 @@ impl State {
         expired.is_some()
     }
 
-    /// The session of this id, wherever it is, and the key of its table.
+    /// The session of this id in any namespace, and its key in the table.
     pub(super) fn find_session(&self, id: &str) -> Option<(Tenancy, Vec<u8>)> {
         self.tables.iter().find_map(|(tenancy, tables)| {
             let key = tables.sessions.key_of(id).ok()?;
@@ -128,13 +128,13 @@ impl State {
         self.raft_index
     }
 
-    /// The index of the write that is now made.
+    /// The index of a new write.
     pub(super) fn next_index(&mut self) -> u64 {
         self.raft_index += 1;
         self.raft_index
     }
 
-    /// The index after so many more writes.
+    /// Adds this to the index.
     pub(super) fn advance_index(&mut self, by: u64) {
         self.raft_index += by;
     }
@@ -152,13 +152,13 @@ impl State {
         }
     }
 
-    /// Marks a check as critical, which ends the sessions that are tied to it.
+    /// Marks a check as critical. That ends the sessions that depend on it.
     pub(super) fn fail_check(&mut self, now: Instant, node: &str, check: &str) {
         self.catalog.set_check(node, check, false);
         self.end_sessions_of_check(now, node, check);
     }
 
-    /// Removes a check, which ends the sessions that are tied to it.
+    /// Removes a check. That ends the sessions that depend on it.
     pub(super) fn remove_check(&mut self, now: Instant, node: &str, check: &str) {
         self.catalog.remove_check(node, check);
         self.end_sessions_of_check(now, node, check);
@@ -176,13 +176,13 @@ impl State {
         self.catalog.register(node, index);
     }
 
-    /// Removes a node, which ends all its sessions.
+    /// Removes a node. That ends all its sessions.
     pub(super) fn deregister_node(&mut self, now: Instant, node: &str) {
         self.catalog.deregister(node);
         self.end_sessions(now, |session| session.is_on(node));
     }
 
-    /// Counts all indexes again from a new cluster's first one, keeping their order.
+    /// Restarts all indexes from that of a new cluster, and keeps their order.
     pub(super) fn reset_index(&mut self) {
         let tables = self.tables.values();
         let mut indexes: Vec<u64> = tables
@@ -204,7 +204,7 @@ impl State {
         self.raft_index = FIRST_INDEX + indexes.len() as u64;
     }
 
-    /// Goes back to `snapshot`, as a separate write: the log goes on where it was.
+    /// Restores `snapshot`. The restoration is a new write: the log's index continues.
     pub(super) fn restore(&mut self, snapshot: Self) {
         let index = self.next_index();
         *self = snapshot;

@@ -1,4 +1,4 @@
-//! `/v1/status/…` and `/v1/agent/self`: what clients ask to see whether an agent is ready.
+//! `/v1/status/…` and `/v1/agent/self`, by which clients find out whether an agent is ready.
 
 use semaphore_core::adapter::Response;
 use serde_json::json;
@@ -8,10 +8,10 @@ use super::acl;
 use super::answer;
 use super::call::{Call, Outcome};
 
-/// The address under which the only server is known to itself.
+/// The only server's address, as it reports it.
 const SERVER: &str = "127.0.0.1:8300";
 
-/// `GET /v1/status/leader`: the leader's address, empty without one.
+/// `GET /v1/status/leader`: the leader's address, or an empty text without one.
 pub(super) fn leader(consul: &Consul, call: &Call) -> Result<Outcome, Response> {
     call.check_datacenter()?;
     let leader = if consul.has_leader() { SERVER } else { "" };
@@ -24,7 +24,7 @@ pub(super) fn peers(call: &Call) -> Result<Outcome, Response> {
     Ok(Outcome::Ready(answer::json(&[SERVER], call.pretty)))
 }
 
-/// `GET /v1/agent/self`: the part of it by which clients learn the node and the version.
+/// `GET /v1/agent/self`: the part from which clients learn the node and the version.
 pub(super) fn agent_self(consul: &Consul, call: &Call) -> Result<Outcome, Response> {
     let authority = consul.authorize(call)?;
     if !authority.reads_agent(call.node) {

@@ -1,9 +1,9 @@
-//! The key/value table: entries, tombstones and the rules by which their indexes move.
+//! The key/value table: entries, tombstones, and the rules for their indexes.
 //!
 //! Every write that reaches the store has a Raft index. An entry's `ModifyIndex` is the index of
-//! the last write that changed it; a write that changes nothing moves nothing. A deletion leaves
-//! a tombstone, so that the index of a prefix does not fall back to that of its older entries;
-//! tombstones are reaped after a quarter of an hour.
+//! the last write that changed it; a write that changes nothing leaves it. A deletion leaves a
+//! tombstone, so that a prefix's index does not fall back to that of its older entries. Tombstones
+//! are removed after a quarter of an hour.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -39,17 +39,18 @@ impl Entry {
         }
     }
 
-    /// The key; bytes that are not UTF-8 are replaced, as in the agent's JSON.
+    /// The key. Bytes that are not UTF-8 are replaced, as in the agent's JSON.
     pub fn key(&self) -> String {
         String::from_utf8_lossy(&self.key).into_owned()
     }
 
-    /// The value. The agent does not tell an empty one from none: both are `null` in its JSON.
+    /// The value. The agent does not distinguish an empty value from none: its JSON has `null` for
+    /// both.
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// The flags that its last writer gave.
+    /// The flags of the last write.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn flags(&self) -> u64 {
         self.flags
@@ -60,7 +61,7 @@ impl Entry {
         Some(self.session.as_str()).filter(|session| !session.is_empty())
     }
 
-    /// How often it was acquired by a session that did not hold it.
+    /// How often a session acquired it that did not hold it before.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn lock_index(&self) -> u64 {
         self.lock_index
@@ -95,10 +96,10 @@ struct Tombstone {
 /// The key/value table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
-    /// Keys end in a zero byte here, as in the agent, so that none is a prefix of another.
+    /// Keys end in a zero byte, as in the agent, so that no key is a prefix of another.
     entries: BTreeMap<Vec<u8>, Entry>,
     tombstones: BTreeMap<Vec<u8>, Tombstone>,
-    /// When the oldest tombstone was left, or an older one that is gone.
+    /// When the oldest tombstone was left. That one may be gone.
     oldest: Option<Instant>,
     /// The index of the last write that changed an entry or left a tombstone.
     table_index: u64,
@@ -111,8 +112,8 @@ pub(super) struct Store {
 pub(super) struct Touched {
     /// Keys, each ended by a zero byte.
     pub(super) keys: Vec<Vec<u8>>,
-    /// The paths of the nodes that were split or merged meanwhile, even if they stand again as
-    /// they stood before, as after a transaction that writes a key and deletes it.
+    /// The paths of the nodes that were split or merged since. They may look as before, for example
+    /// after a transaction that writes a key and deletes it.
     pub(super) reshaped: Vec<Vec<u8>>,
 }
 
@@ -137,8 +138,8 @@ impl Store {
         self.table_index
     }
 
-    /// The index of a prefix: its youngest entry's or tombstone's, or that of the whole table when
-    /// it has neither.
+    /// The index of a prefix: that of its newest entry or tombstone, or of the whole table if it
+    /// has neither.
     pub(super) fn prefix_index(&self, prefix: &[u8]) -> u64 {
         if prefix.is_empty() {
             return self.table_index;
@@ -148,7 +149,7 @@ impl Store {
         entries.chain(tombstones).max().unwrap_or(self.table_index)
     }
 
-    /// The node that a lookup of one key watches when the key is missing.
+    /// The node that a lookup of a missing key watches.
     pub(super) fn node_of_key(&self, key: &[u8]) -> radix::Node {
         radix::Node::reached(&self.entries, &terminated(key))
     }
@@ -163,8 +164,8 @@ impl Store {
         core::mem::take(&mut self.touched)
     }
 
-    /// Writes `entry`. Its session is taken over only with `with_session`; otherwise the key keeps
-    /// the one it has. Returns the entry as it now stands.
+    /// Writes `entry`. Only `with_session` takes over its session; otherwise the key keeps its own.
+    /// Returns the new entry.
     pub(super) fn set(&mut self, index: u64, mut entry: Entry, with_session: bool) -> Entry {
         let existing = self.get(&entry.key);
         entry.create_index = existing.map_or(index, |existing| existing.create_index);
@@ -180,7 +181,7 @@ impl Store {
         entry
     }
 
-    /// Writes `entry` when the key's `ModifyIndex` is `cas`, 0 standing for a missing key.
+    /// Writes `entry` if the key's `ModifyIndex` is `cas`; 0 stands for a missing key.
     pub(super) fn set_cas(&mut self, index: u64, cas: u64, entry: Entry) -> Option<Entry> {
         let current = self.get(&entry.key).map(|existing| existing.modify_index);
         let matches = match current {
@@ -190,7 +191,7 @@ impl Store {
         matches.then(|| self.set(index, entry, false))
     }
 
-    /// Acquires the key for the entry's session, which is known to live.
+    /// Acquires the key for the entry's session, which must live.
     pub(super) fn lock(&mut self, index: u64, mut entry: Entry) -> Option<Entry> {
         entry.lock_index = match self.get(&entry.key) {
             None => 1,
@@ -201,7 +202,7 @@ impl Store {
         Some(self.set(index, entry, true))
     }
 
-    /// Releases the key when the entry's session holds it.
+    /// Releases the key if the entry's session holds it.
     pub(super) fn unlock(&mut self, index: u64, mut entry: Entry) -> Option<Entry> {
         let existing = self.get(&entry.key)?;
         if existing.session != entry.session {
@@ -219,7 +220,7 @@ impl Store {
         }
     }
 
-    /// Deletes the key when its `ModifyIndex` is `cas`. A missing key counts as deleted.
+    /// Deletes the key if its `ModifyIndex` is `cas`. A missing key counts as deleted.
     pub(super) fn delete_cas(&mut self, now: Instant, index: u64, cas: u64, key: &[u8]) -> bool {
         let Some(existing) = self.get(key) else {
             return true;
@@ -231,7 +232,7 @@ impl Store {
         matches
     }
 
-    /// Deletes everything below `prefix`, leaving a single tombstone at the prefix itself.
+    /// Deletes everything below `prefix`. Leaves one tombstone, at the prefix.
     pub(super) fn delete_tree(&mut self, now: Instant, index: u64, prefix: &[u8]) {
         let keys: Vec<_> = radix::below(&self.entries, prefix)
             .map(|(key, _)| key.clone())
@@ -247,7 +248,7 @@ impl Store {
         }
     }
 
-    /// Forgets the tombstones that are old enough.
+    /// Removes the tombstones that are old enough.
     pub(super) fn reap(&mut self, now: Instant) {
         let is_over = |buried| now.saturating_since(buried) >= TOMBSTONE_TTL;
         if self.oldest.is_some_and(is_over) {
@@ -256,8 +257,7 @@ impl Store {
         }
     }
 
-    /// Starts a transaction, to be ended by [`commit`](Self::commit) or
-    /// [`roll_back`](Self::roll_back).
+    /// Starts a transaction. [`commit`](Self::commit) or [`roll_back`](Self::roll_back) ends it.
     pub(super) fn begin(&mut self) {
         self.undo = Some(Undo {
             table_index: self.table_index,
@@ -328,7 +328,7 @@ impl Store {
         self.touched.keys.push(key);
     }
 
-    /// Notes that the node is split or merged from which a key branches off that is not there.
+    /// Notes that a node is split or merged: the one where this missing key would branch off.
     fn reshape(&mut self, key: &[u8]) {
         let node = radix::Node::reached(&self.entries, key);
         self.touched.reshaped.push(node.into_path());

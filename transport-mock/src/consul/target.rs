@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 use super::go;
 use super::profile::Unclean;
 
-/// What Go leaves alone when it writes a path.
+/// The characters that Go does not escape in a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -21,7 +21,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'@');
 
-/// A target taken apart.
+/// A parsed target.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path, decoded: any bytes.
@@ -33,7 +33,8 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Takes a target apart, with or without semicolons that part parameters, or `None` when Go's server refuses it before any handler sees it.
+    /// Parses a target. `semicolon_parts` says whether semicolons separate parameters. `None` means
+    /// that Go's server refuses it before any handler sees it.
     pub(super) fn parse(target: &str, semicolon_parts: bool) -> Option<Self> {
         if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) || !target.starts_with('/') {
             return None;
@@ -50,14 +51,14 @@ impl Target {
         })
     }
 
-    /// Whether the path can be printed, bytes that are not UTF-8 counting as replaced.
+    /// Whether the path is printable, with replacements for bytes that are not UTF-8.
     pub(super) fn is_printable(&self) -> bool {
         String::from_utf8_lossy(&self.path)
             .chars()
             .all(go::is_printable)
     }
 
-    /// The path as it should be, if it is not so already: as it is meant, or only as it was sent.
+    /// The cleaned path, if it differs: cleaned after or before decoding.
     pub(super) fn cleaned(&self, unclean: Unclean) -> Option<Vec<u8>> {
         let path = match unclean {
             Unclean::Redirected => &self.path,
@@ -66,8 +67,9 @@ impl Target {
         Some(clean(path)).filter(|clean| clean != path)
     }
 
-    /// Whether the path leads to an endpoint that its decoded form begins with. The newer router parts what was sent into segments, and
-    /// decodes each: a percent-encoded slash is of one of them (seen on 1.22.0 and 1.22.7).
+    /// Whether the path leads to this endpoint. Newer routers split the path as it was sent, and
+    /// then decode each segment, so a percent-encoded slash does not split (seen on 1.22.0 and
+    /// 1.22.7).
     pub(super) fn leads_to(&self, endpoint: &[u8], unclean: Unclean) -> bool {
         let is_slash = |byte: &u8| *byte == b'/';
         let mut sent = self.raw_path.split(is_slash);
@@ -93,7 +95,7 @@ impl Target {
     }
 }
 
-/// The parameters of a query, in order of appearance. A semicolon parts them, too, or is a fault.
+/// The parameters of a query, in order. A semicolon separates them, too, or is an error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     parameters: Vec<(String, String)>,
@@ -133,7 +135,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter that was given and is not empty.
+    /// The value of a parameter, if it is given and not empty.
     pub(super) fn filled(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
     }
@@ -158,7 +160,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
         .then(|| percent_decode(bytes).collect())
 }
 
-/// The path without empty segments, `.` and `..`; a trailing slash stays.
+/// The path without empty segments, `.` and `..`. A trailing slash stays.
 fn clean(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|byte| *byte == b'/') {

@@ -1,4 +1,4 @@
-//! Partitions and namespaces: where in a Consul Enterprise something is.
+//! Partitions and namespaces: where something is in a Consul Enterprise.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::target::Query;
 
 const DEFAULT: Cow<'static, str> = Cow::Borrowed("default");
 
-/// A partition and a namespace in it. There is one in Community: [`Tenancy::default`].
+/// A partition and a namespace in it. Community has only [`Tenancy::default`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenancy {
     partition: Cow<'static, str>,
@@ -39,7 +39,7 @@ impl Tenancy {
         &self.namespace
     }
 
-    /// What is not named is `default`.
+    /// A missing name means `default`.
     pub(super) fn of(partition: Option<&str>, namespace: Option<&str>) -> Self {
         let named = |name: Option<&str>| {
             let name = name.filter(|name| !name.is_empty());
@@ -51,7 +51,7 @@ impl Tenancy {
         }
     }
 
-    /// The one that a query names, or the answer of an agent that knows none.
+    /// The tenancy in a query, or the answer of an agent that knows none.
     pub(super) fn asked(profile: Profile, query: &Query) -> Result<Self, Response> {
         let (namespace, partition) = (query.filled("ns"), query.filled("partition"));
         let rules = profile.rules();

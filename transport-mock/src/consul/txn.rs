@@ -20,7 +20,7 @@ use super::tenancy::Tenancy;
 use super::txn_body;
 use super::txn_node::{NodeOperation, ShownNode};
 
-/// Answers a transaction. One that only reads bypasses the log and shows its freshness.
+/// Answers a transaction. If it only reads, it bypasses the log and reports its freshness.
 pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
     let operations = txn_body::parse(call)?;
     let writes = operations.iter().any(Operation::is_write);
@@ -67,7 +67,7 @@ pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
         }
     }
     let status = if errors.is_empty() { 200 } else { 409 };
-    // A newer agent that has not begun says nothing of how fresh it is.
+    // A newer agent that refuses it at once reports no freshness.
     let freshness = Freshness {
         known_leader: freshness.known_leader && (is_begun || !release.tells_reads_more),
         ..freshness
@@ -116,7 +116,7 @@ struct ReadMeta {
     more: Option<ReadMetaMore>,
 }
 
-/// What newer agents tell besides.
+/// What newer agents add.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct ReadMetaMore {
@@ -140,7 +140,7 @@ struct Fault {
     what: String,
 }
 
-/// What an operation shows, and whether something was left out.
+/// What an operation returns, and whether something was left out.
 struct Seen {
     seen: Vec<OneResult>,
     filtered: bool,
@@ -160,7 +160,7 @@ impl Operation {
         }
     }
 
-    /// What the agent that is asked finds wrong with its key.
+    /// What the agent finds wrong with its key.
     pub(super) fn fault_of_key(&self, release: &Release) -> Option<String> {
         let Self::Key(operation) = self else {
             return None;
@@ -173,7 +173,7 @@ impl Operation {
         Some(format!("invalid key name, {fault}"))
     }
 
-    /// Where its key is; the catalog is one for all.
+    /// The tenancy of its key. The catalog has none.
     fn tenancy(&self) -> Option<&Tenancy> {
         match self {
             Self::Key(operation) => Some(&operation.tenancy),
@@ -181,7 +181,7 @@ impl Operation {
         }
     }
 
-    /// Applies it: what it shows to whom may see it, or the agent's text for why it failed.
+    /// Applies it. Returns what authorized callers see, or the agent's text about its failure.
     fn apply(
         &self,
         state: &mut State,
@@ -213,7 +213,7 @@ impl Operation {
         }
     }
 
-    /// What the leader checks before it reaches the log.
+    /// What the leader checks before it enters the log.
     fn check(&self, state: &State, call: &Call, authority: &Authority) -> Option<String> {
         match self {
             Self::Key(operation) => operation.check(state, call, authority),
@@ -222,12 +222,12 @@ impl Operation {
     }
 }
 
-/// One operation on a key, its verb not yet looked at.
+/// An operation on a key. Its verb is not checked yet.
 pub(super) struct KeyOperation {
     pub(super) tenancy: Tenancy,
     pub(super) verb: String,
     pub(super) entry: Entry,
-    /// The index to compare with, where the verb compares one.
+    /// The index to compare with, if the verb compares one.
     pub(super) index: u64,
 }
 
@@ -239,7 +239,7 @@ impl KeyOperation {
         )
     }
 
-    /// Whether there is such a verb.
+    /// Whether the verb exists.
     fn is_known(&self, release: &Release) -> bool {
         let reads = [
             "get",
@@ -252,8 +252,8 @@ impl KeyOperation {
         self.is_write() || is_newer || reads.contains(&self.verb.as_str())
     }
 
-    /// Applies the operation to the tables of its namespace: what it shows, each with its key, or the agent's text
-    /// for why it failed.
+    /// Applies the operation to its namespace. Returns what it shows, each entry with its key, or
+    /// the agent's text about its failure.
     fn apply(
         &self,
         tables: &mut Tables,
@@ -301,7 +301,8 @@ impl KeyOperation {
                 None => Err(format!("key {name} doesn't exist")),
             },
             "get-or-empty" if call.release().get_or_empty => {
-                // What is not there is answered as the operation has it, but for its value (seen on 1.22.0).
+                // For a missing key the answer repeats the operation's fields without the value
+                // (seen on 1.22.0).
                 let sent = || Entry {
                     value: Vec::new(),
                     modify_index: self.index,
@@ -363,7 +364,7 @@ impl KeyOperation {
     }
 }
 
-/// What the leader checks before a transaction reaches the log: keys, permissions, lock delays.
+/// What the leader checks before a transaction enters the log: keys, permissions, lock delays.
 fn pre_check(
     state: &State,
     call: &Call,

@@ -16,13 +16,13 @@ use super::tenancy::Tenancy;
 use super::txn::{KeyOperation, Operation};
 use super::txn_node::NodeOperation;
 
-/// Go does not mind bits beyond the last byte.
+/// Go ignores bits after the last byte.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The operations, or the answer to a body or a key that is not taken.
+/// The operations, or the answer to a bad body or key.
 pub(super) fn parse(call: &Call) -> Result<Vec<Operation>, Response> {
     let (body, release) = (call.body, call.release());
     if body.len() > MAX_VALUE {
@@ -61,7 +61,7 @@ pub(super) fn parse(call: &Call) -> Result<Vec<Operation>, Response> {
     }
 }
 
-/// One operation of the array; nothing stands for one that the agent passes over.
+/// One operation of the array, or `None` if the agent ignores it.
 fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, String> {
     let members = match operation {
         Value::Object(members) => members,
@@ -114,7 +114,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
     })))
 }
 
-/// Go takes a value also as an array of numbers.
+/// Go also accepts a value as an array of numbers.
 fn decode_byte(byte: &Value, field: &Field<'_>) -> Result<u8, String> {
     if byte.is_null() {
         return Ok(0);
@@ -132,7 +132,7 @@ fn refuse_unknown(members: &Map<String, Value>, known: &[&str]) -> Result<(), St
     }
 }
 
-/// Go passes over line breaks.
+/// Go ignores line breaks.
 fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     let text = text.replace(['\r', '\n'], "");
     BASE64.decode(&text).map_err(|fault| fault.to_string())

@@ -1,4 +1,4 @@
-//! What a transaction does to the nodes of the catalog: `get`, `set` and `cas`.
+//! A transaction's operations on nodes of the catalog: `get`, `set` and `cas`.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ pub(super) struct NodeOperation {
     address: String,
     datacenter: String,
     meta: Option<Map<String, Value>>,
-    /// The index to compare with, where the verb compares one.
+    /// The index to compare with, if the verb compares one.
     index: u64,
 }
 
@@ -27,7 +27,7 @@ enum Verb {
 }
 
 impl NodeOperation {
-    /// Reads one; nothing stands for a verb that is passed over.
+    /// Parses an operation; `None` for a verb that is ignored.
     pub(super) fn parse(members: &Map<String, Value>) -> Result<Option<Self>, String> {
         let Some(Value::Object(fields)) = go_json::member(members, "Node") else {
             return Ok(None);
@@ -67,13 +67,13 @@ impl NodeOperation {
         &self.name
     }
 
-    /// What the leader checks before it reaches the log.
+    /// What the leader checks before it enters the log.
     pub(super) fn check(&self, authority: &Authority) -> Option<String> {
         let is_permitted = !self.is_write() || authority.writes_node(&self.name);
         (!is_permitted).then(|| acl::denial("node:write", self.name.as_bytes()))
     }
 
-    /// Applies it: the node as it then is, or the agent's text for why it failed.
+    /// Applies it. Returns the resulting node, or the agent's text about its failure.
     pub(super) fn apply(&self, state: &mut State, index: u64) -> Result<ShownNode, String> {
         let name = format!("{:?}", self.name);
         let found = state.catalog.get(&self.name).map(|node| node.modify_index);
@@ -110,7 +110,7 @@ pub(super) struct ShownNode {
 }
 
 impl ShownNode {
-    /// An agent fills in its own datacenter where none is named.
+    /// The agent fills in its datacenter if none is named.
     fn new(node: &Node, datacenter: &str) -> Self {
         let named = Some(datacenter).filter(|name| !name.is_empty());
         Self {

@@ -1,4 +1,4 @@
-//! What can go wrong with one exchange, when, and how likely.
+//! What can go wrong with one exchange, when, and with which probability.
 //!
 //! ```text
 //!           request                           Consul            answer
@@ -8,8 +8,8 @@
 //!     │             Delay  Duplicate              │    DelayAnswer  Index
 //! ```
 //!
-//! A fault is aimed by a [`Rule`], or strikes at random by the rates of [`Faults`]. Rules come
-//! first, in the order in which they were given; the first that matches decides.
+//! A [`Rule`] aims a fault; the rates of [`Faults`] make faults at random. Rules come first, in the
+//! order in which they were given. The first one that matches decides.
 
 mod rates;
 mod rule;
@@ -24,34 +24,35 @@ pub(crate) use self::rates::Outage;
 pub use self::rule::Rule;
 pub(crate) use self::rule::Rules;
 
-/// What goes wrong with one exchange. The client sees it as the
-/// [`TransportErrorKind`](semaphore_core::adapter::TransportErrorKind) in brackets.
+/// What goes wrong with one exchange. The
+/// [`TransportErrorKind`](semaphore_core::adapter::TransportErrorKind) in parentheses is what the
+/// client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// The connection is refused (`NotSent`). Consul sees nothing.
     Refuse,
-    /// The request is lost on its way (`Timeout`). Consul sees nothing.
+    /// The request is lost (`Timeout`). Consul sees nothing.
     LoseRequest,
-    /// Consul applies the request, its answer is lost (`Timeout`).
+    /// Consul applies the request, and its answer is lost (`Timeout`).
     LoseAnswer,
     /// The connection breaks before the request arrives (`Unknown`). Consul sees nothing.
     ResetBefore,
-    /// The connection breaks when Consul has applied the request (`Unknown`).
+    /// The connection breaks after Consul has applied the request (`Unknown`).
     ResetAfter,
-    /// The request travels this much longer.
+    /// The request takes this much longer.
     Delay(Duration),
-    /// The answer travels this much longer.
+    /// The answer takes this much longer.
     DelayAnswer(Duration),
-    /// The request arrives once more, this much later. The second answer reaches nobody.
+    /// The request arrives again, this much later. The second answer is lost.
     Duplicate(Duration),
-    /// This comes back at once instead of an answer. Consul sees nothing. See
-    /// [`Fault::too_many_requests`], [`Fault::no_leader`] and [`Fault::unavailable`].
+    /// The client gets this at once. Consul sees nothing. See [`Fault::too_many_requests`],
+    /// [`Fault::no_leader`] and [`Fault::unavailable`].
     Answer(Response),
-    /// Consul applies the request, and this comes back instead of its answer: a proxy's 504, or
-    /// a page of HTML.
+    /// Consul applies the request, and the client gets this instead of its answer, for example a
+    /// proxy's 504 or a page of HTML.
     AnswerAfter(Response),
-    /// Consul applies the request, its answer arrives cut short (`BadAnswer`).
+    /// Consul applies the request, and its answer arrives cut short (`BadAnswer`).
     BadAnswer,
     /// `X-Consul-Index` of the answer is replaced, as after a restored snapshot.
     Index(u64),

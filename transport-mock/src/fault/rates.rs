@@ -1,4 +1,4 @@
-//! How often things go wrong on their own.
+//! How often things go wrong at random.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use fastrand::Rng;
 
 use super::Fault;
 
-/// How often things go wrong on their own: probabilities per request, from 0 to 1. Which request
-/// is hit follows from the world's seed alone.
+/// How often things go wrong at random: probabilities per request, from 0 to 1. The world's seed
+/// alone decides which requests are hit.
 ///
 /// ```
 /// use transport_mock::{Faults, MockConsul};
@@ -32,22 +32,22 @@ pub struct Faults {
     pub reorder: f64,
     /// The answer is delayed by up to [`Faults::delay_up_to`].
     pub reorder_answer: f64,
-    /// How long delays and the time until a duplicate are at most.
+    /// The longest delay, and the longest time until a duplicate.
     pub delay_up_to: Duration,
     /// The cluster loses its leader for up to [`Faults::outage_up_to`].
     pub leader_loss: f64,
-    /// The host of the request is cut off in silence for up to [`Faults::outage_up_to`].
+    /// The host of the request is cut off for up to [`Faults::outage_up_to`].
     pub partition: f64,
-    /// How long outages are at most.
+    /// The longest outage.
     pub outage_up_to: Duration,
     /// An operator destroys one of the sessions.
     pub session_loss: f64,
-    /// How many of all these strike, and no more; without a limit when this is none.
+    /// The most faults that strike in all, or `None` for no limit.
     pub at_most: Option<u64>,
 }
 
 impl Faults {
-    /// Nothing goes wrong on its own.
+    /// Nothing goes wrong at random.
     pub const fn none() -> Self {
         Self {
             refuse: 0.0,
@@ -70,8 +70,8 @@ impl Faults {
         }
     }
 
-    /// Every fault of the network at `rate`, outages at a tenth of it. No session is destroyed:
-    /// that takes slots away, which no client can prevent.
+    /// Every network fault at `rate`, and outages at a tenth of it. No session is destroyed: that
+    /// loses slots, and no client can prevent it.
     pub const fn chaos(rate: f64) -> Self {
         Self {
             refuse: rate,
@@ -91,8 +91,8 @@ impl Faults {
         }
     }
 
-    /// About half of the kinds of [`Faults::chaos`], drawn from the seed, each at a rate of up to `most`, and outages of up to a
-    /// tenth of it.
+    /// About half of the kinds of [`Faults::chaos`], drawn from the seed. Each has a rate of up to
+    /// `most`, and outages of up to a tenth of it.
     pub fn drawn(seed: u64, most: f64) -> Self {
         let mut rng = Rng::with_seed(seed ^ 0x6661_756c_7473_2121);
         let mut draw = |most: f64| {
@@ -117,7 +117,7 @@ impl Faults {
         }
     }
 
-    /// Every rate, by its name.
+    /// Every rate with its name.
     pub(crate) fn rates_mut(&mut self) -> [(&'static str, &mut f64); 14] {
         [
             ("refuse", &mut self.refuse),
@@ -137,7 +137,7 @@ impl Faults {
         ]
     }
 
-    /// The same to look at.
+    /// Every rate with its name, read-only.
     pub(crate) fn rates(&self) -> [(&'static str, f64); 14] {
         let mut copy = *self;
         copy.rates_mut().map(|(name, rate)| (name, *rate))
@@ -195,7 +195,7 @@ impl Faults {
         outages
     }
 
-    /// So many have struck.
+    /// Counts the faults that have struck.
     fn count(&mut self, struck: usize) {
         if let Some(left) = &mut self.at_most {
             *left = left.saturating_sub(struck as u64);
@@ -203,7 +203,7 @@ impl Faults {
     }
 }
 
-/// As a test says it, with what is not zero.
+/// As code that a test could contain, with the fields that are not zero.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Faults { ")?;
@@ -234,7 +234,7 @@ pub(crate) enum Outage {
     Session,
 }
 
-/// A rate of zero draws nothing, so that turning one fault on leaves the others where they were.
+/// A rate of zero draws no number. So turning one fault on leaves the others as they were.
 fn happens(rng: &mut Rng, rate: f64) -> bool {
     rate > 0.0 && rng.f64() < rate
 }

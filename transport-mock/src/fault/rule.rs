@@ -1,4 +1,4 @@
-//! Which exchanges a fault is for, and how often it has struck.
+//! Which exchanges a fault applies to, and how often it has struck.
 
 use std::fmt;
 use std::panic::Location;
@@ -8,11 +8,11 @@ use semaphore_core::adapter::{Method, Request};
 use super::Fault;
 use crate::kind::RequestKind;
 
-/// Which exchanges a fault is for. Everything that is not narrowed down matches.
+/// Which exchanges a fault applies to. A rule without conditions matches all.
 ///
-/// A rule has to strike as often as it says, which is once unless it says otherwise, and at least once by
-/// [`Rule::always`]: a [`MockConsul`](crate::MockConsul) that is dropped before panics, so that no test passes
-/// since the fault never came. [`Rule::optional`] is for rules that need not.
+/// A rule must strike as often as it says: by default once, and with [`Rule::always`] at least
+/// once. Dropping a [`MockConsul`](crate::MockConsul) before that panics, so that no test passes
+/// because the fault never came. [`Rule::optional`] makes a rule that need not strike.
 ///
 /// ```
 /// use transport_mock::{Fault, RequestKind, Rule};
@@ -59,7 +59,7 @@ impl Rule {
         }
     }
 
-    /// Only exchanges of the client of this name.
+    /// Only exchanges of this host.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.host = Some(host.into());
         self
@@ -83,13 +83,13 @@ impl Rule {
         self
     }
 
-    /// Only requests for which this holds.
+    /// Only requests for which this is true.
     pub fn matching(mut self, matches: impl Fn(&Request) -> bool + Send + 'static) -> Self {
         self.matching = Some(Box::new(matches));
         self
     }
 
-    /// Lets the first `count` that match pass.
+    /// Lets the first `count` matching requests pass.
     pub fn skip(mut self, count: u64) -> Self {
         self.skip = count;
         self
@@ -101,14 +101,14 @@ impl Rule {
         self
     }
 
-    /// Strikes until [`MockConsul::clear_faults`](crate::MockConsul::clear_faults): once at least, and as often as
-    /// it can.
+    /// Strikes at every match until [`MockConsul::clear_faults`](crate::MockConsul::clear_faults).
+    /// It must strike at least once.
     pub fn always(mut self) -> Self {
         self.times = None;
         self
     }
 
-    /// Need not strike at all, as where the test looks itself whether it did.
+    /// It need not strike, for example because the test checks whether it did.
     pub fn optional(mut self) -> Self {
         self.is_optional = true;
         self
@@ -134,7 +134,7 @@ impl Rule {
         self.times.is_some_and(|times| self.struck >= times)
     }
 
-    /// Whether it has struck less often than it is to.
+    /// Whether it has struck less often than it must.
     fn is_unmet(&self) -> bool {
         !self.is_optional && self.struck < self.times.unwrap_or(1)
     }
@@ -186,16 +186,16 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// The rules that are still to strike, and those that never will.
+/// The rules that can still strike, and those that no longer can.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     present: Vec<Placed>,
-    /// Those that were taken away before they had struck as often as they were to.
+    /// The rules that were removed before they had struck as often as they must.
     missed: Vec<Placed>,
     may_be_unmet: bool,
 }
 
-/// A rule, and where it was given.
+/// A rule, and the place in the test that gave it.
 #[derive(Debug)]
 struct Placed {
     rule: Rule,
@@ -212,17 +212,17 @@ impl Rules {
         self.missed.extend(cleared.filter(|it| it.rule.is_unmet()));
     }
 
-    /// From now on nobody minds a rule that does not strike.
+    /// From now on, rules that have not struck are no error.
     pub(crate) fn allow_unmet(&mut self) {
         self.may_be_unmet = true;
     }
 
-    /// How many have not struck as often as they are to.
+    /// How many have not struck as often as they must.
     pub(crate) fn pending(&self) -> usize {
         self.unmet().count()
     }
 
-    /// What to say of those that have not struck as often as they are to, if somebody minds.
+    /// The message about rules that have not struck as often as they must, unless that is allowed.
     pub(crate) fn complaint(&self) -> Option<String> {
         if self.may_be_unmet {
             return None;
@@ -238,7 +238,7 @@ impl Rules {
         all.filter(|it| it.rule.is_unmet())
     }
 
-    /// The fault of the first rule that is for this exchange.
+    /// The fault of the first rule that matches this exchange.
     pub(crate) fn strike(&mut self, host: &str, request: &Request) -> Option<Fault> {
         let mut struck = None;
         for Placed { rule, .. } in &mut self.present {

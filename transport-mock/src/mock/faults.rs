@@ -1,4 +1,5 @@
-//! What goes wrong in a world: one exchange, a host, a server, the cluster, and what an operator does.
+//! What goes wrong in a world: an exchange, a host, a server, the cluster, and what an operator
+//! does.
 
 use std::ops::RangeInclusive;
 use std::panic::Location;
@@ -13,39 +14,40 @@ use crate::network::{Cut, Network};
 
 /// Faults.
 impl MockConsul {
-    /// Adds a rule behind those that are there.
+    /// Adds a rule after the present ones.
     #[track_caller]
     pub fn inject(&self, rule: Rule) {
         let at = Location::caller();
         self.world().with(|network| network.rules.add(rule, at));
     }
 
-    /// How many of the rules, optional ones aside, have not struck as often as they are to, or were cleared
-    /// before: zero when all that a test has aimed has hit.
+    /// How many rules have struck less often than they must, including rules that were cleared
+    /// before. Optional rules don't count. It is zero when every fault that the test aimed has
+    /// struck.
     pub fn pending_rules(&self) -> usize {
         self.world().with(|network| network.rules.pending())
     }
 
-    /// Lets this world be dropped although rules have not struck as often as they are to, as a test may want
-    /// that does not know how much will happen.
+    /// Allows this world to be dropped before its rules have struck as often as they must. This is
+    /// for tests that don't know how much will happen.
     pub fn allow_unmet_rules(&self) {
         self.world().with(|network| network.rules.allow_unmet());
     }
 
-    /// From now on things go wrong on their own at these rates.
+    /// From now on things go wrong at random at these rates.
     pub fn set_faults(&self, faults: Faults) {
         self.world().with(|network| network.faults = faults);
     }
 
     /// Removes all rules and rates, heals all partitions, lets all agents and the leader catch up,
-    /// and elects a leader if the network took it away. A latency that was ordered (`order`) ends, one that was
-    /// [set](Self::set_latency) stays. A rule that should have struck more often is
-    /// remembered for [`MockConsul::pending_rules`].
+    /// and elects a leader if the network took it away. A latency from [`order`](Self::order) ends;
+    /// one that was [set](Self::set_latency) stays. [`MockConsul::pending_rules`] still counts a
+    /// rule that should have struck more often.
     pub fn clear_faults(&self) {
         self.world().with(Network::repair);
     }
 
-    /// How long a message travels until [`MockConsul::clear_faults`].
+    /// Sets how long a message travels until [`MockConsul::clear_faults`].
     #[cfg(feature = "loopback")]
     pub(crate) fn slow_down(&self, range: RangeInclusive<Duration>) {
         self.world().with(|network| {
@@ -54,14 +56,14 @@ impl MockConsul {
         });
     }
 
-    /// Cuts a host off without a word: whatever goes either way from now on is lost, and the
-    /// host only sees its timeouts.
+    /// Cuts a host off: from now on everything in both directions is lost. The host only sees
+    /// timeouts.
     pub fn partition(&self, host: impl AsRef<str>) {
         self.cut(host.as_ref(), Cut::Silent);
     }
 
-    /// Cuts a host off as [`MockConsul::partition`] does, but nothing is lost: all of it arrives
-    /// when the cut is healed, even from clients that have long given up, as TCP does it.
+    /// Cuts a host off like [`MockConsul::partition`], but loses nothing. When the cut is healed
+    /// everything arrives, as with TCP, even from clients that gave up long ago.
     pub fn stall(&self, host: impl AsRef<str>) {
         self.cut(host.as_ref(), Cut::Stalled);
     }
@@ -74,9 +76,9 @@ impl MockConsul {
         });
     }
 
-    /// From now on this host talks to the agent on this node, which is registered if it is not in the
-    /// catalog: the sessions that it makes stand there. Unless this says otherwise all hosts talk to one
-    /// agent, on [`consul::NODE`](crate::consul::NODE).
+    /// From now on this host uses the agent on this node, and its sessions belong to that node. The
+    /// node is registered if it is not in the catalog. By default all hosts use one agent, on
+    /// [`consul::NODE`](crate::consul::NODE).
     pub fn set_agent(&self, host: impl AsRef<str>, node: impl AsRef<str>) {
         self.world().with(|network| {
             let host = network.host(host.as_ref());
@@ -84,9 +86,9 @@ impl MockConsul {
         });
     }
 
-    /// Takes a node out of the catalog. All sessions on it end at once, whatever their TTL, and their
-    /// lock delays begin. So it is done to a server some ten seconds after it died or was cut off, together with
-    /// its hosts, who then don't know:
+    /// Removes a node from the catalog. All its sessions end at once, whatever their TTL, and their
+    /// lock delays begin. This happens some ten seconds after a server died or was cut off. If its
+    /// hosts are cut off, too, they don't know it:
     ///
     /// ```
     /// use std::time::Duration;
@@ -113,22 +115,23 @@ impl MockConsul {
     /// # }
     /// ```
     ///
-    /// Its hosts can go on through it, but make no session: that is answered 500 `Missing node registration`
-    /// until [`MockConsul::register_node`], which an agent does that comes back.
+    /// Its hosts can still use it, but can't create sessions: that is answered 500
+    /// `Missing node registration` until [`MockConsul::register_node`]. A returning agent registers
+    /// its node.
     pub fn deregister_node(&self, node: impl AsRef<str>) {
         self.world()
             .with(|network| network.deregister_node(node.as_ref()));
     }
 
-    /// Puts a node into the catalog, unless it is there.
+    /// Adds a node to the catalog, unless it is there.
     pub fn register_node(&self, node: impl AsRef<str>) {
         self.world()
             .with(|network| network.register_node(node.as_ref()));
     }
 
-    /// From now on the agent of this host lags behind: reads of this host that don't ask for
-    /// `?consistent` show the state as it is now, and blocking queries wait, until
-    /// [`MockConsul::catch_up`]. Writes and consistent reads go to the leader.
+    /// From now on the agent of this host lags behind, until [`MockConsul::catch_up`]. Reads of
+    /// this host without `?consistent` show the present state, and blocking queries wait. Writes
+    /// and consistent reads go to the leader.
     pub fn lag(&self, host: impl AsRef<str>) {
         self.world().with(|network| {
             let host = network.host(host.as_ref());
@@ -136,7 +139,7 @@ impl MockConsul {
         });
     }
 
-    /// Ends [`MockConsul::lag`]: the agent knows what the leader knows.
+    /// Ends [`MockConsul::lag`]: the agent has the leader's state.
     pub fn catch_up(&self, host: impl AsRef<str>) {
         self.world().with(|network| {
             let host = network.host(host.as_ref());
@@ -144,35 +147,37 @@ impl MockConsul {
         });
     }
 
-    /// Every connection of every host breaks, with all that is on its way, as when a cluster is
-    /// replaced by another one.
+    /// Breaks every connection of every host, with everything under way, as when another cluster
+    /// replaces this one.
     pub fn break_connections(&self) {
         self.world().with(Network::break_connections);
     }
 
-    /// From now on agents hold what comes while there is no leader, each request for a time of this range, before it is
-    /// answered 500 `No cluster leader`. When a leader is elected, what is held is applied, each at another time
-    /// of at most `late` after the election: also a write that its client has given up, and after a read that was sent
-    /// later. An agent of 1.8.7 holds requests for 7 s and one of 1.23 for 9 to 18 s; they were seen to apply them
-    /// up to 0.3 s and 4.7 s later than such a read.
+    /// From now on agents hold requests while there is no leader, each for a time in this range,
+    /// before they answer 500 `No cluster leader`. When a leader is elected, held requests are
+    /// applied, each at a different time up to `late` after the election. So a write that its
+    /// client has given up may be applied, even after a read that was sent later. An agent of 1.8.7
+    /// holds requests for 7 s, and one of 1.23 for 9 to 18 s. They were seen to apply them up to
+    /// 0.3 s and 4.7 s after such a read.
     ///
-    /// The connection of a request that is held counts, also when its client has given it up. Reads with `?stale` are
-    /// answered. Without this call everything is refused at once.
+    /// A held request's connection counts, even if its client has given it up. Reads with `?stale`
+    /// are answered. Without this call every request is refused at once.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn hold_without_leader(&self, wait: RangeInclusive<Duration>, late: Duration) {
         self.world()
             .with(|network| network.hold_without_leader(wait, late));
     }
 
-    /// From now on agents hold what comes while there is no leader, as those of this world's
-    /// [profile](crate::consul::Profile) do, before it is answered 500 `No cluster leader`: for 7 s in 1.8, and for 9 to 18 s in
-    /// newer ones. When a leader is elected, what is held is applied, also a write that its client has given up.
+    /// From now on agents hold requests while there is no leader, as those of this world's
+    /// [profile](crate::consul::Profile) do, before they answer 500 `No cluster leader`: for 7 s in
+    /// 1.8, and for 9 to 18 s in newer ones. When a leader is elected, held requests are applied,
+    /// including writes that their client has given up.
     pub fn hold_without_leader_as_agents_do(&self) {
         let (wait, late) = self.consul(|consul, _| consul.profile().without_leader());
         self.hold_without_leader(wait, late);
     }
 
-    /// From now on servers serve so many requests and no more, until this says otherwise. Agents have such limits from
+    /// Limits how many requests servers serve, until the next call. Agents have such limits from
     /// 1.15 on.
     ///
     /// ```
@@ -193,20 +198,21 @@ impl MockConsul {
     /// ```
     ///
     /// # Panics
-    /// When there are limits, and this world's [profile](crate::consul::Profile) is of a release before 1.15.
+    /// If there are limits and this world's [profile](crate::consul::Profile) is a release before
+    /// 1.15.
     pub fn set_request_limits(&self, limits: Option<RequestLimits>) {
         self.consul(|consul, now| consul.set_request_limits(now, limits));
     }
 
-    /// How many requests [were held](Self::hold_without_leader) without a leader, and how many writes of them were applied
-    /// when their client had given them up.
+    /// How many requests [were held](Self::hold_without_leader) without a leader, and how many of
+    /// those were writes that were applied after their client had given them up.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn held_without_leader(&self) -> (u64, u64) {
         self.world().with(|network| network.held())
     }
 
-    /// The cluster loses its leader: every request is answered 500 `No cluster leader`, at once unless agents
-    /// [hold](Self::hold_without_leader_as_agents_do) it.
+    /// The cluster loses its leader. Every request is answered 500 `No cluster leader`, at once
+    /// unless agents [hold](Self::hold_without_leader_as_agents_do) it.
     pub fn lose_leader(&self) {
         self.world().with(Network::lose_leader);
     }
@@ -216,16 +222,16 @@ impl MockConsul {
         self.world().with(Network::elect_leader);
     }
 
-    /// The cluster elects a leader that has applied no more of its log than is in this snapshot,
-    /// until [`MockConsul::catch_up_leader`]: a server that had lagged, or was restarted. Meanwhile
+    /// The cluster elects a leader that has applied its log only up to this snapshot, until
+    /// [`MockConsul::catch_up_leader`]: a server that lagged, or was restarted. Meanwhile
     /// - a session that is not in the snapshot is unknown: its renewal is answered 404;
-    /// - reads that don't ask for `?consistent` show the snapshot, and blocking queries wait;
-    /// - writes and consistent reads, and all transactions, wait. They go through the log, in their
-    ///   order, and are answered when they are applied, or refused when the leader is lost before.
-    ///   (A real leader lets a consistent read wait for seven seconds at most, and checks lock delays
-    ///   and permissions of a write by what it has applied.)
+    /// - reads without `?consistent` show the snapshot, and blocking queries wait;
+    /// - writes, consistent reads and all transactions wait in the log. They are answered when they
+    ///   are applied, in their order, or refused if the leader is lost before. (A real leader lets
+    ///   a consistent read wait for at most seven seconds. It checks a write's lock delays and
+    ///   permissions by what it has applied.)
     ///
-    /// No session expires meanwhile; all TTLs start again when the leader has caught up.
+    /// Meanwhile no session expires. All TTLs restart when the leader has caught up.
     ///
     /// ```
     /// use transport_mock::adapter::{Method, Request, Transport};
@@ -256,8 +262,8 @@ impl MockConsul {
         self.world().with(Network::catch_up_leader);
     }
 
-    /// Acts on Consul itself, as an operator would, or looks into it. Whom it concerns learns of
-    /// it in the usual way.
+    /// Acts on Consul as an operator would, or inspects it. Clients notice changes in the usual
+    /// way.
     pub fn consul<T>(&self, act: impl FnOnce(&mut Consul, Instant) -> T) -> T {
         self.world().with(|network| {
             let result = act(&mut network.consul, network.now);

@@ -1,4 +1,4 @@
-//! A leader that was elected before it has applied its log.
+//! A leader that has not applied its whole log when it is elected.
 //!
 //! ```text
 //!  renewals, reads in default mode ──▶ answered from what the leader has applied
@@ -12,14 +12,14 @@ use super::{Call, Event, Host, Network};
 use crate::consul::{Consul, Exchange, Snapshot};
 use crate::kind::RequestKind;
 
-/// The leader as far as it has applied its log, and what waits behind that.
+/// The leader's applied state, and what waits for the rest of its log.
 pub(super) struct Behind {
     leader: Consul,
     log: Vec<Event>,
 }
 
 impl Network {
-    /// Elects a leader that has applied no more than this.
+    /// Elects a leader that has applied its log only up to this snapshot.
     pub(crate) fn elect_leader_behind(&mut self, applied: &Snapshot) {
         if self.behind.is_some() || !self.leaderless {
             self.lose_leader();
@@ -34,14 +34,14 @@ impl Network {
         });
     }
 
-    /// The leader has applied its log, if it had to.
+    /// The leader has applied its whole log.
     pub(crate) fn catch_up_leader(&mut self) {
         if self.behind.is_some() {
             self.elect_leader();
         }
     }
 
-    /// What waited for the log is delivered now, and those that waited at the leader look again.
+    /// Delivers what waited for the log. Blocking queries at the leader read again.
     pub(super) fn end_behind(&mut self) {
         if let Some(behind) = self.behind.take() {
             for event in behind.log {
@@ -51,7 +51,7 @@ impl Network {
         }
     }
 
-    /// What waited for the log is lost with it.
+    /// Drops what waited for the log.
     pub(super) fn lose_log(&mut self) {
         if let Some(behind) = &mut self.behind {
             behind.log.clear();
@@ -59,7 +59,7 @@ impl Network {
         }
     }
 
-    /// Puts a request that has reached the leader into its log, if it has to wait there.
+    /// Puts a request into the leader's log, if it has to wait there.
     pub(super) fn put_into_log(
         &mut self,
         host: Host,
@@ -78,7 +78,7 @@ impl Network {
         }
     }
 
-    /// Hands a request to the leader.
+    /// Passes a request to the leader.
     pub(super) fn submit_to_leader(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
         let node = self.hosts[host.0].agent.as_deref();
         match &mut self.behind {
@@ -97,7 +97,7 @@ impl Network {
 impl Behind {
     fn submit(&mut self, now: Instant, node: Option<&str>, request: &Request) -> Exchange {
         let exchange = submit_to(&mut self.leader, now, node, request);
-        // The end of a session is an entry of the log, too.
+        // Ends of sessions are entries of the log, too.
         self.leader.stop_timers();
         exchange
     }
@@ -111,7 +111,7 @@ impl Behind {
     }
 }
 
-/// A renewal looks for its session in what is applied, as a read does that need not be consistent.
+/// A renewal looks for its session in the applied state, like a read that need not be consistent.
 fn is_answered_from_applied(request: &Request) -> bool {
     may_be_stale(request) || RequestKind::of(request) == RequestKind::SessionRenew
 }

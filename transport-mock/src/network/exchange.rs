@@ -1,4 +1,4 @@
-//! One exchange, from the client's request to what the client learns.
+//! One exchange, from the client's request to the client's outcome.
 //!
 //! ```text
 //!  send ──▶ in flight ──Deliver──▶ at Consul ──poll_answer──▶ in flight ──Answer──▶ done
@@ -6,8 +6,8 @@
 //!    └─Timeout, or the future is dropped: HangUp follows the request and abandons it
 //! ```
 //!
-//! It has two ends that know nothing of each other but what arrives: a [`ClientEnd`] until the
-//! client has its outcome, and a [`ServerEnd`] until Consul has nothing to do with it.
+//! It has two ends that only share messages: a [`ClientEnd`] until the client has its outcome, and
+//! a [`ServerEnd`] until Consul is done with it.
 
 use std::fmt;
 use std::task::Waker;
@@ -44,7 +44,7 @@ pub(super) struct ServerEnd {
 }
 
 impl ServerEnd {
-    /// Until when an agent goes on with it when nobody waits for it, if it is a blocking query.
+    /// How long an agent keeps serving it when nobody waits for it, if it is a blocking query.
     fn polls_until(&self) -> Option<Instant> {
         let wait = self.request.longest_wait();
         let wait = wait.filter(|_| self.request.is_long_poll());
@@ -53,12 +53,12 @@ impl ServerEnd {
 }
 
 impl Network {
-    /// A client sends a request. It meets `fault`, or without one what the rules and rates say.
+    /// A client sends a request. It gets `fault`, or else the fault of the rules and rates.
     pub(crate) fn send(&mut self, host: Host, request: Request, fault: Option<Fault>) -> Call {
         self.send_by(host, None, request, fault)
     }
 
-    /// The same, on a connection of a pool.
+    /// A client sends a request on a connection of a pool.
     pub(crate) fn send_on(
         &mut self,
         socket: Socket,
@@ -76,7 +76,7 @@ impl Network {
         self.sockets.close((host, pool, lane));
     }
 
-    /// The most connections that a transport ever had.
+    /// The most connections that a transport has had at once.
     pub(crate) fn peak_of_pool(&self, pool: Pool) -> usize {
         self.sockets.peak(pool)
     }
@@ -139,7 +139,7 @@ impl Network {
         call
     }
 
-    /// What a client waits for, when it is there.
+    /// The client's outcome, if it is there.
     pub(crate) fn poll_outcome(&mut self, call: Call, waker: &Waker) -> Option<Outcome> {
         let client = self.clients.get_mut(&call)?;
         if let Some(outcome) = client.outcome.take() {
@@ -153,7 +153,7 @@ impl Network {
         None
     }
 
-    /// A client no longer wants its answer.
+    /// A client gives up its request.
     pub(crate) fn give_up(&mut self, call: Call) {
         let Some(client) = self.clients.remove(&call) else {
             return;
@@ -168,7 +168,8 @@ impl Network {
         }
     }
 
-    /// An agent goes on with a blocking query that nobody waits for, and with what it holds for a leader.
+    /// An agent keeps serving a blocking query that nobody waits for, and what it holds for a
+    /// leader.
     fn leave_behind(&mut self, host: Host, pool: Option<Pool>, call: Call) {
         let held_until = self.held_until(call);
         if let Some(server) = self.servers.get(&call) {
@@ -177,7 +178,7 @@ impl Network {
         }
     }
 
-    /// Sends everything that Consul has decided on its way.
+    /// Sends all answers of Consul.
     pub(crate) fn collect_answers(&mut self) {
         while let Some((exchange, response)) = self.poll_answer() {
             // Nobody waits for the second answer to a duplicated request.
@@ -271,7 +272,7 @@ impl Network {
         self.arrive(host, None, request, sent_at);
     }
 
-    /// A request is at Consul, whether or not somebody waits for its answer.
+    /// A request reaches Consul, whether or not somebody waits for its answer.
     pub(super) fn arrive(
         &mut self,
         host: Host,
@@ -293,7 +294,7 @@ impl Network {
         self.collect_answers();
     }
 
-    /// The answer of this exchange is for this call.
+    /// The answer of this exchange belongs to this call.
     pub(super) fn expect(&mut self, call: Call, exchange: (Server, Exchange)) {
         if let Some(end) = self.servers.get_mut(&call) {
             end.exchange = Some(exchange);
@@ -325,7 +326,7 @@ impl Network {
     }
 
     fn send_answer(&mut self, call: Call, fault: Option<Fault>, response: Response) {
-        // The client may have given up already. Then the answer has nobody to go to.
+        // The client may have given up. Then nobody gets the answer.
         let Some(host) = self.clients.get(&call).map(|client| client.host) else {
             return;
         };
@@ -397,7 +398,7 @@ impl Network {
         });
     }
 
-    /// The client closes its connection, which Consul notices behind the request.
+    /// The client closes its connection. Consul notices after the request.
     pub(super) fn close(&mut self, host: Host, call: Call) {
         if let Some(server) = self.servers.get(&call) {
             let arrives = server.arrives;

@@ -1,14 +1,14 @@
-//! Agents that hold requests while there is no leader, in the hope of one.
+//! Agents that hold requests while there is no leader.
 //!
 //! ```text
 //!  no leader: what is for one waits at the agent ──longest wait──▶ 500 `No cluster leader`
 //!                        └── leader elected ── a while ──▶ applied, whether or not somebody still waits
 //! ```
-//! Each tries again on its own, so that what was sent first may be applied last: a write that its client has given up even
-//! after a read that its client sent later.
+//! An agent retries each held request separately, so the first one sent may be applied last. A
+//! write that its client gave up may be applied even after a read that the client sent later.
 //!
-//! Source: measured on agents of 1.8.7 (held for 7.1 s, applied up to 0.3 s after a later read) and of 1.23 (8.6–18 s,
-//! 4.7 s).
+//! Source: measured on agents of 1.8.7 (held for 7.1 s, applied up to 0.3 s after a later read) and
+//! of 1.23 (8.6–18 s, 4.7 s).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -20,16 +20,16 @@ use crate::kind::RequestKind;
 
 use super::{Call, Event, Host, Message, Network};
 
-/// How long requests are held, and who is.
+/// How long requests are held, and which ones are held now.
 #[derive(Debug)]
 pub(super) struct Holding {
     /// How long a request waits for a leader.
     wait: RangeInclusive<Duration>,
-    /// How long after the election it is applied, at most.
+    /// The longest time between the election and its application.
     late: Duration,
     held: BTreeMap<u64, Held>,
     count: u64,
-    /// How many writes were let go whose client had given them up.
+    /// How many writes were applied after their client had given them up.
     given_up: u64,
 }
 
@@ -43,7 +43,7 @@ struct Held {
 }
 
 impl Network {
-    /// From now on agents hold what comes while there is no leader.
+    /// From now on agents hold requests while there is no leader.
     pub(crate) fn hold_without_leader(&mut self, wait: RangeInclusive<Duration>, late: Duration) {
         self.holding = Some(Holding {
             wait,
@@ -54,7 +54,7 @@ impl Network {
         });
     }
 
-    /// Holds a request that only a leader can answer, if there is none and requests are held.
+    /// Holds a request that needs a leader, if there is none and requests are held.
     pub(super) fn hold(
         &mut self,
         host: Host,
@@ -85,7 +85,7 @@ impl Network {
         true
     }
 
-    /// No leader came while this one was held.
+    /// No leader came while this request was held.
     pub(super) fn end_hold(&mut self, number: u64) {
         let held = self.holding.as_mut().and_then(|it| it.held.remove(&number));
         if let Some(Held { host, call, .. }) = held
@@ -97,7 +97,7 @@ impl Network {
         }
     }
 
-    /// There is a leader: what is held reaches it, each at another time.
+    /// There is a leader: each held request reaches it, at different times.
     pub(super) fn let_held_go(&mut self) {
         let Some(holding) = &mut self.holding else {
             return;
@@ -125,20 +125,21 @@ impl Network {
         }
     }
 
-    /// How many requests were held, and how many writes of them are applied though their client has given them up.
+    /// How many requests were held, and how many of those were writes that are applied after their
+    /// client gave up.
     pub(crate) fn held(&self) -> (u64, u64) {
         let of = |it: &Holding| (it.count, it.given_up);
         self.holding.as_ref().map(of).unwrap_or_default()
     }
 
-    /// Until when the agent keeps the connection of a request that it holds.
+    /// Until when the agent keeps a held request's connection.
     pub(super) fn held_until(&self, call: Call) -> Option<Instant> {
         let held = &self.holding.as_ref()?.held;
         let found = held.values().find(|it| it.call == Some(call));
         found.map(|it| it.until)
     }
 
-    /// What is held is lost with the agents.
+    /// Held requests are lost with the agents.
     pub(super) fn lose_held(&mut self) {
         if let Some(holding) = &mut self.holding {
             holding.held.clear();

@@ -1,4 +1,4 @@
-//! Agents that lag behind: what their hosts read is old, until they catch up.
+//! Agents that lag behind: their hosts read old state until they catch up.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::behind::Behind;
 use super::{Call, Host, Network};
 use crate::consul::{Consul, Exchange};
 
-/// Who answers a request: the leader, a leader that has yet to apply its log, or a host's own
-/// agent that lags behind.
+/// The server that answers a request: the leader, a leader that has not applied its whole log, or a
+/// host's lagging agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Server {
     Leader,
@@ -17,18 +17,18 @@ pub(super) enum Server {
     Lagging(Host),
 }
 
-/// The agents that lag, by the host that reads from them.
+/// The lagging agents, by the host that reads from them.
 pub(super) type Lagging = BTreeMap<Host, Consul>;
 
 impl Network {
-    /// The agent of this host stays as it is from now on.
+    /// This host's agent keeps its present state from now on.
     pub(crate) fn lag(&mut self, host: Host) {
         self.catch_up(host);
         self.note_host(host, format_args!("reads from an agent that lags behind"));
         self.lagging.insert(host, self.consul.lagging());
     }
 
-    /// The agent of this host knows what the leader knows. Those that wait there look again.
+    /// This host's agent gets the leader's state. Blocking queries there read again.
     pub(crate) fn catch_up(&mut self, host: Host) {
         if self.lagging.remove(&host).is_none() {
             return;
@@ -37,7 +37,7 @@ impl Network {
         self.ask_again(Server::Lagging(host));
     }
 
-    /// A request that waits at a server that is gone asks the leader.
+    /// Requests that wait at a server that is gone are passed to the leader.
     pub(super) fn ask_again(&mut self, server: Server) {
         let mut waiting: Vec<Call> = Vec::new();
         self.exchanges.retain(|(at, _), call| {
@@ -57,7 +57,7 @@ impl Network {
         self.collect_answers();
     }
 
-    /// Hands a request to the one that answers it.
+    /// Passes a request to the server that answers it.
     pub(super) fn submit(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
         match self.lagging.get_mut(&host) {
             Some(agent) if may_be_stale(request) => {
@@ -69,7 +69,7 @@ impl Network {
         }
     }
 
-    /// Whether the host's own agent answers this, which lags behind.
+    /// Whether the host's lagging agent answers this.
     pub(super) fn is_for_lagging(&self, host: Host, request: &Request) -> bool {
         self.lagging.contains_key(&host) && may_be_stale(request)
     }
@@ -104,7 +104,7 @@ impl Network {
     }
 }
 
-/// Hands a request to Consul, through the agent on this node.
+/// Passes a request to Consul, through the agent on this node.
 pub(super) fn submit_to(
     consul: &mut Consul,
     now: Instant,

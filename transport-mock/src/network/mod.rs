@@ -1,4 +1,4 @@
-//! The way between the clients and Consul: hosts, messages, and what is due when.
+//! The network between the clients and Consul: hosts, messages, and what is due when.
 //!
 //! ```text
 //!            exchange.rs: one request and its answer
@@ -40,11 +40,11 @@ use crate::stats::Stats;
 use crate::timeline::Timeline;
 use crate::trace::Trace;
 
-/// Names one exchange as its client sees it. Never reused.
+/// Identifies one exchange of a client. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Call(u64);
 
-/// Names one host.
+/// Identifies one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Host(usize);
 
@@ -56,25 +56,25 @@ pub struct Delivered {
     pub host: String,
     /// When that host sent it.
     pub sent_at: Instant,
-    /// What it says.
+    /// The request.
     pub request: Request,
 }
 
-/// What is due at a point in time.
+/// An event at a point in time.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A sleep is over.
     Wake(Waker),
     Message(Host, Message),
-    /// What has reached Consul before is now looked at.
+    /// A request that has reached Consul is now handled.
     Arrive(Host, Option<Call>, Request, Instant),
     Heal(Host),
     ElectLeader,
-    /// A request has waited for a leader for as long as it may.
+    /// A request has waited for a leader as long as it may.
     HeldInVain(u64),
 }
 
-/// What travels.
+/// A message under way.
 #[derive(Debug)]
 pub(crate) enum Message {
     Deliver(Call),
@@ -96,14 +96,14 @@ pub(crate) type Outcome = Result<Response, TransportError>;
 #[derive(Debug)]
 struct HostState {
     name: String,
-    /// The node of the agent that it asks, unless that is Consul's own.
+    /// The node of the agent that it uses, if that is not Consul's own.
     agent: Option<String>,
     cut: Option<Cut>,
     held: Vec<Message>,
-    /// Connections of its clients that are served over HTTP.
+    /// Its connections that are served over HTTP.
     #[cfg(feature = "loopback")]
     connected: usize,
-    /// How many connections its agent allows it, if that differs from the others.
+    /// The most connections that its agent allows it, if that differs from the others.
     max_connections: Option<usize>,
     stats: Stats,
 }
@@ -116,11 +116,11 @@ pub(crate) struct Network {
     pub(crate) rules: Rules,
     pub(crate) faults: Faults,
     pub(crate) latency: RangeInclusive<Duration>,
-    /// What the latency was before it was ordered to be another.
+    /// The latency before an order changed it.
     pub(crate) usual_latency: Option<RangeInclusive<Duration>>,
     pub(crate) max_connections: Option<usize>,
     pub(crate) trace: Trace,
-    /// The writes that were delivered, if they are wanted.
+    /// The delivered writes, if they are collected.
     pub(crate) writes: Option<Vec<Delivered>>,
     lagging: Lagging,
     behind: Option<Behind>,
@@ -132,7 +132,7 @@ pub(crate) struct Network {
     hosts: Vec<HostState>,
     clients: BTreeMap<Call, ClientEnd>,
     servers: BTreeMap<Call, ServerEnd>,
-    /// Which call an exchange at Consul belongs to. Duplicates belong to none.
+    /// The call that an exchange at Consul belongs to. Duplicates belong to none.
     exchanges: BTreeMap<(Server, Exchange), Call>,
     calls: u64,
     woken: Vec<Waker>,
@@ -157,7 +157,7 @@ impl Network {
             leaderless: false,
             holding: None,
             sockets: Sockets::default(),
-            // Not the stream of random numbers that Consul draws from.
+            // Not the random numbers that Consul draws.
             rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
             hosts: Vec::new(),
             clients: BTreeMap::new(),
@@ -169,7 +169,7 @@ impl Network {
         }
     }
 
-    /// The host of this name, a new one when there is none.
+    /// The host of this name. Makes it if there is none.
     pub(crate) fn host(&mut self, name: &str) -> Host {
         let found = self.hosts.iter().position(|host| host.name == name);
         Host(found.unwrap_or_else(|| {
@@ -187,12 +187,12 @@ impl Network {
         }))
     }
 
-    /// The agent of this host allows it so many connections.
+    /// Sets the most connections that this host's agent allows it.
     pub(crate) fn set_max_connections_of(&mut self, host: Host, most: usize) {
         self.hosts[host.0].max_connections = Some(most);
     }
 
-    /// A client of this host connects. Whether its agent allows it.
+    /// A client of this host connects. Returns whether its agent allows it.
     #[cfg(feature = "loopback")]
     pub(crate) fn connect(&mut self, host: Host) -> bool {
         let most = self.hosts[host.0].max_connections.or(self.max_connections);
@@ -207,13 +207,13 @@ impl Network {
         self.hosts[host.0].connected -= 1;
     }
 
-    /// How many are connected, of all hosts.
+    /// The number of connected clients of all hosts.
     #[cfg(feature = "loopback")]
     pub(crate) fn connected(&self) -> usize {
         self.hosts.iter().map(|host| host.connected).sum()
     }
 
-    /// From now on this host asks the agent on this node.
+    /// From now on this host uses the agent on this node.
     pub(crate) fn set_agent(&mut self, host: Host, node: &str) {
         self.note_host(host, format_args!("asks the agent on {node}"));
         self.hosts[host.0].agent = Some(node.to_owned());
@@ -239,12 +239,12 @@ impl Network {
         self.collect_answers();
     }
 
-    /// A number from this network's own stream.
+    /// A random number from this network's own stream.
     pub(crate) fn draw_seed(&mut self) -> u64 {
         self.rng.u64(..)
     }
 
-    /// When something happens next.
+    /// When the next event happens.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let events = self.timeline.first_due();
         events.into_iter().chain(self.agents_due()).min()
@@ -280,7 +280,7 @@ impl Network {
         std::mem::take(&mut self.woken)
     }
 
-    /// The figures of every host, by name.
+    /// The statistics of every host, by name.
     pub(crate) fn stats(&self) -> impl Iterator<Item = (&str, &Stats)> {
         self.hosts
             .iter()
@@ -338,7 +338,7 @@ impl Network {
             .add(self.now, format_args!("{name} #{} {what}", call.0));
     }
 
-    /// The same for what belongs into the story.
+    /// Like [`Self::note`], for lines of the story.
     fn tell_of(&mut self, host: Host, call: Call, what: fmt::Arguments<'_>) {
         let name = &self.hosts[host.0].name;
         self.trace

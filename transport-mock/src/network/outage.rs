@@ -1,4 +1,4 @@
-//! What hits more than one exchange: hosts cut off, a cluster without a leader, lost sessions.
+//! What affects more than one exchange: hosts cut off, a cluster without a leader, lost sessions.
 
 use semaphore_core::adapter::TransportErrorKind;
 
@@ -21,21 +21,21 @@ impl Network {
         self.hosts[host.0].cut = Some(cut);
     }
 
-    /// Ends a cut. What was held back arrives now.
+    /// Ends a cut. Held-back messages arrive now.
     pub(crate) fn heal(&mut self, host: Host) {
         if self.hosts[host.0].cut.take().is_none() {
             return;
         }
         self.note_host(host, format_args!("reachable again"));
-        // At one time, so that they arrive in their order: a client's end of the connection
-        // must not overtake its request.
+        // All arrive at one time, and so in their order: a client's hang-up must not overtake its
+        // request.
         let arrives = self.now + self.draw_latency();
         for message in std::mem::take(&mut self.hosts[host.0].held) {
             self.timeline.add(arrives, Event::Message(host, message));
         }
     }
 
-    /// Whatever is under way ends: its client learns it at once, Consul never will.
+    /// Everything under way ends. Clients learn it at once, Consul never.
     pub(crate) fn break_connections(&mut self) {
         self.trace
             .tell(self.now, format_args!("all connections broken"));

@@ -1,5 +1,5 @@
-//! The connections that an agent counts against a host's address beside those of the exchanges under way: those that
-//! are kept open between requests, and those of blocking queries that were given up, until their wait is over.
+//! The connections that an agent counts for a host besides those of exchanges under way: idle open
+//! connections, and those of blocking queries that were given up, until their wait is over.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use semaphore_core::adapter::{Instant, Lane};
 
 use super::{Call, Host};
 
-/// Names the connections of one transport.
+/// Identifies the connections of one transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pool(u64);
 
@@ -17,14 +17,14 @@ pub(crate) type Socket = (Host, Pool, Lane);
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     pools: u64,
-    /// Until when the client keeps them.
+    /// Until when the client keeps each open.
     idle: BTreeMap<Socket, Instant>,
     busy: BTreeMap<Call, Socket>,
-    /// Exchanges that have no connection: it was refused, which their client has yet to learn.
+    /// Exchanges whose connection was refused. Their clients don't know it yet.
     refused: BTreeMap<Call, Host>,
-    /// Until when the agent counts them, and of which transport they are.
+    /// Until when the agent counts each, and its transport.
     given_up: Vec<(Host, Option<Pool>, Instant)>,
-    /// The most that each transport ever had.
+    /// The most connections of each transport so far.
     peaks: BTreeMap<Pool, usize>,
 }
 
@@ -34,7 +34,7 @@ impl Sockets {
         Pool(self.pools)
     }
 
-    /// How many there are of this host, of whose exchanges so many are under way.
+    /// How many connections this host has. `exchanges` is the number of its exchanges under way.
     pub(super) fn count(&mut self, now: Instant, host: Host, exchanges: usize) -> usize {
         self.idle.retain(|_, until| *until > now);
         self.given_up.retain(|(.., until)| *until > now);
@@ -44,14 +44,14 @@ impl Sockets {
         exchanges + idle + given_up - refused
     }
 
-    /// A request goes out on this connection. Says whether it was open.
+    /// A request is sent on this connection. Returns whether it was open.
     pub(super) fn take(&mut self, now: Instant, call: Call, socket: Socket) -> bool {
         let was_open = self.idle.remove(&socket).is_some_and(|until| until > now);
         self.busy.insert(call, socket);
         was_open
     }
 
-    /// The exchange has its connection: notes how many its transport has now.
+    /// The exchange has its connection. Updates the peak of its transport.
     pub(super) fn connected(&mut self, call: Call) {
         let Some((_, pool, _)) = self.busy.get(&call).copied() else {
             return;
@@ -67,12 +67,12 @@ impl Sockets {
         *peak = (*peak).max(open);
     }
 
-    /// The most connections that a transport ever had.
+    /// The most connections that a transport has had at once.
     pub(super) fn peak(&self, pool: Pool) -> usize {
         self.peaks.get(&pool).copied().unwrap_or_default()
     }
 
-    /// A transport is no more. Its blocking queries stay where they are.
+    /// A transport is gone. The agent keeps serving its blocking queries.
     pub(super) fn close_pool(&mut self, pool: Pool) {
         self.idle.retain(|(_, of, _), _| *of != pool);
     }
@@ -82,7 +82,8 @@ impl Sockets {
         self.refused.insert(call, host);
     }
 
-    /// The exchange has ended; with an answer the connection stays open. Says whose it was.
+    /// The exchange has ended. If it was answered, the connection stays open. Returns its
+    /// transport.
     pub(super) fn ended(&mut self, now: Instant, call: Call, is_answered: bool) -> Option<Pool> {
         self.refused.remove(&call);
         let socket = self.busy.remove(&call)?;
@@ -97,7 +98,7 @@ impl Sockets {
         self.idle.remove(&socket);
     }
 
-    /// An agent goes on with a request that nobody waits for, until then.
+    /// An agent keeps serving a request that nobody waits for, until this time.
     pub(super) fn given_up(&mut self, host: Host, pool: Option<Pool>, until: Option<Instant>) {
         self.given_up.extend(until.map(|until| (host, pool, until)));
     }

@@ -10,20 +10,20 @@ use crate::consul::{Consul, Entry};
 /// The name of a semaphore's record below its prefix.
 const RECORD: &str = "/.lock";
 
-/// What was last seen of those who hold and lead.
+/// The holders and leaders that were last seen.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     index: u64,
-    /// By record: who holds.
+    /// The holders, by record.
     holders: BTreeMap<String, Vec<String>>,
-    /// By key: who leads.
+    /// The leaders, by key.
     leaders: BTreeMap<String, String>,
-    /// By session: what its owner said of itself, also when its key is gone.
+    /// By session: its owner's value, also after its key is gone.
     names: BTreeMap<String, String>,
 }
 
 impl Network {
-    /// Tells what became of the slots and leaders since the last time.
+    /// Adds what has changed in slots and leaders since the last call.
     pub(super) fn tell(&mut self) {
         if !self.trace.is_kept || self.consul.last_index() == self.seen.index {
             return;
@@ -35,7 +35,7 @@ impl Network {
 }
 
 impl Seen {
-    /// Looks at what has changed, and says it.
+    /// Compares with what was last seen, and describes the changes.
     fn look(&mut self, consul: &Consul) -> Vec<String> {
         let index = consul.last_index();
         let before = std::mem::replace(&mut self.index, index);
@@ -64,7 +64,7 @@ impl Seen {
         lines
     }
 
-    /// Who holds, by this record: it has the sessions as names of an object, or in an array.
+    /// The holders in this record, which has sessions as names of an object or in an array.
     fn holders(&mut self, consul: &Consul, prefix: &str, record: &Entry) -> Vec<String> {
         let record: Option<Value> = serde_json::from_slice(record.value()).ok();
         let holders = record.as_ref().and_then(|it| it.get("Holders"));
@@ -101,7 +101,7 @@ impl Seen {
     }
 }
 
-/// What its owner said of itself, else its session.
+/// The owner's value, or else its session.
 fn name(entry: &Entry) -> String {
     match (entry.value(), entry.session()) {
         ([], Some(session)) => session.to_owned(),

@@ -1,4 +1,4 @@
-//! One test, many seeds. What fails is made smaller before it is shown.
+//! Runs one test with many seeds. Reduces a failure before it is shown.
 
 mod quiet;
 mod shrink;
@@ -18,17 +18,18 @@ use self::shrink::Shrinking;
 use crate::fault::Faults;
 use crate::mock::MockConsul;
 
-/// Names the one seed that is to be run.
+/// Names the one seed to run.
 const VARIABLE: &str = "CONSUL_MOCK_SEED";
 
-/// How long, in real time, a failure is made smaller.
+/// How long, in real time, a failure is reduced.
 const LONGEST_SEARCH: Duration = Duration::from_secs(20);
 
-/// A test that is run once for each of many seeds, in a separate world each time.
+/// A test that is run with many seeds, each time in a separate world.
 ///
-/// When one fails, it is run again with fewer faults, fewer kinds of them and lower rates, as long as it still fails. The
-/// smallest failure is the one that is shown: its seed, the faults that are left, and the end of the trace. The variable
-/// `CONSUL_MOCK_SEED` repeats that seed alone, and [`MockConsul::set_faults`] the faults.
+/// A failing run is repeated with fewer faults, fewer kinds of faults and lower rates, as long as
+/// it still fails. The smallest failure is shown: its seed, its faults, and the end of the trace.
+/// To repeat it, set the variable `CONSUL_MOCK_SEED` to the seed and pass the faults to
+/// [`MockConsul::set_faults`].
 ///
 /// ```
 /// use transport_mock::{Seeds, Semaphore};
@@ -50,10 +51,10 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// So many seeds, from zero on, or the one that `CONSUL_MOCK_SEED` names.
+    /// The seeds from zero to `count`, or only the seed in `CONSUL_MOCK_SEED`.
     ///
     /// # Panics
-    /// When the variable is no number.
+    /// If the variable is not a number.
     pub fn new(count: u64) -> Self {
         let named = env::var_os(VARIABLE);
         let named = named.map(|it| it.to_string_lossy().into_owned());
@@ -63,31 +64,33 @@ impl Seeds {
         }
     }
 
-    /// Draws faults for each world: some kinds of them, each at a rate of up to `most`. See [`Faults::drawn`].
+    /// Draws faults for each world: some kinds, each at a rate of up to `most`. See
+    /// [`Faults::drawn`].
     pub fn with_faults(mut self, most: f64) -> Self {
         self.most = most;
         self
     }
 
-    /// Runs a test on worlds whose time is their own.
+    /// Runs a test on worlds with separate time.
     ///
     /// # Panics
-    /// When the test does.
+    /// If the test panics.
     pub fn run(self, mut test: impl FnMut(MockConsul)) {
         let runs = self.run_each(MockConsul::new, async |world| test(world));
-        // Nothing in them waits for anything.
+        // Nothing in them waits for real time.
         let ended = runs.now_or_never();
         debug_assert!(ended.is_some(), "a run waits");
     }
 
-    /// Runs a test on worlds [on tokio](MockConsul::on_tokio), one after the other, in a `#[tokio::test(start_paused = true)]`.
-    /// The tasks that it spawned and that still run are not ended between two worlds.
+    /// Runs a test on worlds [on tokio](MockConsul::on_tokio), one after the other, in a
+    /// `#[tokio::test(start_paused = true)]`. Tasks that a run leaves behind are not ended before
+    /// the next run.
     ///
     /// # Panics
-    /// When the test does, and outside of a tokio runtime.
+    /// If the test panics, and outside a tokio runtime.
     ///
     /// # Cancel safety
-    /// What has run has run.
+    /// Dropping the future ends the run.
     #[cfg(feature = "tokio")]
     pub async fn run_on_tokio(self, test: impl AsyncFnMut(MockConsul)) {
         self.run_each(MockConsul::on_tokio, test).await;
@@ -128,7 +131,7 @@ impl Seeds {
         }
     }
 
-    /// The faults of this seed, if any are wanted.
+    /// The faults of this seed, if faults were requested.
     fn drawn(&self, seed: u64) -> Option<Faults> {
         (self.most > 0.0).then(|| Faults::drawn(seed, self.most))
     }
@@ -142,16 +145,16 @@ fn prepared(world: MockConsul, faults: Faults) -> MockConsul {
     world
 }
 
-/// What a panic carries.
+/// The payload of a panic.
 type Panic = Box<dyn Any + Send>;
 
 /// The panic of `future`, if it panics.
 async fn unwinding<F: Future>(future: F) -> Result<F::Output, Panic> {
-    // What a run leaves behind is its own world, which nobody sees again.
+    // A run's only remains are its world, which nobody uses again.
     AssertUnwindSafe(future).catch_unwind().await
 }
 
-/// Says how to repeat what failed.
+/// Says how to repeat a failure.
 struct Told {
     seed: u64,
     faults: Option<Faults>,
@@ -167,7 +170,7 @@ impl Told {
 impl Drop for Told {
     fn drop(&mut self) {
         if thread::panicking() {
-            // Where a test's output goes, captured as that is.
+            // To stderr, which the test harness captures.
             eprintln!("{self}");
         }
     }
@@ -186,7 +189,7 @@ impl fmt::Display for Told {
     }
 }
 
-/// What is said of a failure that came once.
+/// The message about a failure that could not be repeated.
 struct Unrepeatable<'a>(&'a str);
 
 impl fmt::Display for Unrepeatable<'_> {

@@ -1,20 +1,20 @@
-//! Runs that may fail without a word, while a failure is made smaller.
+//! Runs whose panics are not printed, while a failure is reduced.
 
 use std::cell::RefCell;
 use std::panic;
 use std::sync::Once;
 
 thread_local! {
-    /// What the last panic of this thread said, while it is quiet.
+    /// The last panic's message on this thread, while it is quiet.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Whether nothing is printed of what fails on this thread.
+/// Whether failures on this thread are not printed.
 pub(crate) fn is_quiet() -> bool {
     SAID.with_borrow(Option::is_some)
 }
 
-/// As long as it lives, panics of this thread are kept to themselves.
+/// While this exists, panics of this thread are not printed.
 pub(super) struct Quiet(());
 
 impl Quiet {
@@ -34,7 +34,7 @@ impl Quiet {
         Self(())
     }
 
-    /// What the last panic said.
+    /// The last panic's message.
     pub(super) fn said(&self) -> String {
         let Self(()) = self;
         SAID.with_borrow(|said| said.clone().unwrap_or_default())

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use crate::fault::Faults;
 
-/// So many runs are spent on it.
+/// The most runs for one reduction.
 const RUNS: u32 = 100;
 
-/// So many faults are tried in all, the fewest first.
+/// The limits on the number of faults that are tried, smallest first.
 const COUNTS: [u64; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// Rates below this are as good as none.
+/// Rates below this count as zero.
 const LEAST_RATE: f64 = 0.001;
 
-/// The search: each of its ideas is run, and said whether it failed.
+/// The search. Each idea is run, and the search is told whether it failed.
 pub(super) struct Shrinking {
     smallest: Faults,
     ideas: VecDeque<Faults>,
@@ -21,7 +21,7 @@ pub(super) struct Shrinking {
 }
 
 impl Shrinking {
-    /// From faults with which the test fails.
+    /// Starts from faults with which the test fails.
     pub(super) fn from(faults: Faults) -> Self {
         Self {
             smallest: faults,
@@ -30,13 +30,13 @@ impl Shrinking {
         }
     }
 
-    /// What to run next, unless nothing is left to try.
+    /// What to run next, or `None` if nothing is left to try.
     pub(super) fn poll_idea(&mut self) -> Option<Faults> {
         self.runs_left = self.runs_left.checked_sub(1)?;
         self.ideas.pop_front()
     }
 
-    /// The test failed with this idea, too: the search goes on from there.
+    /// The test also failed with this idea: the search continues from it.
     pub(super) fn handle_failure(&mut self, idea: Faults) {
         self.smallest = idea;
         self.ideas = ideas(&idea);
@@ -47,7 +47,7 @@ impl Shrinking {
     }
 }
 
-/// Everything that is a little less: fewer faults, fewer kinds of them, lower rates.
+/// All that is a little less: fewer faults, fewer kinds of them, lower rates.
 fn ideas(faults: &Faults) -> VecDeque<Faults> {
     if faults.rates().iter().all(|(_, rate)| *rate <= 0.0) {
         return VecDeque::new();
@@ -70,7 +70,7 @@ fn ideas(faults: &Faults) -> VecDeque<Faults> {
     none.chain(fewer).chain(without).chain(rarer).collect()
 }
 
-/// With another rate of one kind, if that is another one.
+/// With another rate of one kind, if it differs.
 fn changed(faults: &Faults, kind: usize, rate: impl Fn(f64) -> f64) -> Option<Faults> {
     let mut changed = *faults;
     let (_, of_kind) = changed.rates_mut().into_iter().nth(kind)?;

@@ -1,4 +1,4 @@
-//! One connection: requests one after the other, each of which ends when its client hangs up.
+//! One connection, with one request after the other. A request ends when its client hangs up.
 
 use std::io;
 use std::time::Duration;
@@ -13,20 +13,21 @@ use super::order;
 use crate::client::MockClient;
 use crate::mock::MockConsul;
 
-/// Until when an answer may come: when to give up is the client's part.
+/// The longest time for an answer. Giving up earlier is the client's task.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A client that does not take its answer for so long is gone, as is one that sends no more and waits for an answer.
+/// A client that does not read its answer for so long is gone. So is one that has closed its half
+/// and waits for so long.
 const LONGEST_WRITE: Duration = Duration::from_secs(10);
 
-/// How long a client that was refused may still send. Closing on unread bytes would reset the connection, and take the
-/// refusal away from under the client.
+/// How long a refused client may still send. Closing with unread bytes would reset the connection,
+/// and the client would lose the refusal.
 const LONGEST_DRAIN: Duration = Duration::from_millis(500);
 
-/// The most bytes that a client may send ahead while one of its requests is under way.
+/// The most bytes that a client may send ahead during one of its requests.
 const MAX_AHEAD: usize = 8 * 1024 * 1024;
 
-/// Serves `stream` until either side has enough.
+/// Serves `stream` until either side ends it.
 pub(super) async fn serve(
     world: &MockConsul,
     client: &MockClient,
@@ -76,13 +77,13 @@ pub(super) async fn serve(
 
 struct Connection {
     stream: TcpStream,
-    /// What has been received and not been decoded.
+    /// Bytes that are received but not decoded.
     ahead: Vec<u8>,
     hung_up: bool,
 }
 
 impl Connection {
-    /// The answer, unless there is none or the client has gone before it.
+    /// The answer, or `None` if there is none or the client has hung up.
     async fn exchange(
         &mut self,
         client: &MockClient,
@@ -105,12 +106,12 @@ impl Connection {
         if may_wait {
             return Ok(None);
         }
-        // It may have closed its own half alone.
+        // The client may have closed only its half.
         let answer = timeout(LONGEST_WRITE, answer).await;
         Ok(answer.ok().and_then(Result::ok))
     }
 
-    /// How many more bytes came: none when the client sends no more.
+    /// How many more bytes came; zero if the client sends no more.
     async fn read(&mut self) -> io::Result<usize> {
         self.stream.read_buf(&mut self.ahead).await
     }
@@ -119,7 +120,7 @@ impl Connection {
         timeout(LONGEST_WRITE, self.stream.write_all(bytes)).await?
     }
 
-    /// Reads past what the client still sends, and closes.
+    /// Reads and ignores what the client still sends, then closes.
     async fn end(&mut self) -> io::Result<()> {
         self.stream.shutdown().await?;
         let mut rest = Vec::new();
@@ -133,7 +134,7 @@ impl Connection {
     }
 }
 
-/// What `/mock` answers.
+/// The answer to `/mock`.
 fn page(world: &MockConsul, request: &Request, order: &str) -> Response {
     let order = order.strip_prefix('/').unwrap_or(order);
     match request.method() {

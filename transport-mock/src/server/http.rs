@@ -1,4 +1,4 @@
-//! HTTP/1.1 as a server of small requests needs it: bytes in, a request out, and back.
+//! HTTP/1.1 for small requests: bytes in, a request out, and back.
 
 use semaphore_core::Token;
 use semaphore_core::adapter::{Method, Request, Response};
@@ -19,17 +19,17 @@ pub(crate) enum Decoded {
     },
     /// A whole request.
     Whole(Incoming),
-    /// Nothing that can be answered otherwise. What follows it makes no sense.
+    /// An invalid request, with its answer. What follows can't be decoded.
     Refused(Response),
 }
 
-/// A request and what is to happen to its connection.
+/// A request, and what happens to its connection.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) request: Request,
     /// How many bytes it took.
     pub(crate) length: usize,
-    /// Whether the connection ends with the answer.
+    /// Whether the connection ends after the answer.
     pub(crate) close: bool,
 }
 
@@ -96,7 +96,7 @@ fn try_decode(bytes: &[u8]) -> Result<Option<Incoming>, Refusal> {
         Some("DELETE") => Method::Delete,
         _ => return Err((405, "method not allowed")),
     };
-    // Consul reads the body of a session's creation only when its length was announced.
+    // Consul reads a session creation's body only if its length is given.
     let body = if fields.is_chunked()? && target.starts_with("/v1/session/create") {
         Vec::new()
     } else {
@@ -112,7 +112,7 @@ fn try_decode(bytes: &[u8]) -> Result<Option<Incoming>, Refusal> {
     }))
 }
 
-/// The body at the beginning of `rest`, and how many bytes it took.
+/// The body at the beginning of `rest`, and its length in bytes.
 fn decode_body(fields: &Fields<'_>, rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
     let length = fields.content_length()?;
     if fields.is_chunked()? {
@@ -157,7 +157,7 @@ fn decode_chunks(rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
     }
 }
 
-/// How many bytes the trailers take, which are read past.
+/// The length of the trailers in bytes. They are ignored.
 fn end_of_trailers(rest: &[u8]) -> Result<Option<usize>, Refusal> {
     let mut trailers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     match httparse::parse_headers(rest, &mut trailers) {
@@ -215,7 +215,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The ACL token, which Consul takes from either of two headers.
+    /// The ACL token, which Consul accepts in two headers.
     fn token(&self) -> Result<Option<Token>, Refusal> {
         let bearer = self
             .all("authorization")

@@ -17,13 +17,14 @@ use crate::mock::MockConsul;
 /// The host of clients that connect to the first address.
 const FIRST_HOST: &str = "1";
 
-/// A Consul in memory that listens on a port of this machine, on the real clock: for an adapter's tests, the
-/// `consul` command, `curl`, or a client in another language.
+/// A Consul in memory that listens on a port of this machine, on the real clock. It is for an
+/// adapter's tests, the `consul` command, `curl`, or a client in another language.
 ///
-/// Its [world](Self::world) has all the faults and words of a [`MockConsul`]. A client that connects is on the host `1`;
-/// [`Self::listen`] adds others. Below `/mock` it takes [orders](MockConsul::order), too.
+/// Its [world](Self::world) has all the faults and queries of a [`MockConsul`]. Clients that
+/// connect are on the host `1`; [`Self::listen`] adds other hosts. `/mock` also takes
+/// [orders](MockConsul::order).
 ///
-/// It stops when it is dropped: every connection is closed and its thread has ended then.
+/// Dropping it closes every connection and ends its thread.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -53,20 +54,22 @@ impl LoopbackConsul {
     /// Serves an empty Consul on a port of `127.0.0.1` that the system chooses.
     ///
     /// # Errors
-    /// When the system has no port or no thread to give.
+    /// If the system has no port or no thread to give.
     pub fn start() -> io::Result<Self> {
         Self::bind((Ipv4Addr::LOCALHOST, 0))
     }
 
-    /// The same at this address: `127.0.0.1:8500`, `[::1]:0`. With the port 0 the system chooses.
+    /// Like [`start`](Self::start), at this address: `127.0.0.1:8500`, `[::1]:0`. The system
+    /// chooses the port if it is 0.
     ///
     /// # Errors
-    /// When the address is none of this machine or the port is taken, and when the system has no thread to give.
+    /// If the address does not belong to this machine, the port is taken, or the system has no
+    /// thread to give.
     pub fn bind(addr: impl ToSocketAddrs) -> io::Result<Self> {
         Self::bind_with(addr, 0, Profile::default())
     }
 
-    /// The same with this seed, and another release or edition of Consul.
+    /// Like [`bind`](Self::bind), with this seed, and another release or edition of Consul.
     ///
     /// # Errors
     /// As [`Self::bind`].
@@ -101,10 +104,11 @@ impl LoopbackConsul {
         Ok(consul)
     }
 
-    /// Listens at a further address. Clients that connect there are on this host, which has separate faults.
+    /// Listens at another address. Clients that connect there are on this host, which has separate
+    /// faults.
     ///
     /// # Errors
-    /// When the address is none of this machine or the port is taken.
+    /// If the address does not belong to this machine, or the port is taken.
     pub fn listen(
         &self,
         host: impl AsRef<str>,
@@ -116,23 +120,23 @@ impl LoopbackConsul {
         Ok(addr)
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Where it listens, as a client wants it: `http://127.0.0.1:<port>`.
+    /// Its URL: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// The world that is served: what goes wrong in it, and who holds.
+    /// The world that is served.
     pub fn world(&self) -> &MockConsul {
         &self.world
     }
 
-    /// Acts on Consul itself, as an operator would, or looks into it. Whom it concerns learns of
-    /// it in the usual way.
+    /// Acts on Consul as an operator would, or inspects it. Clients notice changes in the usual
+    /// way.
     pub fn consul<T>(&self, act: impl FnOnce(&mut Consul, Instant) -> T) -> T {
         self.world.consul(act)
     }
@@ -158,7 +162,7 @@ impl Drop for LoopbackConsul {
     fn drop(&mut self) {
         self.stop.notify_one();
         if let Some(thread) = self.thread.take() {
-            // With it the runtime, and all connections. A panic there has already been printed.
+            // Joining also ends the runtime and all connections. A panic there was already printed.
             let _ = thread.join();
         }
     }

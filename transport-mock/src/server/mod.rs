@@ -20,19 +20,21 @@ pub use self::loopback::LoopbackConsul;
 pub use self::order::InvalidOrder;
 use crate::mock::MockConsul;
 
-/// How long to wait when a connection could not be accepted: out of file descriptors, most likely, and some may be free then.
+/// How long to wait after a connection could not be accepted. The usual reason is a lack of file
+/// descriptors, and some may be free then.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 impl MockConsul {
-    /// Serves this world over HTTP until the future is dropped: a client that connects to `listener` is on this host, for whom faults
-    /// are as for a [`MockClient`](crate::MockClient). What is lost is not answered, and what is refused or reset has its
-    /// connection closed, as has a connection beyond those that the agent [allows](MockConsul::set_max_connections).
+    /// Serves this world over HTTP until the future is dropped. Clients that connect to `listener`
+    /// are on this host, and get its faults like a [`MockClient`](crate::MockClient). A lost
+    /// exchange gets no answer. If a request is refused or reset, the connection is closed. So is a
+    /// connection beyond those that the agent [allows](MockConsul::set_max_connections).
     ///
-    /// Below `/mock` it takes [orders](MockConsul::order): `PUT /mock/partition`, `PUT /mock/lose-answer?times=2`. `GET /mock`
-    /// lists them, with the end of the trace.
+    /// `/mock` takes [orders](MockConsul::order): `PUT /mock/partition`,
+    /// `PUT /mock/lose-answer?times=2`. `GET /mock` lists them, with the end of the trace.
     ///
     /// # Panics
-    /// When the world is not [on tokio](MockConsul::on_tokio).
+    /// If the world is not [on tokio](MockConsul::on_tokio).
     ///
     /// # Cancel safety
     /// Connections end when the runtime does.
@@ -48,7 +50,7 @@ impl MockConsul {
             };
             let (world, client) = (self.clone(), client.clone());
             tokio::spawn(async move {
-                // A client that hangs up has had enough.
+                // An error means that the client hung up.
                 let _ = connection::serve(&world, &client, stream).await;
                 drop(open);
             });

@@ -1,4 +1,4 @@
-//! Reads which faults to inject from a command line or a path.
+//! Parses orders for faults from a command line or a path.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use crate::fault::{Fault, Rule};
 use crate::mock::MockConsul;
 
-/// What there is to order.
+/// The list of orders.
 pub(super) const HELP: &str = "\
 PUT /mock/ORDER, or --fault ORDER:
 
@@ -27,7 +27,7 @@ lose-leader, elect-leader, break-connections
 clear                                   nothing goes wrong any more
 ";
 
-/// An order that nobody understands.
+/// An order that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidOrder(String);
 
@@ -40,11 +40,12 @@ impl fmt::Display for InvalidOrder {
 impl Error for InvalidOrder {}
 
 impl MockConsul {
-    /// Has something go wrong, as `GET /mock` of [`MockConsul::serve`] lists it: `partition?host=2`, `lose-answer?times=2`,
-    /// `latency?ms=50`, `clear`. Rules that are given so need not strike.
+    /// Injects a fault, as `GET /mock` of [`MockConsul::serve`] lists them: `partition?host=2`,
+    /// `lose-answer?times=2`, `latency?ms=50`, `clear`. Rules that are given this way need not
+    /// strike.
     ///
     /// # Errors
-    /// [`InvalidOrder`], and nothing is changed.
+    /// [`InvalidOrder`]. Then nothing is changed.
     pub fn order(&self, order: &str) -> Result<(), InvalidOrder> {
         let (word, query) = order.split_once('?').unwrap_or((order, ""));
         let said = Said::parse(query)?;

@@ -7,7 +7,7 @@ use semaphore_core::Token;
 use semaphore_core::adapter::{Runtime, Transport};
 use transport_mock::{Faults, MockConsul};
 
-/// Five hosts that write, read and watch the same keys for a minute, while all that can go wrong
+/// For a minute, five hosts write, read and watch the same keys, and everything that can go wrong
 /// does.
 fn busy_minute(seed: u64) -> (String, String) {
     let world = MockConsul::new(seed);

@@ -1,4 +1,4 @@
-//! Each fault, at its place on the way: what the client sees, and what Consul has applied.
+//! Each fault at its place on the way: what the client sees, and what Consul has applied.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,8 @@ use crate::support::{
 use semaphore_core::adapter::{Instant, Transport, TransportErrorKind};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-/// A write of `new` over `old` that meets `fault`: what its client sees, when, and what is stored.
+/// Writes `new` over `old` and meets `fault`. Returns what the client sees and when, and what is
+/// stored.
 fn write_with(fault: Fault) -> (Result<u16, TransportErrorKind>, Instant, String) {
     let world = MockConsul::new(1);
     let client = world.client("a");
@@ -212,7 +213,7 @@ fn a_rule_for_always_strikes_until_faults_are_cleared() {
     assert_eq!(world.run(status(&client, get("key"))), Ok(404));
 }
 
-/// What a world says when it is dropped, if it panics.
+/// The panic's text if dropping the world panics.
 fn last_words(world: MockConsul) -> Option<String> {
     let end = catch_unwind(AssertUnwindSafe(|| drop(world)));
     let panic = end.err()?;
@@ -223,7 +224,7 @@ fn last_words(world: MockConsul) -> Option<String> {
     )
 }
 
-/// A world whose only write is not the second one, which was to be refused.
+/// A world with a rule that refuses the second write, and with only one write.
 fn world_with_an_unmet_rule() -> MockConsul {
     let world = MockConsul::new(1);
     let second = Rule::new(Fault::Refuse).host("a").target("key").skip(1);

@@ -1,4 +1,4 @@
-//! Agents hold requests while there is no leader, for as long as those of the release do.
+//! Agents hold requests while there is no leader, for as long as their release does.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use semaphore_core::adapter::Transport;
 use transport_mock::MockConsul;
 use transport_mock::consul::{Profile, Version};
 
-/// Longer than the way of a message there and back.
+/// This is longer than a message takes there and back.
 const WAY: Duration = Duration::from_millis(10);
 
-/// A world without a leader whose agents hold requests as those of this release do.
+/// A world without a leader, whose agents hold requests as this release does.
 fn leaderless(version: Version) -> MockConsul {
     let world = MockConsul::with_profile(1, version);
     world.hold_without_leader_as_agents_do();

@@ -1,5 +1,5 @@
-//! How the Consul in memory behaves without a real agent beside it: one file per behaviour. What it answers to requests is
-//! compared with a real agent in `conformance/`.
+//! The Consul in memory without a real agent beside it, one file per behaviour. `conformance/`
+//! compares its answers with a real agent.
 
 mod blocking_threads;
 mod consul;

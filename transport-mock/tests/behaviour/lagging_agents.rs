@@ -1,4 +1,5 @@
-//! A host whose agent lags behind reads what was, and learns what is when the agent catches up.
+//! A host whose agent lags behind reads old values. It reads current ones when the agent catches
+//! up.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 

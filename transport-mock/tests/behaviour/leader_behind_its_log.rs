@@ -1,4 +1,5 @@
-//! A leader that is elected before it has applied its log: what it answers, and what waits.
+//! A leader that was elected before it has applied its log: what it answers, and which requests
+//! wait.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
@@ -27,7 +28,7 @@ impl Bench {
             .expect("an answer")
     }
 
-    /// Sends a request that is answered some time.
+    /// Sends a request that is answered later.
     fn start(&self, request: Request) -> Task<Response> {
         let client = self.client.clone();
         let answer = async move { client.send(request).await.expect("an answer") };

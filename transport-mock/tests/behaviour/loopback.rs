@@ -1,4 +1,4 @@
-//! The Consul in memory over HTTP, as a client with nothing but a socket sees it.
+//! The Consul in memory over HTTP, as a client with only a socket sees it.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use transport_mock::consul::Version;
 use transport_mock::{Fault, LoopbackConsul, RequestKind, Rule};
 
-/// Long enough for any answer, so that a test that hangs fails.
+/// This is long enough for any answer. It makes a test that hangs fail.
 const LIMIT: Duration = Duration::from_secs(30);
 
 struct Socket(BufReader<TcpStream>);
@@ -72,7 +72,7 @@ impl Socket {
         answer
     }
 
-    /// Whether no answer has come in a moment.
+    /// Whether no answer comes within a moment.
     fn is_silent(&mut self) -> bool {
         let moment = Duration::from_millis(100);
         self.0.get_ref().set_read_timeout(Some(moment)).unwrap();
@@ -101,7 +101,7 @@ fn put(target: &str, body: &str) -> String {
     format!("PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// Waits for what another thread does, without a limit but the test's own.
+/// Waits for another thread. Only the test's own limit ends it.
 fn eventually(holds: impl Fn() -> bool) {
     while !holds() {
         std::thread::yield_now();
@@ -128,7 +128,7 @@ fn pipelined_requests_are_answered_in_order() {
     let mut socket = Socket::open(&consul);
     let read = "GET /v1/kv/key?raw HTTP/1.1\r\n\r\n";
     let all = [&put("/v1/kv/key", "1"), read, &put("/v1/kv/key", "2"), read].concat();
-    // In pieces that respect no boundary.
+    // In pieces that ignore all boundaries.
     for piece in all.as_bytes().chunks(7) {
         socket.send(piece);
     }
@@ -332,7 +332,7 @@ fn it_listens_where_it_is_told_to() {
     let consul = LoopbackConsul::bind("[::1]:0").unwrap();
     assert!(consul.url().starts_with("http://[::1]:"), "{consul:?}");
     assert_eq!(Socket::open(&consul).get("/v1/kv/key").status, 404);
-    // The port is taken.
+    // The port is in use.
     assert!(LoopbackConsul::bind(consul.addr()).is_err());
     let addr = consul.addr();
     drop(consul);
@@ -355,7 +355,7 @@ fn a_refusal_is_answered_as_often_as_it_is_ordered() {
     let mut socket = Socket::open(&consul);
     let statuses = [(); 3].map(|()| socket.get("/v1/kv/key").status);
     assert_eq!(statuses, [429, 429, 404]);
-    // Orders over HTTP, as to `consul-in-memory`.
+    // Orders a fault over HTTP, as for `consul-in-memory`.
     assert_eq!(socket.put("/mock/503?times=1", "").status, 200);
     assert_eq!(socket.get("/v1/kv/key").status, 503);
     assert_eq!(socket.put("/mock/503?rate=2", "").status, 400);

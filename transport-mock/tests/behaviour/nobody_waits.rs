@@ -1,4 +1,5 @@
-//! Who waits in a world that nobody moves, or mixes two clocks, is told what to do. `on_tokio.rs` has the rest.
+//! A caller that waits in a world that nobody moves, or that mixes two clocks, is told what to do.
+//! `on_tokio.rs` has the rest.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +26,7 @@ fn panic_of(body: impl FnOnce()) -> String {
     text.expect("a text").to_owned()
 }
 
-/// A world that is ended as soon as the watchdog looks.
+/// A world that the watchdog ends as soon as it looks.
 fn hasty() -> MockConsul {
     let world = MockConsul::new(7);
     world.set_longest_wait(Duration::ZERO);
@@ -86,7 +87,7 @@ fn whoever_asks_again_and_again_whether_it_holds_is_told_too() {
 
 #[test]
 fn a_thread_of_std_with_a_blocking_handle_moves_the_world() {
-    // Not a hasty one: the watchdog may look before the thread has begun.
+    // This world is not hasty, since the watchdog may look before the thread has begun.
     let world = MockConsul::new(7);
     let builder = blocking::Semaphore::builder("service/db", 1);
     let semaphore = builder.connect(world.client("a")).unwrap();
@@ -132,14 +133,14 @@ fn another_executor_may_wait_while_a_thread_moves_the_world() {
     mover.join().unwrap().unwrap();
 }
 
-/// Nobody is in a hurry who says so.
+/// A world waits without a limit if the test says that it moves time itself.
 #[test]
 fn a_world_that_is_moved_by_hand_waits_for_as_long_as_it_takes() {
     let (hasty, patient) = (hasty(), hasty());
     patient.set_automatic_time(false);
     let waiting = semaphore(&patient);
     let waiting = patient.start(async move { waiting.acquire().await });
-    // Until the watchdog has ended another world that waited as long.
+    // By then, the watchdog has ended another world that waited just as long.
     panic_of(|| drop(smol::block_on(semaphore(&hasty).acquire())));
     patient.advance(Duration::from_secs(1));
     patient.set_automatic_time(true);

@@ -1,5 +1,5 @@
-//! Agents on separate nodes: a session stands on the node of the agent that it was made through, and ends
-//! with it.
+//! Agents on separate nodes. A session belongs to the node of the agent that it was created
+//! through, and ends with that node.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
@@ -29,7 +29,7 @@ fn acquire(key: &str, session: &str) -> Request {
     put(&format!("{key}?acquire={session}"), "held")
 }
 
-/// A world whose host `a` talks to another server than `b`.
+/// A world in which the hosts `a` and `b` talk to different servers.
 fn two_servers() -> MockConsul {
     let world = MockConsul::new(1);
     world.set_agent("a", "server-2");

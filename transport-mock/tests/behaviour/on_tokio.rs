@@ -1,4 +1,4 @@
-//! A world whose time is tokio's, and what is said to those who mix two clocks.
+//! A world that uses tokio's time, and the errors for callers that mix two clocks.
 
 #![allow(
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ async fn a_partition_ends_a_hold_at_its_lease_and_the_session_at_two_ttls() {
     let began = Instant::now();
     assert!(matches!(permit.lost().await, Lost::LeaseExpired { .. }));
     let believed = began.elapsed();
-    // PROMISES: it outlasts 12 s of silence for certain, and up to 13.5 s with luck.
+    // PROMISES: a hold survives 12 s of silence for certain, and up to 13.5 s with luck.
     assert!(
         (12.0..13.6).contains(&believed.as_secs_f64()),
         "{believed:?}"
@@ -131,7 +131,7 @@ fn two_runs_of_a_seed_are_the_same_and_of_two_seeds_are_not() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_killed_leaves_its_slot_to_its_session() {
     let world = MockConsul::on_tokio(7);
-    // No handle on this side gives anything back.
+    // After this, no handle of the process gives anything back.
     let process = MockProcess::new(&world.client("a"));
     let builder = Semaphore::builder("service/db", 1);
     let doomed = builder.connect(process.clone()).unwrap();
@@ -174,7 +174,7 @@ async fn several_threads_may_use_it() {
     }
 }
 
-/// The handle says that its driver is gone, and the panic why.
+/// The handle says that its driver is gone. The panic says why.
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_ever_fails() {
     let world = MockConsul::on_tokio(7);

@@ -1,4 +1,4 @@
-//! What hits more than one exchange: partitions, a lost leader, a destroyed session.
+//! Faults that hit more than one exchange: partitions, a lost leader, a destroyed session.
 
 use crate::support::{
     MILLISECOND, SECOND, create_session, get, put, session_id, status, stored, text,

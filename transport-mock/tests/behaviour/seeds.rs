@@ -1,4 +1,4 @@
-//! Many seeds: what fails is made smaller, shown, and repeated by its seed.
+//! Many seeds: a failure is made smaller, shown, and repeated by its seed.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::process::Command;
 use transport_mock::adapter::{Method, Request, Transport as _};
 use transport_mock::{MockClient, MockConsul, Seeds};
 
-/// Set where the test below is to fail.
+/// Set in the process in which the test below must fail.
 const FAILS: &str = "CONSUL_MOCK_TEST_FAILS";
 
 async fn writes(node: &MockClient) {
@@ -79,7 +79,7 @@ async fn on_tokio_too() {
     Seeds::new(20).with_faults(0.2).run_on_tokio(test).await;
 }
 
-/// Fails only where another test runs it in a separate process.
+/// Fails only when another test runs it in a separate process.
 #[test]
 fn the_test_that_fails() {
     if env::var_os(FAILS).is_none() {

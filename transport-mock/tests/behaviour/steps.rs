@@ -1,4 +1,4 @@
-//! A test that goes step by step sees everything between any two, and changes nothing by looking.
+//! A test that goes step by step sees everything that happens in between. Looking changes nothing.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests and answers in a few words.
+//! Short functions for requests and answers.
 #![allow(dead_code, reason = "each test file uses some of it")]
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
@@ -38,7 +38,7 @@ pub(crate) fn create_session() -> Request {
     Request::new(Method::Put, "/v1/session/create").with_body(r#"{"TTL":"10s","NodeChecks":[]}"#)
 }
 
-/// A session's ID out of the answer to its creation.
+/// The session's ID in the answer to its creation.
 pub(crate) fn session_id(answer: &Response) -> String {
     let body = text(answer);
     body.split('"').nth(3).expect("an ID").to_owned()
@@ -53,7 +53,7 @@ pub(crate) fn text(answer: &Response) -> String {
     String::from_utf8(answer.body().to_vec()).expect("text")
 }
 
-/// What is stored in `key`, seen by a host that no fault is aimed at.
+/// The value stored in `key`, read by a host without faults.
 pub(crate) fn stored(world: &MockConsul, key: &str) -> Option<String> {
     let witness = world.client("witness");
     let answer = world
@@ -62,7 +62,7 @@ pub(crate) fn stored(world: &MockConsul, key: &str) -> Option<String> {
     (answer.status() == 200).then(|| text(&answer))
 }
 
-/// The status, or how the exchange failed.
+/// The status, or the kind of failure.
 pub(crate) async fn status(
     client: &MockClient,
     request: Request,

@@ -1,4 +1,4 @@
-//! Time moves when everything sleeps, or when the test moves it, and never otherwise.
+//! Time moves when everything sleeps or when the test moves it, and at no other time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -188,7 +188,7 @@ fn what_is_spawned_by_a_drop_at_the_end_of_the_world_is_dropped_too() {
     assert_eq!(Arc::strong_count(&alive), 1);
 }
 
-/// A sleep that owns its client, as a spawned future needs it.
+/// A sleep that owns its client, as a spawned future must.
 trait SleepOwned {
     fn sleep_owned(self, duration: Duration) -> impl Future<Output = ()> + Send + 'static;
 }

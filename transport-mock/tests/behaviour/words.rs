@@ -1,4 +1,4 @@
-//! The words of a test: who holds, who waits, who leads, and what is left.
+//! The words of a test: who holds, waits and leads, and what is left.
 
 #![allow(
     clippy::unwrap_used,

@@ -8,7 +8,7 @@ use semaphore_core::adapter::TransportErrorKind;
 use crate::scene::{Trust, get, meet, poll, put, send, start, start_with};
 use crate::server::Server;
 
-/// The first one finds out what the agent speaks.
+/// The first request finds out which version the agent speaks.
 #[tokio::test]
 async fn requests_that_are_sent_at_once_share_a_connection() {
     let trust = Trust::new();
@@ -42,7 +42,7 @@ async fn a_first_request_without_an_answer_holds_others_up_for_a_second() {
     silent.await.unwrap().unwrap();
 }
 
-/// Beside a connection for all that is answered at once.
+/// All short requests use one more connection.
 #[tokio::test]
 async fn a_hundred_polls_share_a_connection() {
     let (mut server, transport) = start().await;
@@ -85,7 +85,7 @@ async fn a_connection_that_was_cut_is_replaced_by_one_other() {
     let sent: Vec<_> = (0..20)
         .map(|_| send(&transport, put("/v1/a", "")))
         .collect();
-    // The next one finds out again what the agent speaks.
+    // The next request finds out again which version the agent speaks.
     for _ in 0..20 {
         server.next().await.answer("true");
     }
@@ -95,7 +95,7 @@ async fn a_connection_that_was_cut_is_replaced_by_one_other() {
     assert!(server.connections() <= before + 2);
 }
 
-/// As a server does that is about to stop.
+/// As a server does before it stops.
 #[tokio::test]
 async fn a_connection_that_takes_no_further_requests_answers_those_under_way() {
     let (mut server, transport) = start().await;
@@ -117,7 +117,7 @@ async fn a_connection_that_takes_no_further_requests_answers_those_under_way() {
     under_way.await.unwrap().unwrap();
 }
 
-/// A connection that says nothing may be dead.
+/// A silent connection may be dead.
 #[tokio::test]
 async fn after_a_timeout_requests_go_by_another_connection_and_what_is_under_way_goes_on() {
     let (mut server, transport) = start().await;
@@ -139,7 +139,7 @@ async fn after_a_timeout_requests_go_by_another_connection_and_what_is_under_way
     slow.await.unwrap().unwrap();
 }
 
-/// After five seconds and the time for which a connection may take to open. The polls would wait for a minute.
+/// The limit is five seconds plus the connect timeout. The polls would wait for a minute.
 #[tokio::test]
 async fn a_connection_without_a_sign_of_life_is_given_up() {
     let trust = Trust::new();

@@ -1,4 +1,4 @@
-//! What is known of a request that failed.
+//! What is known about a failed request.
 
 use h2::Reason;
 use semaphore_core::adapter::{Transport as _, TransportErrorKind};
@@ -51,7 +51,7 @@ async fn kind_after(reason: Reason) -> TransportErrorKind {
 async fn kind_after_goaway(last: u8) -> TransportErrorKind {
     let mut answer = frame(7, 0, &[0, 0, 0, last, 0, 0, 0, 0]);
     if last > 0 {
-        // A frame that can't be there ends the connection.
+        // This invalid frame ends the connection.
         answer.extend(frame(9, 0, &[]));
     }
     sent_to(answer).await
@@ -66,8 +66,8 @@ async fn sent_to(answer: Vec<u8>) -> TransportErrorKind {
     sent.await.unwrap().unwrap_err().kind()
 }
 
-/// In TLS 1.3 the agent says so after the client's handshake is over. When that is there before the request is under way, the
-/// connection is merely gone.
+/// In TLS 1.3 the agent refuses after the client's handshake is over. If the refusal arrives before
+/// the request is sent, the connection is merely gone.
 #[tokio::test]
 async fn a_missing_client_certificate_is_a_misconfiguration_in_the_end() {
     let trust = Trust::demanding_certificates();

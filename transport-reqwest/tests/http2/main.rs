@@ -1,4 +1,4 @@
-//! With an agent that offers HTTP/2, requests are streams of few connections.
+//! With an agent that offers HTTP/2, requests are streams of a few connections.
 
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]

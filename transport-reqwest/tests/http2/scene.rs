@@ -22,7 +22,7 @@ impl Trust {
         Self::of_clients(None)
     }
 
-    /// With an agent that asks for a certificate of another authority.
+    /// The agent asks for a certificate of another authority.
     pub(crate) fn demanding_certificates() -> Self {
         Self::of_clients(Some(&Authority::new()))
     }
@@ -38,7 +38,7 @@ impl Trust {
     }
 }
 
-/// An agent, and a transport that knows already that it speaks HTTP/2.
+/// An agent, and a transport that already knows that it speaks HTTP/2.
 pub(crate) async fn start() -> (Server, ReqwestTransport) {
     start_with(|builder| builder).await
 }

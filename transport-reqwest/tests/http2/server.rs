@@ -1,4 +1,4 @@
-//! An agent that speaks HTTP/2. What arrives is handed to the test, which answers.
+//! An agent that speaks HTTP/2. It hands what arrives to the test, which answers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 pub(crate) struct Server {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
-    /// What each connection has agreed on.
+    /// The protocol that each connection negotiated.
     protocols: Arc<Mutex<Vec<Option<Vec<u8>>>>>,
     arrivals: mpsc::UnboundedReceiver<Arrived>,
     commands: broadcast::Sender<Command>,
@@ -42,7 +42,7 @@ enum Command {
 }
 
 impl Server {
-    /// With this configuration of TLS, but for the protocols, which are HTTP/2 and HTTP/1.1.
+    /// With this TLS configuration, but always with the protocols HTTP/2 and HTTP/1.1.
     pub(crate) async fn start(tls: &ServerConfig) -> Self {
         let acceptor = acceptor(tls, &["h2", "http/1.1"]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -113,12 +113,12 @@ impl Server {
         arrived
     }
 
-    /// Closes all connections without a word.
+    /// Closes all connections without notice.
     pub(crate) fn cut(&self) {
         let _ = self.commands.send(Command::Cut);
     }
 
-    /// Says on all connections that no further request is served there.
+    /// Tells all connections that they serve no further request.
     pub(crate) fn go_away(&self) {
         let _ = self.commands.send(Command::GoAway);
     }
@@ -177,7 +177,7 @@ async fn receive(
 }
 
 impl Arrived {
-    /// A whole answer. A client that has gone is what some tests are about.
+    /// A whole answer. The client may be gone: some tests are about that.
     pub(crate) fn answer(self, body: &str) {
         if let Some(mut stream) = self.begin() {
             let _ = stream.send_data(body.to_owned().into(), true);
@@ -193,14 +193,14 @@ impl Arrived {
         self.respond.send_reset(reason);
     }
 
-    /// The reason for which the client has given it up.
+    /// Why the client has given up the request.
     pub(crate) async fn given_up(mut self) -> Reason {
         let given_up = std::future::poll_fn(|context| self.respond.poll_reset(context));
         given_up.await.unwrap()
     }
 }
 
-/// An agent that answers the first request of a connection by these bytes, in the middle of HTTP/2.
+/// An agent that answers the first request of a connection with these bytes, as HTTP/2 frames.
 pub(crate) async fn start_raw(tls: &ServerConfig, answer: Vec<u8>) -> SocketAddr {
     const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
     const HEADERS: u8 = 1;

@@ -31,7 +31,7 @@ async fn http1_is_spoken_where_it_is_asked_for() {
     assert_eq!(server.protocols(), [Some(b"http/1.1".to_vec())]);
 }
 
-/// One that refuses the connection, and one that knows nothing of protocols.
+/// One agent refuses the connection, the other knows nothing of protocols.
 #[tokio::test]
 async fn an_agent_that_speaks_http2_no_more_is_spoken_to_by_http1() {
     for protocols in [vec![b"http/1.1".to_vec()], Vec::new()] {
@@ -75,7 +75,7 @@ async fn an_agent_that_speaks_http2_no_more_is_spoken_to_by_http1() {
     }
 }
 
-/// An agent that answers to what is no HTTP/1.1 as Consul does that has no HTTP/2.
+/// An HTTP/1.1 agent that answers HTTP/2 as a Consul without HTTP/2 does.
 fn http1(tls: ServerConfig) -> Http1 {
     Http1::start_tls(Arc::new(tls), |connection| {
         while let Some(request) = connection.read() {

@@ -13,7 +13,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 impl Backend for Tokio {
     type Adapter = ReqwestTransport;
 
-    /// hyper hands the answer over before its connection is back in the pool.
+    /// hyper delivers the answer before it returns the connection to the pool.
     const CONNECTIONS_OF_A_SEQUENCE: usize = 2;
 
     fn build(&self, options: Options) -> Result<ReqwestTransport, BuildError> {
@@ -70,7 +70,7 @@ fn with(options: Options) -> TransportBuilder {
     builder
 }
 
-/// As a user would build it, with the TLS that they choose.
+/// Built as a user would build it, with the TLS that they choose.
 fn own_client(user_agent: &str) -> reqwest::Client {
     let provider = rustls::crypto::ring::default_provider();
     let tls = rustls::ClientConfig::builder_with_provider(provider.into())

@@ -77,7 +77,7 @@ fn with(options: Options) -> TransportBuilder {
         builder = builder.basic_auth(user, password);
     }
     if let Some(user_agent) = options.own_client {
-        // As a user would make it, with what ureq does by default.
+        // Built as a user would build it, with ureq's defaults.
         let config = ureq::Agent::config_builder().user_agent(user_agent);
         builder = builder.client(config.build());
     }

@@ -1,5 +1,5 @@
-//! Measures the semaphore: what an acquisition costs alone, how a crowd is served, and what many
-//! semaphores in one process do to each other.
+//! Measures the semaphore: the cost of one acquisition, how a crowd is served, and how many
+//! semaphores in one process affect each other.
 //!
 //! ```sh
 //! cargo run --release --bin contend -- --mode cycle --cold
@@ -7,23 +7,23 @@
 //! cargo run --release --bin contend -- --mode hold --hold-ms 60000
 //! cargo run --release --bin contend -- --mode fleet --semaphores 250 --waiters 50 --json
 //! ```
-//! Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names. What is counted are
-//! requests, bytes and connections of the acquisitions: with the making and ending of their sessions
-//! unless there was a warm-up, and in mode `hold` from the permit to just before its release.
+//! Runs on a Consul in memory, or on the agent in `CONSUL_HTTP_ADDR`. It counts the requests, bytes
+//! and connections of the acquisitions. Unless there was a warm-up, that includes creating and
+//! ending their sessions. In mode `hold` it counts from the permit to just before its release.
 //!
-//! Mode `hold` also tells when it held by the machine's clock, in seconds since 1970, so that holders
-//! in several processes can be laid side by side: a line as soon as it happens, or fields of the JSON.
+//! Mode `hold` also reports when it held, in seconds since 1970 by the machine's clock, so that
+//! holders in several processes can be compared. It prints a line at once, or fields of the JSON.
 //! ```text
 //! granted at 1763858429.123
 //! not held any more at 1763858445.003
 //! ```
 //!
-//! Mode `fleet` is about many semaphores, each with a separate prefix below `--prefix`: one slot of
-//! each is acquired, all are held for `--hold-ms` after the last grant, and all are given back. Waiters
-//! want all slots of a semaphore of which one is held. All semaphores are of one client, unless
-//! `--transports` says otherwise. It tells how many were granted, how many were lost, and what
-//! they took: connections and threads at the peak (the Consul in memory's threads included), and the
-//! requests of the time in which all were held.
+//! Mode `fleet` uses many semaphores, each with a separate prefix below `--prefix`. It acquires one
+//! slot of each, holds all for `--hold-ms` after the last grant, and gives all back. Waiters want
+//! all slots of a semaphore of which one is held. All semaphores belong to one client, unless
+//! `--transports` says otherwise. It reports how many were granted, how many were lost, and their
+//! cost: the peak of connections and threads (including those of the Consul in memory), and the
+//! requests during the time in which all were held.
 
 mod plan;
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all semaphores were granted and kept.
+/// Returns whether all semaphores were granted and kept.
 fn run_fleet(plan: &Plan) -> Result<bool, Failure> {
     let hosts = Hosts::new(plan.flags.backend, Agent::find()?)?;
     let builder = |number| {
@@ -97,19 +97,19 @@ fn run_fleet(plan: &Plan) -> Result<bool, Failure> {
     Ok(complaints.is_empty())
 }
 
-/// Whether the limit was kept and nothing failed.
+/// Returns whether the limit was kept and nothing failed.
 fn run(plan: &Plan) -> Result<bool, Failure> {
     let flags = &plan.flags;
     let bench = Bench::new(plan)?;
     let agent = bench.hosts.agent();
-    // Wrong settings are told before anything is sent.
+    // Wrong settings are reported before anything is sent.
     let (members, client) = bench.members()?;
     let Some(first) = members.first() else {
         return Ok(false);
     };
     let watcher = Watcher::start(agent)?;
     first.host.probe(agent)?;
-    // Before and after, since the machine may have other things to do at either time.
+    // Measured before and after, since the machine may be busy at one of these times.
     let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
     let beside = bench.held_beside(&first.host)?;
     let mut failed = Failed::default();
@@ -139,7 +139,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         _ => bench.hosts.traffic().since(before),
     };
     let peaks = watcher.peaks();
-    // Where the agent is away by now, what was measured is told all the same.
+    // If the agent is gone by now, the other results are still reported.
     if let Ok(after) = bare::measure(&first.host, agent, &flags.prefix) {
         bare.extend([after]);
     }
@@ -201,7 +201,7 @@ impl AddAssign for Failed {
     }
 }
 
-/// Says what stopped contenders, and how many it stopped.
+/// Reports what stopped contenders, and how many.
 fn tell(outcomes: &[Outcome]) -> Failed {
     let mut failed = Failed::default();
     for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
@@ -212,25 +212,25 @@ fn tell(outcomes: &[Outcome]) -> Failed {
     failed
 }
 
-/// A run while it runs.
+/// A run in progress.
 struct Bench<'a> {
     plan: &'a Plan,
     hosts: Hosts,
     alarm: Alarm,
     gauge: Arc<Gauge>,
     steady: Arc<Steady>,
-    /// In mode hold.
+    /// Only in mode hold.
     wall: Option<Arc<Wall>>,
 }
 
-/// Reads the meter when a hold begins and when it ends.
+/// Reads the meter at the beginning and the end of a hold.
 struct Steady {
     meter: Arc<Meter>,
     began: Mutex<Option<Reading>>,
     ended: Mutex<Option<Reading>>,
 }
 
-/// A host and the semaphore as it sees it.
+/// A host and its handle of the semaphore.
 struct Member {
     host: Host,
     handle: Handle,
@@ -250,7 +250,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// All of them, and the client that they are of.
+    /// All hosts, and their client if they share one.
     fn members(&self) -> Result<(Vec<Member>, Option<Client>), Failure> {
         let Plan {
             participants,
@@ -271,7 +271,7 @@ impl<'a> Bench<'a> {
         Ok((members.collect::<Result<_, Failure>>()?, client))
     }
 
-    /// Another semaphore of the same process, while each that is measured is new.
+    /// Another semaphore of the same process, held while each measured one is new.
     fn held_beside(&self, host: &Host) -> Result<Option<(Semaphore, Permit)>, Failure> {
         let Plan {
             flags, transports, ..
@@ -304,7 +304,7 @@ impl<'a> Bench<'a> {
             }
             contender.start(&member.handle, &member.host, &mut crew)?;
         }
-        // Each gives up on its own; what it then leaves is cleaned up within two TTLs.
+        // Each gives up alone. What it leaves is cleaned up within two TTLs.
         crew.finish(self.plan.timeout + Duration::from_secs(60))
     }
 
@@ -320,7 +320,7 @@ impl<'a> Bench<'a> {
         self.spread(members).map(turn).collect()
     }
 
-    /// Each round with a separate semaphore, whose end belongs to the cycle.
+    /// Each round has a separate semaphore, and ending it is part of the cycle.
     fn cold(&self, number: usize, host: &Host, rounds: usize) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::default();
         for _ in 0..rounds {
@@ -382,7 +382,7 @@ impl Steady {
         *reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.meter.read());
     }
 
-    /// What went over the wire during the last hold.
+    /// The traffic during the last hold.
     fn traffic(&self) -> Option<Reading> {
         let read = |at: &Mutex<Option<Reading>>| *at.lock().unwrap_or_else(PoisonError::into_inner);
         Some(read(&self.ended)?.since(read(&self.began)?))

@@ -1,4 +1,4 @@
-//! What is to be measured: the flags, with their defaults filled in.
+//! What to measure: the flags, completed by their defaults.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -13,43 +13,44 @@ use semaphore_core::{Builder, Prefix, Semaphore};
 
 /// Measures the semaphore on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names.
 ///
-/// Exits with 1 when more than the limit held at once, or anything failed or was lost.
+/// Exits with 1 if more than the limit held at once, or anything failed or was lost.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Flags {
     /// What sends the requests and runs the contenders
     #[arg(long, value_enum, default_value_t = Backend::Tokio)]
     pub(crate) backend: Backend,
-    /// What is measured
+    /// What to measure
     #[arg(long, value_enum, default_value_t = Mode::Contend)]
     pub(crate) mode: Mode,
-    /// A new semaphore for each acquisition, in mode cycle with a new session, too. With `--transports client` in mode cycle another
-    /// semaphore of the client is held meanwhile, so that each is the second one of the process
+    /// Use a new semaphore for each acquisition, in mode cycle also with a new session. With
+    /// `--transports client` in mode cycle, another semaphore of the client is held meanwhile, so
+    /// that each is the second one of the process
     #[arg(long)]
     pub(crate) cold: bool,
-    /// How many hosts [default: 4, or as many as contend]
+    /// How many hosts [default: 4, or one for each contender if there are fewer]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) participants: Option<u16>,
-    /// How many contend, spread over the hosts [default: 15, in modes cycle and hold 1]
+    /// How many contenders, spread over the hosts [default: 15, in modes cycle and hold 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) contenders: Option<u32>,
     /// In mode fleet: how many semaphores [default: 250]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) semaphores: Option<u16>,
-    /// In mode fleet: how many wait behind them, spread over the semaphores [default: 0]
+    /// In mode fleet: how many waiters, spread over the semaphores [default: 0]
     #[arg(long)]
     pub(crate) waiters: Option<u16>,
-    /// What is shared: all by one client, or the connections of one transport; or nothing, so that each host (in mode fleet each
-    /// handle) has separate ones [default: each, in mode fleet client]
+    /// Whether all share one client, share only the connections of one transport, or each host (in
+    /// mode fleet each handle) has its own [default: each, in mode fleet client]
     #[arg(long, value_enum)]
     pub(crate) transports: Option<Transports>,
     /// How many may hold at once [default: 3, in mode fleet 2]
     #[arg(long)]
     pub(crate) limit: Option<NonZeroU32>,
-    /// How many slots each takes at once
+    /// How many slots each acquires at once
     #[arg(long, default_value = "1")]
     pub(crate) slots: NonZeroU32,
-    /// How many bytes the value of each contender has
+    /// The size of each contender's value in bytes
     #[arg(long, value_parser = clap::value_parser!(u32).range(..=327_680))]
     pub(crate) value_bytes: Option<u32>,
     /// How long each holds, in milliseconds [default: 10, in mode cycle 0, in modes hold and fleet
@@ -59,29 +60,29 @@ pub(crate) struct Flags {
     /// How often each contender acquires [default: 1, in mode cycle 100]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rounds: Option<u32>,
-    /// How often each acquires before anything is measured; what is counted then are the rounds after
-    /// it alone, without the making and ending of sessions
+    /// How often each acquires before the measurement. Only the later rounds are counted, without
+    /// creating and ending sessions
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) warm_up: u32,
     /// Appends a line for each hold to this file: its beginning and end in nanoseconds since 1970
     #[arg(long, value_name = "FILE")]
     pub(crate) holds: Option<PathBuf>,
-    /// How many seconds of silence, twice as many at most, end the session of one that has crashed
+    /// The TTL in seconds: the session of a crashed contender ends after one to two of these
     /// [default: 15]
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     pub(crate) ttl: Option<u64>,
-    /// For how many seconds its slot is left alone when its session has ended [default: as the TTL, 60 at
-    /// most]
+    /// How many seconds a slot is left alone after its session has ended
+    /// [default: as the TTL, at most 60]
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
     pub(crate) lock_delay: Option<u64>,
-    /// The name of a node that no agent stands for, on which the sessions are made: no agent or server that goes ends
-    /// a hold. It is registered when it is missing
+    /// The name of a node without an agent for the sessions: then no agent or server that goes ends
+    /// a hold. It is registered if it is missing
     #[arg(long, value_name = "NAME", value_parser = flags::own_node)]
     pub(crate) own_node: Option<String>,
-    /// Where the semaphore lives in Consul
+    /// The semaphore's prefix in Consul
     #[arg(long, default_value = "examples/contend", value_parser = flags::prefix)]
     pub(crate) prefix: Prefix,
-    /// Gives up after this many seconds beyond the time that the holds take
+    /// Gives up this many seconds after the time that the holds need
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout_s: u64,
     /// Prints one JSON object instead of text
@@ -95,13 +96,13 @@ pub(crate) enum Mode {
     Cycle,
     /// All at once
     Contend,
-    /// One long hold, with nothing to do but to keep it; tells when it began and when it was over
+    /// One long hold that is only kept; reports its beginning and end
     Hold,
-    /// Many semaphores in one process, one slot of each held at once
+    /// Many semaphores in one process, holding one slot of each
     Fleet,
 }
 
-/// The flags with their defaults filled in.
+/// The flags, completed by their defaults.
 pub(crate) struct Plan {
     pub(crate) flags: Flags,
     pub(crate) contenders: usize,
@@ -116,7 +117,7 @@ pub(crate) struct Plan {
 }
 
 impl Flags {
-    /// Fills in what was not told.
+    /// Fills in the defaults.
     ///
     /// # Errors
     /// For flags that don't fit together.
@@ -173,7 +174,7 @@ impl Flags {
         })
     }
 
-    /// A flag that was given and that says something of contenders for one semaphore.
+    /// A given flag that only makes sense for contenders of one semaphore.
     fn of_contenders(&self) -> Option<&'static str> {
         let given = [
             ("--contenders", self.contenders.is_some()),
@@ -190,7 +191,7 @@ impl Flags {
 }
 
 impl Plan {
-    /// The semaphore at `prefix`, as the flags and the agent want it.
+    /// The semaphore at `prefix`, with the settings of the flags and the agent.
     pub(crate) fn builder(&self, prefix: &str, agent: &Agent) -> Builder {
         let flags = &self.flags;
         let mut builder = Semaphore::builder(prefix, self.limit.get());

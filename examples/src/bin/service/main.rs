@@ -1,5 +1,5 @@
-//! A service that renders reports, two at once in the whole fleet, and how it is tested: see `tests.rs` beside this file.
-//! The third request waits for two seconds and is answered 503.
+//! A service that renders reports, at most two at once in the whole fleet, and its tests: see
+//! `tests.rs` beside this file. The third request waits for two seconds and is answered 503.
 //!
 //! `cargo run --bin service`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`; `cargo test --bin service`.
 
@@ -16,7 +16,7 @@ use transport_reqwest::Semaphore;
 /// How long a request waits for a slot.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What one report takes.
+/// The duration of one report.
 const WORK: Duration = Duration::from_secs(30);
 
 /// What all requests share.
@@ -26,7 +26,7 @@ struct Reports {
 }
 
 impl Reports {
-    /// Answers one request. Nothing in it knows of tests.
+    /// Answers one request. Nothing in it knows about tests.
     async fn render(&self) -> Response<String> {
         let permit = match self.semaphore.acquire_timeout(PATIENCE).await {
             Ok(permit) => permit,
@@ -39,7 +39,7 @@ impl Reports {
             }
             report = work() => report,
         };
-        // The report is ready, whether or not the slot could be given back: its session ends on its own.
+        // The report is ready, even if the slot can't be given back: its session ends anyway.
         let _ = permit.release().await;
         answer(StatusCode::OK, report)
     }
@@ -56,7 +56,7 @@ fn answer(status: StatusCode, body: String) -> Response<String> {
     response
 }
 
-/// Three requests at once, as a server would pass them on.
+/// Three simultaneous requests, as a server would pass them on.
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;

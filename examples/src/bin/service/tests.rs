@@ -1,5 +1,5 @@
-//! The service on a Consul in memory, whose time is tokio's: half a minute of work takes no time, and all that goes wrong
-//! does so when the test says.
+//! The service on a Consul in memory with tokio's time. Half a minute of work takes no time, and
+//! failures happen when the test says.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
@@ -42,7 +42,7 @@ async fn get(reports: &Reports) -> Response<String> {
     response
 }
 
-/// A request that is under way.
+/// A request under way.
 async fn begin(reports: &Reports) -> JoinHandle<Response<String>> {
     let request = tokio::spawn(served(reports).oneshot(Request::new(())));
     sleep(Duration::from_secs(1)).await;
@@ -150,7 +150,7 @@ async fn a_shutdown_leaves_nothing_in_consul() {
     let world = MockConsul::on_tokio(7);
     let reports = reports(&world, "a");
     let request = begin(&reports).await;
-    // As a framework does it when it is told to end: what is under way is dropped.
+    // As a framework does when it is told to end: it drops what is under way.
     request.abort();
     drop(request);
     assert_eq!(get(&reports).await.status(), StatusCode::OK);
@@ -158,7 +158,8 @@ async fn a_shutdown_leaves_nothing_in_consul() {
     world.assert_nothing_left(PREFIX);
 }
 
-/// Whatever goes wrong, in ten worlds: never more than two at once, an answer to each, and in the end nothing is left.
+/// In ten worlds with random faults: never more than two at once, an answer to each, and nothing
+/// left at the end.
 #[tokio::test(start_paused = true)]
 async fn never_more_than_two_at_once_whatever_goes_wrong() {
     let test = async |world: MockConsul| {

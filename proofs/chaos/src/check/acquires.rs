@@ -1,4 +1,4 @@
-//! L1 and L4: every acquisition ends, and none for a failure that passes.
+//! L1 and L4: every acquisition ends, and none fails because of a transient failure.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,9 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                 } => {
                     let (wanted_at, way) = open.remove(acquire).unzip();
                     *report.figures.not_granted.entry(*outcome).or_default() += 1;
-                    // Only who would not wait may fail for a moment's failure, and there is no other: but one that
-                    // has never had an answer takes what a gateway says for Consul's.
+                    // Only an instant try may fail because of a temporary failure, and this chaos
+                    // has no other failures. One exception: a client that has never had an answer
+                    // takes a gateway's answer for Consul's.
                     let is_excused = way == Some(Way::Try)
                         || wanted_at.is_some_and(|wanted| {
                             answered_by_gateway(logs, log, (wanted, line.at))
@@ -58,7 +59,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                     ..
                 } => {
                     *report.figures.changes.entry(*outcome).or_default() += 1;
-                    // It goes on until the key shows it or the leadership is lost.
+                    // A change is tried until the key shows it or the leadership is lost.
                     if *outcome == Change::Failed {
                         let words = words.as_deref().unwrap_or_default();
                         let who = log.acquire(*acquire);
@@ -92,7 +93,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
     }
 }
 
-/// Whether a gateway stood between a client and its agent at some time between these moments.
+/// Whether a gateway stood between a client and its agent at some time in this span.
 fn answered_by_gateway(logs: &Logs, log: &ClientLog, span: (Moment, Moment)) -> bool {
     let client = Target::Client(log.client);
     let spells = spells(logs, client, |kind| kind == Kind::Gateway);

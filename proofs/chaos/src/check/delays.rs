@@ -1,8 +1,8 @@
-//! Lock delay: the session of a leader that was killed ends its TTL after the last renewal at the earliest, and the lock
-//! delay comes after that.
+//! The lock delay: a killed leader's session ends at the earliest one TTL after the last renewal,
+//! and then the lock delay begins.
 //!
-//! Its lease ended a tenth of the TTL before that. Who loses its lease and lives may give the key back
-//! at once, and then there is nothing to wait for.
+//! The leader's lease ended a tenth of the TTL before that. A leader that loses its lease and lives
+//! may release the key at once. Then there is no lock delay.
 
 use judge::{Event, Place};
 
@@ -11,7 +11,7 @@ use super::holds::{Holds, Ours, Span};
 use super::sessions::Sessions;
 use crate::moment::Moment;
 
-/// The lock delay after each leader of this place that was killed, and from when on that one led.
+/// For each killed leader of this place: its lock delay, and from when on it led.
 pub(super) fn after_killed(
     logs: &Logs,
     holds: &Holds,
@@ -21,7 +21,7 @@ pub(super) fn after_killed(
     let killed = holds.ours.iter().filter_map(|ours| {
         let (killed, deadline) = killed(ours).filter(|(killed, _)| killed.prefix == prefix)?;
         let mut ends = deadline.plus(logs.run.ttl_of(ours.client) / 10);
-        // Its server may have been taken out, and its session ended before its time.
+        // Consul may have removed its server and ended its session early.
         if let Some(gone) = sessions.first_gone(&ours.sessions, killed.from) {
             ends = ends.min(gone.after);
         }
@@ -38,7 +38,7 @@ pub(super) fn after_killed(
     killed.collect()
 }
 
-/// Who was killed while it held, and the end of its lease.
+/// The span of a holder that was killed while it held, and the end of its lease.
 fn killed(ours: &Ours) -> Option<(&Span, Moment)> {
     let span = ours.span.as_ref().filter(|_| ours.was_killed)?;
     Some((span, ours.deadline?))
@@ -54,8 +54,8 @@ mod tests {
         (figures.killed_leaders, figures.hasty_leaders)
     }
 
-    /// A leader with a lease until 9 s, which was killed after a second: Consul ends its session at
-    /// 10 s at the earliest, and the lock delay is a second.
+    /// A leader with a lease until 9 s that was killed after one second. Consul ends its session at
+    /// 10 s at the earliest, and the lock delay is one second.
     fn killed() -> Story {
         let mut story = Story::election();
         story.granted(0, 10, 100, 9_000);

@@ -1,4 +1,4 @@
-//! A program that ends in a hurry, with permits that are dropped on the way, leaves nothing that others wait for.
+//! A program that ends in a hurry drops its permits. Afterwards nobody must have to wait for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::{ClientLog, Invariant, Logs, Report};
 use crate::moment::Moment;
 use crate::record::{Belief, Kind};
 
-/// How long its sessions may stand after its end.
+/// How long its sessions may exist after its end.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) fn check(logs: &Logs, report: &mut Report) {
@@ -16,7 +16,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
         let Some((told, left)) = left(logs, log) else {
             continue;
         };
-        // Nothing is left to a program that reaches nobody but to wait for as long as it may.
+        // A program that can't reach Consul can only wait as long as it may.
         if !was_in_reach(logs, log.client, (told, left.plus(GRACE))) {
             continue;
         }
@@ -36,14 +36,14 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
     }
 }
 
-/// When a program was told to end in a hurry, and when it did.
+/// When a program was told to end in a hurry, and when it ended.
 fn left(logs: &Logs, log: &ClientLog) -> Option<(Moment, Moment)> {
     let (told, kind) = logs.ended_at(log)?;
     let last = log.lines.last()?;
     (kind == Kind::Leave && last.event == Belief::Left).then_some((told, last.at))
 }
 
-/// The sessions that held when their holders ended, from then on.
+/// The sessions of permits that were held then or later, when their holders ended.
 fn held_at(log: &ClientLog, told: Moment) -> Vec<&String> {
     let mut sessions = BTreeMap::new();
     let mut held = Vec::new();
@@ -72,7 +72,8 @@ mod tests {
     use super::*;
     use crate::record::{Phase, Target};
 
-    /// Told to end after a second while it held, and ended at once; seen every quarter of a second, the session until then.
+    /// A program that holds, is told to end after a second, and ends at once. The witness looks
+    /// every quarter of a second, and sees the session until `last_seen`.
     fn left_until(last_seen: u64) -> Story {
         let mut story = Story::new(1);
         story.held_by_session(0, "a", 10, 100, 1_050);

@@ -1,8 +1,8 @@
-//! Discovery: what who follows an election saw of its leaders, and what was true when all was over.
+//! Discovery: the leaders that followers saw, and the truth at the end.
 //!
-//! Each campaign has a separate session, and so has each `consul lock`: a session that leads after
-//! another one did has never led before. A follower may miss leaders, and be late. Each leader is seen with its own words:
-//! values of ours begin with the name of their process, so that this can be told here.
+//! Each campaign has its own session, and so has each `consul lock`. So a session that starts to
+//! lead has never led before. A follower may miss leaders and be late. Each leader has its own
+//! value, since our values begin with the name of their process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::client;
 use crate::moment::Moment;
 use crate::record::{Belief, Role, Sight};
 
-/// What is told of those who follow this election, and, after all of it, what was true at last.
+/// Everything that this election's followers saw, and then the final truth.
 pub(super) fn told(
     logs: &Logs,
     (place, prefix): (Place, &str),
@@ -41,7 +41,7 @@ pub(super) fn told(
     for truth in truths.filter(|truth| truth.prefix == prefix) {
         let sight = as_known(&truth.sight);
         events.push((last, Event::Shows { place, sight }));
-        // Who was killed need not know it.
+        // A follower that was killed need not know the truth.
         for (follower, _) in all.iter().filter(|(_, log)| log.has_stopped()) {
             let (follower, within) = (*follower, Duration::ZERO);
             let after = last.plus(Duration::from_micros(1));
@@ -51,7 +51,7 @@ pub(super) fn told(
     events
 }
 
-/// Judges what can't be judged without the words of this program's own leaders.
+/// Checks that need the values of this program's own leaders.
 pub(super) fn check(logs: &Logs, report: &mut Report) {
     let owners = owners(logs);
     for log in followers(logs) {
@@ -85,7 +85,7 @@ fn followers(logs: &Logs) -> impl Iterator<Item = &ClientLog> {
 /// What one process saw of one election.
 type Seen<'l> = Vec<(Moment, &'l Sight)>;
 
-/// When somebody was seen to lead, by which session, with which value.
+/// A moment at which a leader was seen, with its session and value.
 type Led<'l> = (Moment, &'l str, &'l str);
 
 fn seen<'l>(log: &'l ClientLog, of_prefix: &str) -> Seen<'l> {
@@ -104,7 +104,8 @@ fn leaders<'l>(sights: &Seen<'l>) -> Vec<Led<'l>> {
     sights.iter().filter_map(led).collect()
 }
 
-/// What it knew after each of its sights. One that is cut off knows nothing until it is told that it is back.
+/// What the follower knew after each sight. When it is cut off, it knows nothing until it is told
+/// that it is back.
 fn known(sights: &Seen<'_>) -> Vec<(Moment, judge::Sight)> {
     let mut last = judge::Sight::Unknown;
     let mut is_interrupted = false;
@@ -126,7 +127,7 @@ fn known(sights: &Seen<'_>) -> Vec<(Moment, judge::Sight)> {
 
 fn as_known(sight: &Sight) -> judge::Sight {
     match sight {
-        // A session that leads in several terms leads again in each.
+        // A session may lead in several terms. Each one counts separately.
         Sight::Led {
             session,
             term,
@@ -156,7 +157,7 @@ fn strangers_words(leaders: &[Led<'_>], owners: &BTreeMap<&str, String>) -> Vec<
     leaders.iter().filter(is_wrong).map(story).collect()
 }
 
-/// Whose each session is, as far as it was granted anything.
+/// The process of each session that was ever granted something.
 fn owners(logs: &Logs) -> BTreeMap<&str, String> {
     let of_log = |log: &'_ ClientLog| client::name(log.client, log.incarnation);
     let mut owners = BTreeMap::new();

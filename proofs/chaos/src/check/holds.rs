@@ -1,4 +1,4 @@
-//! From what the logs say to who believed what from when to when.
+//! Derives from the logs who believed what, and when.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use crate::diary::Line;
 use crate::moment::Moment;
 use crate::record::{Belief, Hold, Reason};
 
-/// What is known of all who held.
+/// Everything that is known about holders.
 pub(super) struct Holds {
     pub(super) ours: Vec<Ours>,
     pub(super) theirs: Vec<Span>,
 }
 
-/// Slots that somebody believed to hold.
+/// A time in which somebody believed that it holds slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) who: String,
@@ -25,17 +25,17 @@ pub(super) struct Span {
 
 /// One of our grants.
 pub(super) struct Ours {
-    /// None when it was over when its holder asked for the first time.
+    /// `None` if the hold was over when its holder first asked.
     pub(super) span: Option<Span>,
     pub(super) client: usize,
     pub(super) token: u64,
     /// The sessions that hold.
     pub(super) sessions: Vec<String>,
     pub(super) wanted_at: Moment,
-    /// The end of the lease, as the holder was last told.
+    /// The end of the lease, as the holder last learned it.
     pub(super) deadline: Option<Moment>,
     pub(super) lost: Option<(Moment, Reason, String)>,
-    /// Whether its process was killed before it knew of any end.
+    /// Whether its process was killed before it learned of an end.
     pub(super) was_killed: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn of(logs: &Logs) -> Holds {
     }
 }
 
-/// What the lines about one acquisition say.
+/// What the log says about one acquisition.
 #[derive(Default)]
 struct Told {
     wanted_at: Moment,
@@ -58,7 +58,7 @@ struct Told {
     first_held: Option<Moment>,
     last_held: Option<Moment>,
     deadline: Option<Moment>,
-    /// The first moment at which it was known to be over.
+    /// The first moment at which the hold was known to be over.
     over: Option<Moment>,
     lost: Option<(Moment, Reason, String)>,
 }
@@ -87,7 +87,7 @@ fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
         let span = told.first_held.zip(told.last_held);
         ours.push(Ours {
             span: span.map(|(from, last_held)| {
-                // One that was killed believed until then.
+                // A killed holder believed until it was killed.
                 let over = told.over.or(killed_at);
                 let until = over.into_iter().chain(told.deadline).min();
                 Span {
@@ -170,9 +170,9 @@ fn hear(all: &mut BTreeMap<u64, Told>, line: &Line<Belief>) {
     }
 }
 
-/// The holders of `consul lock` watch no lease: when Consul invalidates their session, because the
-/// node of their server seems dead, the child goes on until its parent has noticed. For as long as
-/// its session was seen it counts, and to its end unless the session was seen to be missing.
+/// A `consul lock` knows no lease. If Consul invalidates its session because its server's node
+/// seems dead, the child runs on until its parent has noticed. Its hold counts while its session
+/// was seen. It counts to the child's end, unless the session was seen to be missing.
 fn theirs(logs: &Logs) -> Vec<Span> {
     let mut children = BTreeMap::<&str, Child<'_>>::new();
     for Line { at, event } in &logs.locks {
@@ -262,7 +262,7 @@ mod tests {
         }
         let mut story = Story::new(1);
         let paused = story.granted(0, 10, 100, 9_000);
-        // It asked and was told that it holds, whatever the lease was.
+        // It asked and was told that it holds, whatever its lease was.
         story.beat(0, paused, 20_000, 20_000);
         story.held(1, 11, 9_500, 9_700);
         assert_eq!(overlaps(&story), 1);
@@ -274,7 +274,7 @@ mod tests {
             story.lock("chaos-lock-0-0", 100, 5_000);
             story.held(0, 10, 3_000, 3_500);
             assert_eq!(overlaps(&story), 1);
-            // Consul says that its session was gone by then.
+            // Consul says that its session had ended by then.
             story.sighting(2_000, 0, Some(&["chaos-lock-0-0"]));
             story.sighting(2_500, 0, Some(&[]));
             assert_eq!(overlaps(&story), 0);

@@ -1,4 +1,5 @@
-//! What leases holders were told of: a belief ends with its lease, and a lease is never longer than the TTL less a tenth.
+//! The leases that holders knew. A belief ends with its lease, and no lease is longer than nine
+//! tenths of the TTL.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::Logs;
 use crate::moment::Moment;
 use crate::record::Belief;
 
-/// What is told of each belief.
+/// What each belief says about its lease.
 pub(super) fn told(logs: &Logs) -> Vec<(Moment, Event)> {
     let mut events = Vec::new();
     for log in &logs.clients {
@@ -30,7 +31,7 @@ pub(super) fn told(logs: &Logs) -> Vec<(Moment, Event)> {
                 | Belief::Held { acquire, until } => (*acquire, *until),
                 _ => continue,
             };
-            // A log that does not say where names no place.
+            // If the log does not say where, there is no place.
             let nowhere = Place(logs.run.places.len());
             let believed = Event::Believed {
                 place: places.get(&acquire).copied().flatten().unwrap_or(nowhere),

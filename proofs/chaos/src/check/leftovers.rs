@@ -1,8 +1,8 @@
 //! L2: nothing of ours is left.
 //!
-//! A session whose creation was not answered in time is nobody's, and is left to its TTL. That
-//! happens to a client when the cluster, or the whole machine, is slow. So sessions alone are held
-//! against the clients only if the witnesses had their answers in time, all through the calm.
+//! If a session's creation got no answer in time, nobody owns the session, and its TTL ends it.
+//! That happens when the cluster or the machine is slow. So leftover sessions only count against
+//! the clients if the witnesses got all answers in time during the calm.
 
 use super::reach::BLINK;
 use super::{Invariant, Logs, Report};

@@ -1,4 +1,4 @@
-//! What losses are justified by.
+//! Whether losses were justified.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::reach::{hurts, latest, longest_reach};
 use crate::moment::Moment;
 use crate::record::{Reason, Target};
 
-/// What is told of the losses at this place.
+/// The losses at this place.
 pub(super) fn told(
     logs: &Logs,
     holds: &Holds,
@@ -23,7 +23,7 @@ pub(super) fn told(
         let deadline = ours.deadline?;
         let lost = Event::Lost {
             place,
-            // Its session has ended before its time: that is Consul's doing.
+            // Consul has ended its session early.
             was_taken: was_taken_out(logs, ours.client, (span.from, *at)),
             lease: if *at < deadline.minus(ROUNDING) {
                 Lease::Lasts
@@ -37,18 +37,19 @@ pub(super) fn told(
     holds.ours.iter().filter_map(lost).collect()
 }
 
-/// Between the reading of two clocks.
+/// The clocks of two readings may differ this much.
 const ROUNDING: Duration = Duration::from_millis(50);
 
-/// Whether a client's server was out of order for long enough, while it held, to be taken out of the
-/// catalog, and the client's session with it.
+/// Whether Consul may have removed a client's server from the catalog, and ended the client's
+/// session, while it held.
 fn was_taken_out(logs: &Logs, client: usize, span: (Moment, Moment)) -> bool {
     let client = logs.run.clients.get(client);
     let client = client.filter(|client| logs.run.reaped && !client.own_node);
     client.is_some_and(|client| was_out(logs, client.server, span))
 }
 
-/// Whether a server was out of order for long enough between these moments, or a client agent at all: its node goes as soon as it ends.
+/// Whether a server was out of order for long enough in this span. A client agent only needs to be
+/// out of order at all, since its node leaves as soon as it ends.
 pub(super) fn was_out(logs: &Logs, server: usize, (from, until): (Moment, Moment)) -> bool {
     if let Some(agent) = server.checked_sub(SERVERS) {
         let hurts = hurts(logs, Target::Agent(agent));
@@ -62,20 +63,22 @@ pub(super) fn was_out(logs: &Logs, server: usize, (from, until): (Moment, Moment
     hurts.any(|hurt| long(&hurt))
 }
 
-/// Consul waits for some ten seconds. Twice as short is too short for sure.
+/// Consul waits some ten seconds. Half of that is certainly too short.
 const REAPED_AFTER: Duration = Duration::from_secs(5);
 
-/// Renewals begin with a twelfth of the TTL, and whatever becomes of one the next is sent a twelfth later, or a thirtieth after
-/// one that failed. A tenth of the TTL within reach would do; a loaded machine has three.
+/// Renewals begin after a twelfth of the TTL. Whatever happens to one, the next follows a twelfth
+/// later, or a thirtieth after a failure. So a tenth of the TTL within reach is enough. A loaded
+/// machine gets three tenths.
 fn over(logs: &Logs, ours: &Ours, reason: Reason, deadline: Moment) -> Lease {
     let ttl = logs.run.ttl_of(ours.client);
     let due = deadline.minus(ttl * 9 / 10).plus(ttl / 12);
     let in_reach = match reason {
-        // A client without a driver renews nothing.
+        // Without a driver, a client renews nothing.
         Reason::RuntimeEnded => Duration::ZERO,
         _ => longest_reach(logs, ours.client, (due, deadline)),
     };
-    // Confirmed so much later. The first one may be given up: nobody knows yet how slow the answers are.
+    // The answers are this much later. The first one may be given up, since the client does not
+    // know yet how slow they are.
     let later = latest(logs, ours.client, (due, deadline));
     let needed = ttl * 3 / 10 + 2 * later;
     Lease::Over { in_reach, needed }
@@ -88,7 +91,7 @@ mod tests {
     use super::super::story::Story;
     use crate::record::{Kind, Phase, Reason, Target};
 
-    /// Lost at 9 s, when its lease ended; the witness sees all the time.
+    /// A loss at 9 s, when the lease ended. The witness saw Consul all the time.
     fn expired() -> Story {
         let mut story = Story::new(1);
         let acquire = story.granted(0, 10, 100, 9_000);

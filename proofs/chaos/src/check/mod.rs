@@ -1,6 +1,6 @@
 //! Judges the logs of a run.
 //!
-//! What the simulator can see as well is judged by the crate `judge`, as there: `told` tells it what the logs say.
+//! The crate `judge` judges what the simulator judges, too. `told` translates the logs for it.
 
 mod acquires;
 mod delays;
@@ -30,43 +30,43 @@ pub use report::{Figures, Report};
 /// Everything that a run has written.
 #[derive(Clone, Debug)]
 pub struct Logs {
-    /// What was decided before.
+    /// The decisions before the run.
     pub run: Run,
-    /// What each incarnation of each client believed.
+    /// The beliefs of each incarnation of each client.
     pub clients: Vec<ClientLog>,
-    /// What the holders of `consul lock` wrote.
+    /// What the children of `consul lock` wrote.
     pub locks: Vec<Line<Hold>>,
-    /// What was done.
+    /// What the nemesis did.
     pub deeds: Vec<Line<Deed>>,
-    /// What was seen.
+    /// What the witnesses saw.
     pub sightings: Vec<Line<Sighting>>,
-    /// What was left.
+    /// What was left at the end.
     pub end: End,
 }
 
 /// The log of one process.
 #[derive(Clone, Debug)]
 pub struct ClientLog {
-    /// Which client.
+    /// The number of the client.
     pub client: usize,
-    /// How often it was started, from 1.
+    /// How often the client had been started by then, from 1.
     pub incarnation: u32,
-    /// In the order in which they were written.
+    /// The lines in the order in which they were written.
     pub lines: Vec<Line<Belief>>,
 }
 
-/// A promise that was not kept.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// Which promise was broken.
     pub invariant: Invariant,
-    /// At which place; empty where it was at none.
+    /// The place, or an empty text.
     pub place: String,
     /// What happened.
     pub story: String,
 }
 
-/// A promise, by the names that the semaphore's documentation gives them.
+/// A promise, with the names from the semaphore's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// S1: never more than the limit believe that they hold.
@@ -75,17 +75,17 @@ pub enum Invariant {
     Lease,
     /// S5: tokens rise.
     Fencing,
-    /// L1: who waits gets in, and every acquisition ends.
+    /// L1: every waiter gets in, and every acquisition ends.
     Admission,
     /// L2: nothing is left.
     NothingLeft,
     /// L4: a transient failure costs nothing while the lease lasts.
     TransientFailures,
-    /// Nobody leads while the session of a leader that was killed, or its lock delay, lasts.
+    /// Nobody leads until the session of a killed leader and its lock delay have ended.
     LockDelay,
-    /// Who follows an election sees its leaders in their order, and the last word of all.
+    /// Followers see an election's leaders in order, and its final state.
     Discovery,
-    /// No process ends on its own.
+    /// No process crashes.
     NoCrash,
 }
 
@@ -94,12 +94,12 @@ impl ClientLog {
         format!("client {}-{}", self.client, self.incarnation)
     }
 
-    /// Which acquisition of which client.
+    /// Names an acquisition of this client.
     fn acquire(&self, acquire: u64) -> String {
         format!("{} acquire {acquire}", self.name())
     }
 
-    /// Where an acquisition was asked for.
+    /// The place of an acquisition.
     fn place(&self, number: u64) -> &str {
         let wanted = self.lines.iter().find_map(|line| match &line.event {
             Belief::Wanted {
@@ -116,7 +116,7 @@ impl ClientLog {
 }
 
 impl Invariant {
-    /// As it is written in a report.
+    /// The name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Limit => "S1 (never more than the limit believe that they hold)",
@@ -142,7 +142,7 @@ impl Logs {
     /// Reads the logs of a run.
     ///
     /// # Errors
-    /// When one is missing or is not what it should be.
+    /// If one is missing or is not what it should be.
     pub fn read(folder: &Folder) -> Result<Self, Failure> {
         let mut clients = Vec::new();
         let run: Run = json(&folder.run())?;
@@ -170,20 +170,20 @@ impl Logs {
         })
     }
 
-    /// Which place has this prefix.
+    /// The place with this prefix.
     fn number(&self, prefix: &str) -> Option<judge::Place> {
         let mut places = self.run.places.iter();
         let number = places.position(|place| place.prefix == prefix)?;
         Some(judge::Place(number))
     }
 
-    /// What there is at this prefix.
+    /// The kind of the place at this prefix.
     fn what(&self, prefix: &str) -> Option<What> {
         let mut places = self.run.places.iter();
         Some(places.find(|place| place.prefix == prefix)?.what)
     }
 
-    /// When a process was killed by the nemesis, or told to end in a hurry, if it was.
+    /// When the nemesis killed the process or told it to end in a hurry.
     fn killed_at(&self, log: &ClientLog) -> Option<Moment> {
         self.ended_at(log).map(|(at, _)| at)
     }
@@ -211,7 +211,7 @@ fn json<T: DeserializeOwned>(path: &std::path::Path) -> Result<T, Failure> {
     serde_json::from_slice(&text).doing("reading a log")
 }
 
-/// Judges them.
+/// Judges the logs.
 pub fn check(logs: &Logs) -> Report {
     let holds = holds::of(logs);
     let sessions = sessions::Sessions::of(logs);
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(read.clients[4].lines, logs.clients[3].lines);
         assert_eq!(check(&read).violations, check(&logs).violations);
         assert_eq!(check(&read).figures.overlaps, 1);
-        // The one that was killed need not have ended its acquisition.
+        // The killed client need not have ended its acquisition.
         assert_eq!(check(&read).figures.unended, 0);
     }
 
@@ -309,7 +309,7 @@ mod tests {
         };
         stop(0, 1_000, 9_000);
         stop(1, 2_000, 6_000);
-        // One alone, and two for a moment.
+        // One server alone, and two for a moment.
         stop(0, 20_000, 40_000);
         stop(2, 39_000, 41_000);
         story.logs().deeds.sort_by_key(|line| line.at);

@@ -1,4 +1,4 @@
-//! For how long a client could have reached a quorum, by what the witnesses saw and the nemesis did.
+//! How long a client could have reached a quorum, from what the witnesses saw and the nemesis did.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use crate::diary::Line;
 use crate::moment::Moment;
 use crate::record::{Kind, Phase, Target};
 
-/// A witness that waits longer than this, for an answer or for its turn, has not seen anything of
-/// the time between.
+/// If a witness waits longer than this for an answer or for its turn, it has seen nothing in
+/// between.
 pub(super) const BLINK: Duration = Duration::from_secs(1);
 
-/// For how long at a stretch `client` could reach a quorum between `from` and `until`, at the longest.
+/// The longest time without a break in which `client` could reach a quorum between `from` and
+/// `until`.
 pub(super) fn longest_reach(
     logs: &Logs,
     client: usize,
@@ -48,7 +49,7 @@ pub(super) fn longest_reach(
     longest
 }
 
-/// Whether `client` could reach a quorum all the time between `from` and `until`.
+/// Whether `client` could reach a quorum during the whole span.
 pub(super) fn was_in_reach(logs: &Logs, client: usize, (from, until): (Moment, Moment)) -> bool {
     longest_reach(logs, client, (from, until)) + BLINK >= until.since(from)
         && !hurts(logs, Target::Client(client))
@@ -56,7 +57,7 @@ pub(super) fn was_in_reach(logs: &Logs, client: usize, (from, until): (Moment, M
             .any(|hurt| hurt.0 <= until && from <= hurt.1)
 }
 
-/// By how much an answer to `client` was later between `from` and `until`, at the most.
+/// The longest delay of answers to `client` in this span.
 pub(super) fn latest(logs: &Logs, client: usize, span: (Moment, Moment)) -> Duration {
     let slow = spells(logs, Target::Client(client), |kind| kind == Kind::Slow);
     let slow = slow.iter().filter(|spell| spell.overlaps(span));
@@ -65,8 +66,8 @@ pub(super) fn latest(logs: &Logs, client: usize, span: (Moment, Moment)) -> Dura
         .unwrap_or_default()
 }
 
-/// From when to when something was done to a server, or to a client or its connections, that kept it from others.
-/// A client that is only slowed, or ends on its own, reaches them.
+/// The times in which the nemesis kept a server, a client or its connections from the others. A
+/// client that is only slowed, or that ends in a hurry, still reaches them.
 pub(super) fn hurts(logs: &Logs, target: Target) -> Vec<(Moment, Moment)> {
     let is_hurt = |kind| !matches!(kind, Kind::Elect | Kind::Slow | Kind::Leave);
     let spells = spells(logs, target, is_hurt);
@@ -90,7 +91,7 @@ impl Spell {
     }
 }
 
-/// The deeds of such kinds.
+/// The deeds of these kinds.
 pub(super) fn spells(logs: &Logs, target: Target, is_meant: fn(Kind) -> bool) -> Vec<Spell> {
     let mut spells = Vec::new();
     let mut begun: Option<Spell> = None;

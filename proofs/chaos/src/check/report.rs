@@ -1,4 +1,4 @@
-//! The figures of a run, and what was violated.
+//! The figures of a run, and its violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,39 +10,39 @@ use super::{Invariant, Logs, Violation};
 use crate::diary::Line;
 use crate::record::{Backend, Change, Deed, Hold, Kind, Outcome, Phase, Reason, Target, What};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What there was.
+    /// What happened, in numbers.
     pub figures: Figures,
-    /// What there should not have been.
+    /// The broken promises.
     pub violations: Vec<Violation>,
 }
 
-/// How many of what there were.
+/// The numbers of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// How long things went wrong.
     pub chaos: Duration,
-    /// What was done, to whom, how often.
+    /// The nemesis's deeds: to whom, of which kind, and how often.
     pub deeds: BTreeMap<(&'static str, Kind), u64>,
     /// Acquisitions that were asked for.
     pub wanted: u64,
     /// Those that were granted.
     pub granted: BTreeMap<(What, Backend), u64>,
-    /// The longest that one took that was granted.
+    /// The longest wait of a granted acquisition.
     pub longest_wait: Duration,
-    /// Those that were not.
+    /// Those that were not granted.
     pub not_granted: BTreeMap<Outcome, u64>,
-    /// What leaders wanted to change the key to.
+    /// The results of the changes that leaders wanted.
     pub changes: BTreeMap<Change, u64>,
     /// Leaders that were killed while they led.
     pub killed_leaders: u64,
-    /// Those who led too soon after one of them.
+    /// Leaders that led too soon after a killed leader.
     pub hasty_leaders: u64,
-    /// How often those who follow saw somebody lead.
+    /// How often followers saw a leader.
     pub seen: u64,
-    /// What those who follow saw wrong.
+    /// What followers saw wrong.
     pub wrong_sights: u64,
     /// Slots and leaderships that `consul lock` had.
     pub locks: BTreeMap<String, u64>,
@@ -56,27 +56,28 @@ pub struct Figures {
     pub reachable_losses: u64,
     /// The most slots held at once, and the limit, by prefix.
     pub most_at_once: Vec<(String, u32, u32)>,
-    /// How often there was one too many.
+    /// How often there was one holder too many.
     pub overlaps: u64,
     /// Beliefs beyond their lease.
     pub lease_violations: u64,
-    /// How often Consul took a server that was dead out of its catalog.
+    /// How often Consul removed a dead server from its catalog.
     pub reaped: u64,
     /// Sessions that ended while their holders believed.
     pub early_ends: u64,
-    /// Holds on a separate node whose server was out for so long that others' sessions ended with it.
+    /// Holds on a separate node that survived a server's absence long enough to end other sessions.
     pub outlived: u64,
-    /// For how long the last of these believed beyond it.
+    /// The longest time that a holder believed after such an end.
     pub longest_beyond: Duration,
     /// Requests that a gateway answered.
     pub refusals: u64,
     /// How often no majority of the servers ran, for longer than a client waits for an answer.
     pub without_majority: u64,
-    /// Writes that their clients gave up, those of them that were applied late, and how long after that at most.
+    /// Writes that their clients gave up, those of them that were applied late, and the longest
+    /// delay.
     pub given_up: (u64, u64, Duration),
     /// Sessions that held when their program ended in a hurry.
     pub farewells: u64,
-    /// Those of them that stood for longer than they may.
+    /// Those of them that existed for longer than they may.
     pub late_farewells: u64,
     /// Grants whose token was out of order.
     pub token_violations: u64,
@@ -88,7 +89,7 @@ pub struct Figures {
     pub orphans: u64,
 }
 
-/// So many stories are told of each invariant at each place.
+/// At most this many stories are told of each invariant at each place.
 const STORIES: usize = 5;
 
 impl Report {
@@ -123,7 +124,7 @@ impl Report {
         }
     }
 
-    /// `place` is empty where it was at none.
+    /// `place` is empty if the violation has no place.
     pub(super) fn violation(&mut self, invariant: Invariant, place: &str, story: String) {
         let place = place.to_owned();
         self.violations.push(Violation {
@@ -134,7 +135,7 @@ impl Report {
     }
 }
 
-/// How often two servers stood still at once for longer than a client waits for an answer.
+/// How often two servers were frozen at the same time for longer than a client waits for an answer.
 fn without_majority(deeds: &[Line<Deed>]) -> u64 {
     let mut stopped = BTreeSet::new();
     let mut since = None;
@@ -157,7 +158,7 @@ fn without_majority(deeds: &[Line<Deed>]) -> u64 {
     times
 }
 
-/// For how long a client waits for an answer.
+/// How long a client waits for an answer.
 const ANSWERS: Duration = Duration::from_secs(3);
 
 impl Figures {

@@ -8,19 +8,19 @@ use super::losses::was_out;
 use super::{Logs, Report};
 use crate::moment::Moment;
 
-/// Which of our sessions were seen when.
+/// When each of our sessions was seen.
 pub(super) struct Sessions<'l> {
     last_seen: BTreeMap<&'l str, Moment>,
-    /// When each read of all sessions began and ended, in the order in which they began.
+    /// The beginning and end of each read of all sessions, in the order of their beginnings.
     reads: Vec<(Moment, Moment)>,
 }
 
 /// The end of a session as the witnesses saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gone {
-    /// It still existed then.
+    /// The session still existed then.
     pub(super) after: Moment,
-    /// It did not any more.
+    /// The session was gone by then.
     pub(super) by: Moment,
 }
 
@@ -42,7 +42,7 @@ impl<'l> Sessions<'l> {
         Self { last_seen, reads }
     }
 
-    /// When a session that existed at `from` was gone, if it was ever missed.
+    /// When a session that existed at `from` was gone, if it was ever missing.
     pub(super) fn gone(&self, session: &str, from: Moment) -> Option<Gone> {
         let seen = self.last_seen.get(session).copied();
         let after = seen.map_or(from, |seen| seen.max(from));
@@ -51,15 +51,15 @@ impl<'l> Sessions<'l> {
         Some(Gone { after, by })
     }
 
-    /// The first of several to be gone.
+    /// The session that was gone first.
     pub(super) fn first_gone(&self, sessions: &[String], from: Moment) -> Option<Gone> {
         let gone = sessions.iter().filter_map(|id| self.gone(id, from));
         gone.min_by_key(|gone| gone.by)
     }
 }
 
-/// Counts what ended before its time. It is nobody's fault: whether anybody else held meanwhile is judged
-/// elsewhere. A run in which nothing ended early says nothing about that.
+/// Counts the sessions that ended early. This is nobody's fault; whether anybody else held
+/// meanwhile is judged elsewhere. But a run without early ends shows nothing about them.
 pub(super) fn count(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
     let figures = &mut report.figures;
     for ours in &holds.ours {
@@ -78,7 +78,7 @@ pub(super) fn count(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
     figures.reaped = reaped(logs);
 }
 
-/// How often a node was missing that had been there before.
+/// How often a node disappeared.
 fn reaped(logs: &Logs) -> u64 {
     let seen = logs.sightings.iter();
     let mut seen: Vec<_> = seen
@@ -86,7 +86,7 @@ fn reaped(logs: &Logs) -> u64 {
         .collect();
     seen.sort_unstable_by_key(|(at, _)| *at);
     let mut there = BTreeSet::new();
-    // Reads of several witnesses overlap: a node that comes back or goes is counted once.
+    // Reads of several witnesses overlap. A node that comes back or disappears is counted once.
     let mut since = BTreeMap::<&str, Moment>::new();
     let mut reaped = 0;
     for (at, nodes) in seen {
@@ -102,7 +102,7 @@ fn reaped(logs: &Logs) -> u64 {
     reaped
 }
 
-/// The same server is not taken out twice within this time.
+/// Within this time, the same server is not removed twice.
 const SETTLED: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

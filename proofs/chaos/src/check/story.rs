@@ -1,4 +1,4 @@
-//! Made-up logs, so that the checker can be shown what must never happen.
+//! Invented logs that show the checker what must never happen.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const CLIENTS: usize = 3;
 const SEMAPHORE: &str = "chaos/shared";
 pub(super) const ELECTION: &str = "chaos/elected";
 
-/// Logs of three clients that contend for one place, one on each server, and of one that follows. All
-/// times are milliseconds.
+/// Logs of three clients that contend for one place, each on its own server, and of one follower.
+/// All times are milliseconds.
 pub(super) struct Story {
     logs: Logs,
     prefix: &'static str,
@@ -28,20 +28,20 @@ pub(super) fn millis(at: u64) -> Moment {
 }
 
 impl Story {
-    /// The one that follows, if there is an election.
+    /// The follower, if there is an election.
     pub(super) const FOLLOWER: usize = CLIENTS;
 
-    /// About a semaphore.
+    /// A story about a semaphore.
     pub(super) fn new(limit: u32) -> Self {
         Self::of(What::Semaphore, SEMAPHORE, limit)
     }
 
-    /// About an election.
+    /// A story about an election.
     pub(super) fn election() -> Self {
         Self::of(What::Election, ELECTION, 1)
     }
 
-    /// What holds for the only slot of a semaphore holds for an election.
+    /// A semaphore with one slot, and an election: the same rules hold for both.
     pub(super) fn of_one_slot() -> [Self; 2] {
         [Self::new(1), Self::election()]
     }
@@ -98,7 +98,7 @@ impl Story {
         &mut self.logs
     }
 
-    /// Judges it, after all who did not crash have ended in order.
+    /// Judges the logs. All clients that did not crash have ended in order.
     pub(super) fn check(&self) -> Report {
         let mut logs = self.logs.clone();
         for log in &mut logs.clients {
@@ -121,14 +121,14 @@ impl Story {
         self.crash(client);
     }
 
-    /// Told to end in a hurry, and ended.
+    /// The client was told to end in a hurry, and ended.
     pub(super) fn leave(&mut self, client: usize, told: u64, left: u64) {
         self.deed(told, Kind::Leave, Target::Client(client), Phase::Begin);
         self.add(client, left, Belief::Left);
         self.crash(client);
     }
 
-    /// One slot, asked for just before it was granted.
+    /// One slot that was requested just before its grant.
     pub(super) fn held(&mut self, client: usize, token: u64, from: u64, until: u64) {
         self.held_many(client, token, 1, from, until);
     }
@@ -187,7 +187,7 @@ impl Story {
         }
     }
 
-    /// The one who follows sees this.
+    /// The follower sees this.
     pub(super) fn saw(&mut self, at: u64, sight: Sight) {
         let prefix = self.prefix.to_owned();
         self.add(Self::FOLLOWER, at, Belief::Saw { prefix, sight });
@@ -203,7 +203,7 @@ impl Story {
         self.add(client, at, said);
     }
 
-    /// A grant with a lease until then.
+    /// A grant with a lease until `until`.
     pub(super) fn granted(&mut self, client: usize, token: u64, at: u64, until: u64) -> u64 {
         let acquire = self.wanted(client, at, 1, Way::Plain);
         self.told_granted(client, acquire, token, at, until);
@@ -278,7 +278,7 @@ impl Story {
         self.logs.deeds.push(Line { at, event });
     }
 
-    /// A client whose answers come so much later.
+    /// A client whose answers come this much later.
     pub(super) fn slow(&mut self, client: usize, (from, until): (u64, u64), later: u64) {
         for (at, phase) in [(from, Phase::Begin), (until, Phase::End)] {
             self.deed(at, Kind::Slow, Target::Client(client), phase);

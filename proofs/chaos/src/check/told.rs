@@ -1,4 +1,4 @@
-//! What the judge that simulation and chaos share is told of the logs, and what it says.
+//! Translates the logs for the judge that simulation and chaos share, and reports its verdicts.
 
 use judge::{Admission, Event, Follower, Hold, Judge, Lease, Place, Promise};
 
@@ -58,12 +58,13 @@ pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
 /// An event of the merged logs.
 struct Told {
     at: Moment,
-    /// Of one moment.
+    /// The order among events of the same moment.
     order: Order,
     event: Event,
 }
 
-/// A belief does not include its last moment, and nobody waits for a lock delay after their own end.
+/// A belief does not include its last moment, and no holder waits for the lock delay after its own
+/// end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Order {
     Limit,
@@ -108,7 +109,7 @@ fn events(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>) -> Vec<Told> {
     events
 }
 
-/// Nothing of one who believed at no moment for certain.
+/// Nothing, if it certainly believed at no moment.
 fn believed(hold: Hold, place: Place, span: &Span) -> Vec<Told> {
     if span.from >= span.until {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Writes a process's beliefs down.
+//! Records a process's beliefs.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::failure::in_words;
 use crate::moment::Moment;
 use crate::record::{Belief, Change, Outcome, Place, Reason, Sight};
 
-/// The log of a process, and when it has to stop.
+/// The log of a process, and when the process must stop.
 pub(super) struct Book {
     diary: Diary<Belief>,
     stop: AtomicBool,
@@ -49,22 +49,22 @@ impl Book {
         })
     }
 
-    /// Whether nothing more is to be begun.
+    /// Whether nothing new may begin.
     pub(super) fn must_stop(&self) -> bool {
         self.stop.load(Ordering::SeqCst) || self.must_leave()
     }
 
-    /// Whether nothing is to be waited for either.
+    /// Whether nothing may be waited for either.
     pub(super) fn must_leave(&self) -> bool {
         self.leave.load(Ordering::SeqCst)
     }
 
-    /// From now on it ends in order.
+    /// From now on, the process ends in order.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// From now on it ends in a hurry: those who wait are told that it is closed.
+    /// From now on, the process ends in a hurry. Waiters learn that it is closed.
     pub(super) fn leave(&self) {
         self.leave.store(true, Ordering::SeqCst);
         for close in core::mem::take(&mut *self.closers()) {
@@ -72,7 +72,7 @@ impl Book {
         }
     }
 
-    /// What is to be closed when it has to leave.
+    /// What must be closed when the process leaves.
     pub(super) fn closes(&self, close: impl FnOnce() + Send + 'static) {
         self.closers().push(Box::new(close));
     }
@@ -81,7 +81,7 @@ impl Book {
         self.closers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the contender with this number draws from.
+    /// The random numbers of the contender with this number.
     pub(super) fn rng(&self, contender: u32) -> Rng {
         Rng::with_seed(self.seed ^ (u64::from(contender) << 32))
     }
@@ -110,7 +110,7 @@ impl Book {
         self.write(Moment::now(), Belief::Saw { prefix, sight });
     }
 
-    /// The last word.
+    /// Writes the last line.
     pub(super) fn end(&self) {
         let last = if self.must_leave() {
             Belief::Left
@@ -120,7 +120,7 @@ impl Book {
         self.write(Moment::now(), last);
     }
 
-    /// A belief that can't be written down would be missing from the judgement.
+    /// If a belief can't be written, the process ends, since the judgement would lack it.
     fn write(&self, at: Moment, event: Belief) {
         if let Err(error) = self.diary.write(at, event) {
             eprintln!("a belief could not be written: {error}");
@@ -142,7 +142,7 @@ impl Entry<'_> {
         self.book.write(at, event);
     }
 
-    /// Asks before acting.
+    /// Asks whether it still holds, as before each action.
     pub(super) fn beat(self, permit: &impl Hold) {
         let acquire = self.acquire;
         let (at, until) = ask(permit);
@@ -162,7 +162,7 @@ impl Entry<'_> {
         self.book.write(Moment::now(), event);
     }
 
-    /// What the key of an election is to show as the `number`th thing.
+    /// The `number`th value that the election's key should show.
     pub(super) fn words(self, number: u32) -> String {
         let (name, acquire) = (&self.book.name, self.acquire);
         format!("{name} acquire {acquire} says {number}")
@@ -208,7 +208,7 @@ impl Entry<'_> {
     }
 
     pub(super) fn failed(self, error: &Error) {
-        // Given up by who leaves: it says nothing of Consul.
+        // A leaving process gave it up, which says nothing about Consul.
         if matches!(error, Error::Closed { .. }) {
             return self.cancelled();
         }
@@ -229,7 +229,7 @@ impl Entry<'_> {
     }
 }
 
-/// What a permit and a leadership can be asked, waited for or not.
+/// The questions to a permit or a leadership, for tasks and for threads.
 pub(super) trait Hold {
     fn is_held(&self) -> bool;
     fn remaining(&self) -> Duration;
@@ -264,8 +264,8 @@ hold!(blocking::Leadership, is_leader, |it| slice::from_ref(
     it.sequencer()
 ));
 
-/// The moment just before asking, and the end of the lease if it is held. A pause between the
-/// two makes the end earlier than it is, never later.
+/// The moment just before asking, and the end of the lease if it is held. A pause between the two
+/// can only make the end too early.
 fn ask(permit: &impl Hold) -> (Moment, Option<Moment>) {
     let at = Moment::now();
     let remaining = permit.remaining();

@@ -1,4 +1,4 @@
-//! What semaphores and elections do alike for those who contend, as tasks and as threads.
+//! The common parts of semaphores and elections, for contenders that are tasks or threads.
 
 use std::future::{Future, ready};
 use std::time::Duration;
@@ -13,20 +13,21 @@ use crate::record::Way;
 pub(super) trait Member: Clone + Send + Sync + 'static {
     type Held: Held;
 
-    /// None when it would not wait. Who is to be cancelled waits for as long as it takes.
+    /// `None` if it would have to wait. An acquisition that will be cancelled waits for as long as
+    /// it takes.
     fn take(&self, turn: &Turn) -> impl Future<Output = Result<Option<Self::Held>, Error>> + Send;
 
-    /// Nobody gets anything any more.
+    /// Closes it, so that nobody gets anything any more.
     fn close(&self);
 
     fn shutdown(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// What it is granted.
+/// A permit or a leadership.
 pub(super) trait Held: Hold + Send + Sync {
     fn lost(&self) -> impl Future<Output = Lost> + Send;
 
-    /// Changes what others see of it. A slot shows nothing.
+    /// Changes the value that others see. A slot has none.
     fn say(&self, _value: &str) -> impl Future<Output = Result<(), Error>> + Send {
         ready(Ok(()))
     }

@@ -1,7 +1,8 @@
-//! A client process: contenders in a loop, and what they believe; or followers, and what they see.
+//! A client process. It has contenders in a loop that log their beliefs, or followers that log what
+//! they see.
 //!
-//! It ends in order when it reads a line, in a hurry when it reads [`LEAVE`], and at once when its input ends, as it
-//! does when the process that started it is gone.
+//! A line on its input makes it end in order, and [`LEAVE`] in a hurry. It ends at once when its
+//! input ends, which happens when its parent process is gone.
 
 mod book;
 mod members;
@@ -26,14 +27,14 @@ use crate::failure::{Failure, Try as _};
 use crate::record::{Backend, Folder, Place, Role};
 use book::Book;
 
-/// What a client process is told.
+/// The instructions for a client process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Which client it is.
+    /// The number of the client.
     pub number: usize,
-    /// How often it was started, from 1.
+    /// How often the client has been started, from 1.
     pub incarnation: u32,
-    /// What it runs on.
+    /// The backend that it uses.
     pub backend: Backend,
     /// The address of its agent.
     pub url: String,
@@ -41,29 +42,29 @@ pub struct Plan {
     pub ttl: Duration,
     /// The lock delay of its sessions, unless it is the default.
     pub lock_delay: Option<Duration>,
-    /// Whether its sessions stand on a node that no server stands for.
+    /// Whether its sessions use a node without a server.
     pub own_node: bool,
-    /// Whether it holds for longer than Consul needs to take a dead server out.
+    /// Whether it holds for longer than Consul needs to remove a dead server.
     pub holds_long: bool,
     /// What it does.
     pub role: Role,
     /// What it contends for, or follows.
     pub places: Vec<Place>,
-    /// What its choices come from.
+    /// The seed of its choices.
     pub seed: u64,
-    /// Where it writes.
+    /// The folder of its logs.
     pub folder: PathBuf,
-    /// What is wrong with it.
+    /// Its deliberate defect, if any.
     pub defect: Option<String>,
 }
 
 impl Plan {
-    /// What its contender keys are called, and how the names of its sessions begin.
+    /// The value of its contender keys, and the beginning of its sessions' names.
     pub fn name(&self) -> String {
         name(self.number, self.incarnation)
     }
 
-    /// Says where it was for when it is left behind.
+    /// The name of a session. It says where it was used, in case it is left behind.
     fn session_name(&self, place: &Place) -> String {
         format!("{} at {}", self.name(), place.prefix)
     }
@@ -106,7 +107,7 @@ impl Plan {
         self.places.iter().filter(|place| place.is_election())
     }
 
-    /// How it encodes its steps: each incarnation as its seed says, so that fleets are mixed.
+    /// How it encodes its steps. The seed of each incarnation decides, so fleets are mixed.
     fn encoding(&self) -> Encoding {
         if self.seed >> 63 == 0 {
             Encoding::Transactions
@@ -116,16 +117,16 @@ impl Plan {
     }
 }
 
-/// What a client reads that is to end in a hurry.
+/// A client that reads this ends in a hurry.
 pub const LEAVE: u8 = b'!';
 
-/// The node that no server stands for.
+/// The node without a server.
 const OWN_NODE: &str = "chaos-sessions";
 
-/// The beginning of the names of all our sessions, and of all values that we write.
+/// All names of our sessions and all our values begin with this.
 pub const OURS: &str = "chaos-client-";
 
-/// What an incarnation is called.
+/// The name of an incarnation.
 pub fn name(client: usize, incarnation: u32) -> String {
     format!("{OURS}{client}-{incarnation}")
 }
@@ -133,9 +134,9 @@ pub fn name(client: usize, incarnation: u32) -> String {
 /// Runs a client to its end.
 ///
 /// # Errors
-/// [`Failure`] when it can't begin.
+/// [`Failure`] if it can't begin.
 pub fn run(plan: &Plan) -> Result<(), Failure> {
-    // Nothing else ends one that is stopped when its parent is killed.
+    // If the parent is killed while this process is frozen, nothing else would end it.
     set_parent_process_death_signal(Some(Signal::KILL)).doing("tying a client to its parent")?;
     defect::switch_on(plan.defect.as_deref())?;
     let folder = Folder(plan.folder.clone());

@@ -154,7 +154,7 @@ impl<B: BlockOn, M: Member> Contender<B, M> {
         match outcome {
             Ok(Some(held)) => {
                 entry.granted(&held);
-                // What it was about to say when it ends is given up.
+                // When its time ends, a change of the value that is under way is given up.
                 first(
                     self.hold(entry, &held, turn),
                     self.speak(entry, &held, turn),
@@ -184,7 +184,7 @@ impl<B: BlockOn, M: Member> Contender<B, M> {
         }
     }
 
-    /// None when it was cancelled.
+    /// `None` if it was cancelled.
     async fn acquire(&self, turn: &Turn) -> Option<Result<Option<M::Held>, Error>> {
         let taken = self.member.take(turn);
         match turn.way {
@@ -207,7 +207,7 @@ impl<B: BlockOn, M: Member> Contender<B, M> {
         }
     }
 
-    /// Says what it has to say, and waits for its holder.
+    /// Changes the value as often as planned, and then waits to be dropped.
     async fn speak(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn) {
         for number in 0..turn.says {
             self.backend.sleep(turn.pause()).await;
@@ -224,14 +224,14 @@ async fn follow(backend: &impl BlockOn, book: &Book, place: &Place, follower: &m
         if let Some(event) = first(follower.next(), backend.sleep(BEAT)).await {
             match event {
                 Some(event) => book.saw(place, &event),
-                // It has told why.
+                // The log already says why.
                 None => return,
             }
         }
     }
 }
 
-/// What `future` returns, unless `alarm` is over before.
+/// The result of `future`, unless `alarm` ends first.
 async fn first<T>(future: impl Future<Output = T>, alarm: impl Future<Output = ()>) -> Option<T> {
     match select(pin!(future), pin!(alarm)).await {
         Either::Left((output, _)) => Some(output),

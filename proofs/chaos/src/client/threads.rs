@@ -160,8 +160,8 @@ impl<M: BlockingMember> Contender<M> {
         }
     }
 
-    /// A thread that waits for its word to be written can't be called back: it is asked for how long the
-    /// other one has to go on.
+    /// A thread that waits for its value to be written can't be interrupted. So the holder goes on
+    /// for as long as the other thread needs.
     fn hold_and_speak(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn) {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -174,7 +174,7 @@ impl<M: BlockingMember> Contender<M> {
         });
     }
 
-    /// Until it is lost, or its time is over and `may_end` says so.
+    /// Holds until the hold is lost, or until its time is over and `may_end` is true.
     fn hold(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn, may_end: impl Fn() -> bool) {
         let end = Moment::now().plus(turn.hold);
         loop {

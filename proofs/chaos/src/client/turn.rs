@@ -1,4 +1,4 @@
-//! What a contender does next: drawn from its seed.
+//! A contender's next action, drawn from its seed.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::record::{Place, Way};
 pub(super) struct Turn {
     pub(super) way: Way,
     pub(super) permits: u32,
-    /// How long it waits, unless it waits for as long as it takes.
+    /// How long it waits, if it has a timeout.
     pub(super) patience: Duration,
     pub(super) hold: Duration,
-    /// How often it changes what the key of an election shows.
+    /// How often it changes the value of the election's key.
     pub(super) says: u32,
     pub(super) farewell: Farewell,
     /// How long it rests afterwards.
     pub(super) rest: Duration,
 }
 
-/// How a permit or a leadership is given back.
+/// How a permit or a leadership ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Farewell {
-    /// And waited for.
+    /// It is released, and the holder waits for that.
     Release,
-    /// In the background.
+    /// It is dropped, and released in the background.
     Drop,
 }
 
-/// Between two questions of a holder whether it still holds.
+/// The time between two questions of a holder whether it still holds.
 pub(super) const BEAT: Duration = Duration::from_millis(200);
 
 impl Turn {
@@ -41,13 +41,13 @@ impl Turn {
             1
         };
         let hold = match rng.u32(..10) {
-            // Nearly always somebody holds for long, who can be cut off.
+            // So nearly always somebody holds for long and can be cut off.
             6..8 if holds_long => rng.u64(20_000..90_000),
             0..8 => rng.u64(10..300),
             8 => rng.u64(300..4_000),
-            // Long enough for renewals, and for an outage in the middle of it.
+            // Long enough for renewals, and for an outage in between.
             _ if !holds_long => rng.u64(4_000..20_000),
-            // Long enough to believe on when Consul has taken its server out.
+            // Long enough to believe on after Consul has removed its server.
             _ => rng.u64(10_000..60_000),
         };
         Self {
@@ -70,12 +70,12 @@ impl Turn {
         }
     }
 
-    /// Between two changes of what the key shows.
+    /// The time between two changes of the value.
     pub(super) fn pause(&self) -> Duration {
         self.hold / (self.says + 1)
     }
 
-    /// A thread that blocks can't give up on its own: it waits with a timeout instead.
+    /// A blocking thread can't be cancelled, so it waits with a timeout instead.
     pub(super) fn without_cancellation(&self) -> Self {
         let way = match self.way {
             Way::Cancelled => Way::Timeout,
@@ -84,7 +84,7 @@ impl Turn {
         Self { way, ..*self }
     }
 
-    /// Whatever happened before, everybody gets in once more when it is quiet.
+    /// Everybody gets in once more when it is quiet, whatever happened before.
     pub(super) fn last() -> Self {
         Self {
             way: Way::Plain,

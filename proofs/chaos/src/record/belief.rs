@@ -1,4 +1,4 @@
-//! What clients believe, and what they see.
+//! What clients believe and see.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::moment::Moment;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Belief {
-    /// It is about to ask.
+    /// The client is about to ask.
     Wanted {
-        /// Which acquisition.
+        /// The number of the acquisition.
         acquire: u64,
-        /// For which place.
+        /// The place that it asks for.
         prefix: String,
-        /// How many slots at once.
+        /// How many slots it asks for at once.
         permits: u32,
-        /// In which way it asks.
+        /// How it asks.
         way: Way,
     },
-    /// It was granted.
+    /// The acquisition was granted.
     Granted {
         /// Which acquisition.
         acquire: u64,
@@ -27,78 +27,78 @@ pub enum Belief {
         token: u64,
         /// The sessions that hold, one for each slot.
         sessions: Vec<String>,
-        /// The end of the lease, if it was held when asked just after the line's moment.
+        /// The end of the lease, if it was held when the client asked just after the line's moment.
         until: Option<Moment>,
     },
-    /// It asked, just after the line's moment, before acting, and it was held.
+    /// Just after the line's moment, before acting, the client asked and still held.
     Held {
         /// Which acquisition.
         acquire: u64,
         /// The end of the lease.
         until: Moment,
     },
-    /// It asked, just after the line's moment, and it was not held any more.
+    /// Just after the line's moment, the client asked and did not hold any more.
     NotHeld {
         /// Which acquisition.
         acquire: u64,
     },
-    /// It was told of a loss.
+    /// The client learned of a loss.
     Lost {
         /// Which acquisition.
         acquire: u64,
         /// Why.
         reason: Reason,
-        /// Why, in words.
+        /// The reason in words.
         words: String,
     },
-    /// It is about to give it back.
+    /// The client is about to release.
     Ending {
         /// Which acquisition.
         acquire: u64,
-        /// Whether it was held when asked just after the line's moment.
+        /// Whether it was held when the client asked just after the line's moment.
         held: bool,
     },
-    /// It gave it back.
+    /// The client has released.
     Ended {
         /// Which acquisition.
         acquire: u64,
-        /// What went wrong with it.
+        /// The error of the release, if any.
         error: Option<String>,
     },
-    /// It was not granted.
+    /// The acquisition was not granted.
     NotGranted {
         /// Which acquisition.
         acquire: u64,
-        /// Why not.
+        /// The reason.
         outcome: Outcome,
-        /// Why not, in words.
+        /// The reason in words.
         words: Option<String>,
     },
-    /// It wanted to change what the key of an election shows.
+    /// The leader wanted to change the value of the election's key.
     Said {
         /// Which acquisition.
         acquire: u64,
-        /// What it is to show.
+        /// The new value.
         value: String,
-        /// What became of it.
+        /// The result of the change.
         outcome: Change,
-        /// Why, in words.
+        /// The reason in words.
         words: Option<String>,
     },
-    /// It follows an election and learned this.
+    /// A follower of an election learned this.
     Saw {
-        /// Which one.
+        /// The election.
         prefix: String,
-        /// What.
+        /// What it saw.
         sight: Sight,
     },
-    /// The process is about to end in a hurry: it has dropped all that it had, and waited for nothing.
+    /// The process is about to end in a hurry. It has dropped everything and waited for nothing.
     Left,
-    /// The process is about to end in order: nothing of it is left in Consul.
+    /// The process is about to end in order, and has left nothing in Consul.
     Stopped,
 }
 
-/// How a change of a value ends.
+/// The result of a change of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -106,12 +106,12 @@ pub enum Change {
     Done,
     /// The leadership was lost.
     Lost,
-    /// With an error.
+    /// It failed with an error.
     Failed,
 }
 
 impl Change {
-    /// As it is written in a report.
+    /// The name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Done => "shown",
@@ -121,7 +121,7 @@ impl Change {
     }
 }
 
-/// What can be seen of an election.
+/// What a follower can see of an election.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "sight", rename_all = "snake_case")]
 pub enum Sight {
@@ -129,29 +129,29 @@ pub enum Sight {
     Led {
         /// Its session.
         session: String,
-        /// Which of the terms of the key it is: a session may lead in several.
+        /// The number of the key's term. A session may lead in several terms.
         #[serde(default)]
         term: u64,
-        /// What it says of itself.
+        /// The leader's value.
         value: String,
     },
     /// Nobody leads.
     Leaderless {
-        /// What the key says all the same, if there is one.
+        /// The value of the key, if it exists.
         value: Option<String>,
     },
-    /// Nothing can be seen for now.
+    /// The follower sees nothing for now.
     Interrupted,
-    /// Something can be seen again.
+    /// The follower sees again.
     Resumed,
-    /// Nothing will be seen any more.
+    /// The follower will see nothing any more.
     Failed {
-        /// Why, in words.
+        /// The reason in words.
         words: String,
     },
 }
 
-/// How an acquisition is asked for.
+/// How an acquisition is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
@@ -169,18 +169,18 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Nothing was free for one who would not wait.
+    /// Nothing was free, and the caller would not wait.
     Refused,
-    /// The time was over.
+    /// The time ended.
     TimedOut,
     /// The caller gave it up.
     Cancelled,
-    /// With an error.
+    /// It failed with an error.
     Failed,
 }
 
 impl Outcome {
-    /// As it is written in a report.
+    /// The name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -195,30 +195,30 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Consul knows no such session.
+    /// Consul does not know the session.
     SessionGone,
-    /// The record names it no longer.
+    /// The record no longer names the session.
     RemovedFromHolders,
-    /// The contender key is another's.
+    /// Another session has the contender key.
     ContenderKeyTaken,
-    /// The key of the election is nobody's.
+    /// Nobody holds the election's key.
     KeyReleased,
-    /// The key of the election is another's.
+    /// Another session has the election's key.
     KeyTaken,
-    /// The key of the election was deleted.
+    /// The election's key was deleted.
     KeyDeleted,
-    /// The key of the election was written by somebody else.
+    /// Somebody else wrote the election's key.
     KeyOverwritten,
     /// No renewal came through in time.
     LeaseExpired,
     /// The driver has ended.
     RuntimeEnded,
-    /// One that this program does not know.
+    /// A reason that this program does not know.
     Unknown,
 }
 
 impl Reason {
-    /// As it is written in a report.
+    /// The name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::SessionGone => "session gone",

@@ -11,9 +11,9 @@ pub struct Deed {
     pub deed: Kind,
     /// To whom.
     pub target: Target,
-    /// Whether it begins or is over.
+    /// Whether it begins or ends.
     pub phase: Phase,
-    /// By how much answers are later, for one that is slowed.
+    /// How much later answers come, if the target is slowed.
     #[serde(default)]
     pub later: Option<Duration>,
     /// How many requests a gateway has answered in the end.
@@ -35,20 +35,21 @@ pub enum Kind {
     Cut,
     /// Nothing comes through in either direction.
     Silence,
-    /// Only answers don't come through.
+    /// Answers don't come through, requests do.
     SilenceAnswers,
-    /// Everything comes later.
+    /// Everything is delayed.
     Slow,
-    /// A gateway answers in the agent's place, and knows nothing.
+    /// A gateway answers in the agent's place.
     Gateway,
-    /// The program ends on its own while it holds, and does not wait for its releases; a start afterwards.
+    /// The program ends in a hurry while it holds, and does not wait for its releases. Then it is
+    /// started again.
     Leave,
-    /// The others' choice of another leader, which is none of the nemesis's own deeds.
+    /// The servers elected another leader without a deed of the nemesis.
     Elect,
 }
 
 impl Kind {
-    /// As it is written in a report.
+    /// The name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kill => "killed",
@@ -65,7 +66,7 @@ impl Kind {
     }
 }
 
-/// To whom something is done.
+/// The target of a deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -85,6 +86,6 @@ pub enum Target {
 pub enum Phase {
     /// It begins just after the line's moment.
     Begin,
-    /// It was over at the line's moment.
+    /// It had ended at the line's moment.
     End,
 }

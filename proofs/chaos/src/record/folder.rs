@@ -1,18 +1,18 @@
-//! Where the files of a run are.
+//! The paths of a run's files.
 
 use std::path::{Path, PathBuf};
 
-/// Where the files of a run are.
+/// The folder of a run's files.
 #[derive(Clone, Debug)]
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    /// What was decided before.
+    /// The decisions before the run.
     pub fn run(&self) -> PathBuf {
         self.0.join("run.json")
     }
 
-    /// What was found at the end.
+    /// The state at the end.
     pub fn end(&self) -> PathBuf {
         self.0.join("end.json")
     }
@@ -27,17 +27,17 @@ impl Folder {
         self.clients().join(format!("{number}-{incarnation}.jsonl"))
     }
 
-    /// What the holders of `consul lock` wrote.
+    /// The log of the children of `consul lock`.
     pub fn locks(&self) -> PathBuf {
         self.0.join("locks.jsonl")
     }
 
-    /// What was done.
+    /// The log of the nemesis.
     pub fn deeds(&self) -> PathBuf {
         self.0.join("deeds.jsonl")
     }
 
-    /// What was seen.
+    /// The log of the witnesses.
     pub fn sightings(&self) -> PathBuf {
         self.0.join("sightings.jsonl")
     }

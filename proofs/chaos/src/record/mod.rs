@@ -1,4 +1,4 @@
-//! What the parties of a run write down.
+//! What each party of a run records.
 
 mod belief;
 mod deed;
@@ -16,42 +16,42 @@ pub use deed::{Deed, Kind, Phase, Target};
 pub use folder::Folder;
 pub use run::{Backend, Client, Place, Role, Run, What};
 
-/// What the child of a `consul lock` writes. `name` is also part of its session's name.
+/// A line of a `consul lock`'s child. `name` is also part of its session's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Hold {
-    /// It was started, so the slot is held.
+    /// The child was started, so the slot is held.
     Began {
         /// Which one.
         name: String,
-        /// Whose slot it is.
+        /// The place of the slot.
         prefix: String,
     },
-    /// It still runs.
+    /// The child still runs.
     Goes {
         /// Which one.
         name: String,
     },
-    /// It is about to end.
+    /// The child is about to end.
     Ended {
         /// Which one.
         name: String,
     },
 }
 
-/// A read of all sessions that the leader confirmed, begun at the line's moment.
+/// A read of all sessions that the leader confirmed. It began at the line's moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// The server that was asked.
     pub server: usize,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub end: Moment,
-    /// The names of the `consul lock` holders whose sessions exist; none when there was no answer.
+    /// The names of the `consul lock` holders whose sessions exist. `None` if there was no answer.
     pub locks: Option<Vec<String>>,
-    /// The ids of our sessions that exist; none when there was no answer.
+    /// The ids of our sessions that exist. `None` if there was no answer.
     #[serde(default)]
     pub ours: Option<Vec<String>>,
-    /// The nodes of the catalog, read just afterwards; none when there was no answer.
+    /// The nodes in the catalog, read just afterwards. `None` if there was no answer.
     #[serde(default)]
     pub nodes: Option<Vec<String>>,
     /// The names of the holders of each place, read just afterwards.
@@ -59,41 +59,41 @@ pub struct Sighting {
     pub holders: Vec<Vec<String>>,
 }
 
-/// What was found when all was over.
+/// The state when everything was over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// When things stopped going wrong.
     pub quiet_from: Moment,
-    /// Clients that had to be killed, since they did not end when told to.
+    /// Clients that had to be killed, since they did not end when they were told to.
     pub hung: Vec<String>,
     /// `consul lock` processes that had to be killed.
     pub hung_locks: u64,
-    /// Writes whose clients did not wait for the answer any more.
+    /// Writes whose clients no longer waited for the answer.
     #[serde(default)]
     pub given_up: u64,
-    /// Those of them that were applied a second or more after that.
+    /// Those of them that were applied a second later or more.
     #[serde(default)]
     pub applied_late: u64,
-    /// How long after that the last one was applied.
+    /// The longest delay of such a write.
     #[serde(default)]
     pub latest: Duration,
-    /// Names of our sessions that existed when all clients had ended.
+    /// Names of our sessions that existed after all clients had ended.
     pub sessions: Vec<String>,
-    /// Keys of our contenders, and keys of elections tied to our sessions, when all clients had ended.
+    /// Our contender keys, and election keys held by our sessions, after all clients had ended.
     pub keys: Vec<String>,
-    /// What there was at last, after one who acquired everything and gave it back.
+    /// What was left after one client had acquired and released everything.
     pub at_last: Vec<String>,
-    /// What each election showed then.
+    /// The state of each election then.
     pub truths: Vec<Truth>,
-    /// Why that one failed.
+    /// Why that client failed.
     pub last_failure: Option<String>,
 }
 
-/// What Consul's leader says of an election.
+/// What Consul's leader says about an election.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truth {
     /// Which one.
     pub prefix: String,
-    /// What.
+    /// The election's state.
     pub sight: Sight,
 }

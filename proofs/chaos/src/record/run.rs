@@ -1,32 +1,32 @@
-//! What was decided before a run.
+//! The decisions before a run.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What was decided before the run.
+/// The decisions before the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// What all choices came from.
+    /// The seed of all choices.
     pub seed: u64,
-    /// How long things went wrong.
+    /// How long things go wrong.
     pub chaos: Duration,
-    /// The TTL of our sessions, unless a client has another one.
+    /// The TTL of our sessions, except for clients with their own.
     pub ttl: Duration,
-    /// The lock delay of our sessions; none for the default, which is right.
+    /// The lock delay of our sessions. `None` is the default.
     #[serde(default)]
     pub lock_delay: Option<Duration>,
-    /// Whether Consul takes servers that are dead for a while out of the catalog, and ends the sessions
-    /// that were made through them, as it does by default.
+    /// Whether Consul removes servers from the catalog that are dead for a while, and ends the
+    /// sessions that were created through them. It does so by default.
     #[serde(default)]
     pub reaped: bool,
     /// How many client agents there are beside the servers.
     #[serde(default)]
     pub agents: usize,
-    /// What is contended for.
+    /// The places that clients contend for.
     pub places: Vec<Place>,
-    /// Who contends and who follows.
+    /// The contenders and followers.
     pub clients: Vec<Client>,
 }
 
@@ -43,24 +43,25 @@ impl Run {
         ttls.max().unwrap_or(self.ttl)
     }
 
-    /// For how long nobody leads after a session of a client has ended.
+    /// How long nobody may lead after the end of a client's session.
     pub fn lock_delay_of(&self, client: usize) -> Duration {
         let default = || self.ttl_of(client).clamp(LOCK_DELAY, LONGEST_LOCK_DELAY);
         self.lock_delay.unwrap_or_else(default)
     }
 }
 
-/// The shortest that an election has by default, which is Consul's default.
+/// The shortest default lock delay of an election, which is Consul's default.
 const LOCK_DELAY: Duration = Duration::from_secs(15);
-/// What Consul makes of longer ones.
+/// Consul's limit for longer ones.
 const LONGEST_LOCK_DELAY: Duration = Duration::from_mins(1);
 
-/// What is contended for: a semaphore of some slots, or an election, which has one.
+/// A semaphore with some slots, or an election, which has one slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Which of the two.
     pub what: What,
-    /// Where it lives. The key of an election is that of `consul lock`: see [`Self::record_key`].
+    /// Its prefix in Consul. The key of an election is that of `consul lock`: see
+    /// [`Self::record_key`].
     pub prefix: String,
     /// How many slots it has.
     pub limit: u32,
@@ -69,7 +70,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// `<prefix>/.lock`: the record of a semaphore, the key of an election.
+    /// `<prefix>/.lock`: a semaphore's record, or an election's key.
     pub fn record_key(&self) -> String {
         format!("{}/.lock", self.prefix)
     }
@@ -80,7 +81,7 @@ impl Place {
     }
 }
 
-/// What a place is.
+/// The kind of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
@@ -91,7 +92,7 @@ pub enum What {
 }
 
 impl What {
-    /// What is granted there, as it is written in a report.
+    /// The name of a grant in a report.
     pub fn granted(self) -> &'static str {
         match self {
             Self::Semaphore => "slots",
@@ -100,24 +101,24 @@ impl What {
     }
 }
 
-/// A client process, whatever becomes of its incarnations.
+/// A client process, with all its incarnations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
-    /// What it runs on.
+    /// Its backend.
     pub backend: Backend,
-    /// What it talks to: one of the servers, or a client agent, which are counted on from them.
+    /// The number of the server that it talks to. Client agents have the numbers after the servers.
     pub server: usize,
     /// What it does.
     pub role: Role,
-    /// The TTL of its sessions, when it is another one than the run's.
+    /// The TTL of its sessions, if it differs from the run's.
     #[serde(default)]
     pub ttl: Option<Duration>,
-    /// Whether its sessions stand on a node that no server stands for: they end with none.
+    /// Whether its sessions use a node without a server, so they don't end with any server.
     #[serde(default)]
     pub own_node: bool,
 }
 
-/// What a client does.
+/// The role of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -127,7 +128,7 @@ pub enum Role {
     Follower,
 }
 
-/// What a client runs on.
+/// The backend of a client.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
 )]
@@ -142,7 +143,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// As it is written in a report.
+    /// The name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tokio => "tokio",

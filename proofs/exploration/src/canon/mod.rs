@@ -1,20 +1,21 @@
-//! When two states are the same: nothing that can follow tells them apart.
+//! Two states are the same if no possible continuation can tell them apart.
 //!
-//! Each part of a state is shown as text, all of it, and taken apart into [`Token`]s. What only means
-//! something beside others is then put in its place among them:
-//! - indexes of Consul's by their rank among those that they are compared with, in the whole state: those
-//!   of the record, those of other keys, those of the prefix, those of acquisitions,
-//! - sessions by the order in which they are met: those of a participant first in its own part,
-//! - requests by what sent them, other ids that a participant gives by their rank among those of their
+//! Each part of a state is shown completely as text, and split into [`Token`]s. Some tokens only
+//! have a meaning relative to others. They are replaced by their position among those:
+//! - indexes of Consul by their rank among the indexes that they are compared with, in the whole
+//!   state: those of the record, those of other keys, those of the prefix, those of acquisitions,
+//! - sessions by their first occurrence, with a participant's own part first,
+//! - requests by their sender, and other ids of a participant by their rank among those of their
 //!   kind,
-//! - moments at which a participant learned something by which of its reads under way it sent before,
-//! - times ahead by their distance, in ticks: time stops only there,
-//! - times past that something is measured from by their distance, up to the longest that matters.
+//! - times at which a participant learned something by which of its reads under way were sent
+//!   before,
+//! - future times by their distance, in ticks: time stops only there,
+//! - past times that something is measured from by their distance, up to the longest that matters.
 //!
-//! What nothing depends on any more is left out, as each kind of token says.
+//! What has no further effect is left out, as each kind of token says.
 //!
-//! Participants are interchangeable, so their parts are sorted, each with its own view of what is common.
-//! What is left is hashed to 128 bits.
+//! Participants are interchangeable, so their parts are sorted, each with its own view of what is
+//! shared. The result is hashed to 128 bits.
 
 mod text;
 
@@ -30,11 +31,11 @@ use crate::clock::Clock;
 /// The tokens of one state, participant by participant.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
-    /// Whether the record is read on its own: then its index stands beside those of lists.
+    /// Whether the record is read separately. Then its index is compared with those of lists.
     pub(crate) is_crowd: bool,
-    /// What belongs to no participant.
+    /// Tokens that belong to no participant.
     pub(crate) common: Vec<&'a [Token]>,
-    /// What else is common, in no order.
+    /// More common tokens, whose order does not matter.
     pub(crate) loose: Vec<[&'a [Token]; 1]>,
     pub(crate) nodes: Vec<NodeParts<'a>>,
 }
@@ -43,12 +44,12 @@ pub(crate) struct Parts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts<'a> {
     pub(crate) own: Vec<&'a [Token]>,
-    /// Its messages, each with the request that it belongs to and with its deadline, where that can
-    /// come nearer, in no order.
+    /// Its messages, in no order. Each has the request that it belongs to, and its deadline if that
+    /// can come nearer.
     pub(crate) messages: Vec<[&'a [Token]; 3]>,
 }
 
-/// A state's name.
+/// The fingerprint of a state.
 pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u128 {
     let ranks = Ranks::new(parts);
     let scale = Scale {
@@ -75,7 +76,8 @@ impl NodeParts<'_> {
         own.chain(self.messages.iter().flatten().copied().flatten())
     }
 
-    /// Its name, if sessions are named after the order in which it mentions them, and that order.
+    /// The participant's fingerprint, with its sessions numbered in the order in which it mentions
+    /// them. Also returns that order.
     fn name(&self, parts: &Parts<'_>, scale: &Scale<'_>) -> (u128, Vec<u64>) {
         let local = Local::new(self);
         let mut names = Names::default();
@@ -84,13 +86,14 @@ impl NodeParts<'_> {
             written.part(part, scale, &local, |session| names.name(session));
         }
         written.unordered(&self.messages, scale, &local, &mut names);
-        // What is common looks the same to two only if they have the same place in it.
+        // To two participants the common part only looks the same if both have the same place in
+        // it.
         for part in &parts.common {
             written.part(part, scale, &Local::default(), |session| {
                 names.name(session)
             });
         }
-        // Whom only these mention has no place in any order.
+        // Sessions that only these tokens mention have no place in any order.
         let mut passing = Names(names.0.clone());
         written.unordered(&parts.loose, scale, &Local::default(), &mut passing);
         (xxh3_128(&written.0), names.0)
@@ -115,7 +118,7 @@ impl Names {
     }
 }
 
-/// What is ranked in the whole state.
+/// Tokens that are ranked in the whole state.
 struct Ranks {
     is_crowd: bool,
     locks: Vec<u64>,
@@ -126,7 +129,7 @@ struct Ranks {
 
 impl Ranks {
     fn new(parts: &Parts<'_>) -> Self {
-        // Zero stands for no index and stays itself.
+        // Zero stands for no index, and stays zero.
         let mut ranks = Self {
             is_crowd: parts.is_crowd,
             locks: vec![0],
@@ -175,11 +178,11 @@ struct Scale<'a> {
     ranks: &'a Ranks,
 }
 
-/// What is ranked in one participant.
+/// Tokens that are ranked within one participant.
 #[derive(Default)]
 struct Local {
     ids: Vec<(IdOf, u64)>,
-    /// When its reads under way were sent, by what sent them.
+    /// When its reads under way were sent, and by which part.
     reads: Vec<(u64, u64)>,
 }
 
@@ -199,11 +202,11 @@ impl Local {
     }
 }
 
-/// Leases of the scenes' sessions last for so long.
+/// The leases of the scenes' sessions have this length.
 const LONGEST_LEASE: Duration = Duration::from_secs(15);
-/// A session is kept for so long, and what a transaction shows is enough for less.
+/// A session is kept for this long. What a transaction shows is enough for a shorter time.
 const LONGEST_RECENT: Duration = Duration::from_secs(1);
-/// A poll that may be dead is given up from then on.
+/// From then on, a poll that may be dead is given up.
 const LEAST_POLL: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -255,7 +258,7 @@ impl Written {
         }
     }
 
-    /// Parts in no order, each of several.
+    /// Parts in no order. Each consists of several token lists.
     fn unordered<const N: usize>(
         &mut self,
         all: &[[&[Token]; N]],
@@ -282,7 +285,7 @@ impl Written {
         }
     }
 
-    /// Something in which sessions have separate names, and what they are called here.
+    /// Adds something that numbers its sessions itself, and the numbers that they have here.
     fn named(&mut self, hash: u128, sessions: &[u64], names: &mut Names) {
         self.0.extend(hash.to_le_bytes());
         for session in sessions {

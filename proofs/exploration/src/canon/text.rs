@@ -1,5 +1,5 @@
-//! Takes the text that shows a machine, a message or a table apart: into what says the same in
-//! every run, and the numbers, names and times that only mean something beside one another.
+//! Splits the text of a machine, a message or a table into tokens. Some parts are the same in every
+//! run. Numbers, names and times only have a meaning relative to others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,33 +8,34 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::world::LOCK;
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// Text as it is, as a hash.
+    /// The hash of a text that is taken as it is.
     Text(u64),
     /// An index of Consul's.
     Index(IndexOf, u64),
-    /// A session, by its place in the order of creation.
+    /// A session, by its number in the order of creation.
     Session(u64),
     /// A number that its participant counts up.
     Id(IdOf, u64),
-    /// When its participant learned something: only which reads were sent before is ever asked.
+    /// The moment when its participant learned something. It only matters which reads were sent
+    /// before.
     Moment(u64),
-    /// A read under way: from where, as a hash, and when it was sent.
+    /// A read under way: the hash of the part that sent it, and when it was sent.
     Read(u64, u64),
-    /// A time that something is measured from.
+    /// A time from which something is measured.
     Origin(u64),
-    /// When a transaction showed the present, or a slot was given back: for a moment that tells more
-    /// than later on.
+    /// When a transaction showed the present, or a slot was released. For a moment this has more
+    /// meaning than later on.
     Recent(u64),
-    /// When a poll was sent. When it ends shows where it waits.
+    /// When a poll was sent. Where it waits shows when it ends.
     Poll(u64),
-    /// A time at which something is due, no matter how long ago.
+    /// A time at which something is due. It does not matter how long ago it was.
     Timer(u64),
 }
 
-/// What an index is compared with: others of its kind.
+/// The kind of an index, which is only compared with others of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexOf {
     /// The record.
@@ -45,19 +46,19 @@ pub(crate) enum IndexOf {
     Prefix,
     /// Acquisitions of a key.
     Term,
-    /// It is not known, so all of them.
+    /// The kind is unknown, so it is compared with all.
     Any,
 }
 
 impl IndexOf {
-    /// Whether an index of the other kind is ranked among those of this one.
+    /// Whether indexes of the other kind are ranked among those of this kind.
     pub(super) fn holds(self, other: Self, is_crowd: bool) -> bool {
         let is_one_of_all = other != Self::Term && is_crowd && self == Self::Prefix;
         self == other || other == Self::Any && self != Self::Term || is_one_of_all
     }
 }
 
-/// What an id names. Ids of one kind are compared with each other.
+/// The kind of an id. Ids of one kind are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IdOf {
     Request,
@@ -65,7 +66,7 @@ pub(crate) enum IdOf {
     Contender,
 }
 
-/// Where a token begins, and how the number after it is read.
+/// The text before a token, and how to read the number after it.
 const MARKS: [(&str, Mark); 16] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
@@ -74,44 +75,44 @@ const MARKS: [(&str, Mark); 16] = [
     ("RequestId(", Mark::Id(IdOf::Request)),
     ("CommandId(", Mark::Id(IdOf::Command)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
-    // How often a key was acquired: more or less is all that is ever asked.
+    // How often a key was acquired. It only matters which number is greater.
     ("lock_index: ", Mark::IndexOf(IndexOf::Term)),
     ("\"LockIndex\":", Mark::IndexOf(IndexOf::Term)),
-    // Whatever it is, it is beyond all that it was before.
+    // Whatever its value, it is higher than all earlier ones.
     ("next_id: ", Mark::Nothing),
     ("\"CreateIndex\":", Mark::Created),
     ("\"ModifyIndex\":", Mark::Modified),
-    // What an operation of a transaction names.
+    // The index in a transaction's operation.
     ("\"Index\":", Mark::Modified),
     ("cas=", Mark::Checked),
     ("index=", Mark::IndexOf(IndexOf::Prefix)),
     ("\"Value\":\"", Mark::Value),
 ];
 
-/// What the ids of the sessions of a Consul without chance begin with.
+/// A Consul without randomness begins all session ids with this.
 const SESSION: &str = "00000000-0000-4000-8000-";
 
-/// What the entry of a key says whose contender has claimed the last free slot.
+/// The flags of a contender key whose contender has claimed the last free slot.
 const CLAIMED: &str = "\"Flags\":16210313421097356769";
 
 #[derive(Clone, Copy)]
 enum Mark {
     Instant,
     Moment,
-    /// An index whose kind is that of its field.
+    /// An index whose kind depends on its field.
     Index,
     IndexOf(IndexOf),
-    /// An entry's.
+    /// The index of an entry.
     Created,
     Modified,
-    /// What a request names.
+    /// The index in a request.
     Checked,
     Id(IdOf),
     Nothing,
     Value,
 }
 
-/// Takes a text apart.
+/// Splits a text into tokens.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     append(text, &mut tokens);
@@ -119,8 +120,8 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The index at which a transaction was applied, of which its answer tells. A client that hears of it knows the
-/// whole prefix at that index.
+/// The index at which a transaction was applied, from its answer. Then the client knows the whole
+/// prefix at that index.
 fn applied_at(text: &str, tokens: &[Token]) -> Option<Token> {
     if !text.contains("\"Results\":") {
         return None;
@@ -172,14 +173,14 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
     tokens.push(Token::Text(xxh3_64(&bytes[start..])));
 }
 
-/// A session that a text begins with.
+/// The session at the start of a text.
 pub(crate) fn session(text: &str) -> Token {
     let name = text.get(SESSION.len()..SESSION.len() + 12);
     let number = name.and_then(|name| u64::from_str_radix(name, 16).ok());
     Token::Session(number.unwrap_or(u64::MAX))
 }
 
-/// When something is due.
+/// A time at which something is due.
 pub(crate) fn timer(at: Instant) -> Token {
     let at = at.since_origin().as_nanos();
     Token::Timer(u64::try_from(at).unwrap_or(u64::MAX))
@@ -190,7 +191,7 @@ pub(crate) fn read(from: &str, sent: u64) -> Token {
     Token::Read(xxh3_64(from.as_bytes()), sent)
 }
 
-/// The mark at this place and where what it marks begins; a session is its own mark.
+/// The mark at this position, and where its token begins. A session is its own mark.
 fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     let rest = &bytes[at..];
     if rest[0] == b'0' {
@@ -218,7 +219,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
     };
     match mark {
         Mark::Moment => {
-            // Since when the key is there is asked only until it has been seen.
+            // The moment since which the key exists only matters until the key has been seen.
             let is_seen = || after.split("seen: ").nth(1)?.strip_prefix("Some");
             if field(before) == "There" && is_seen().is_some() {
                 return;
@@ -227,7 +228,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         }
         Mark::Index => {
             let of = match field(before) {
-                // Of an election's key.
+                // The index of an election's key.
                 "base"
                     if is_in_variant(before, "Acquisition") || is_in_variant(before, "GivenUp") =>
                 {
@@ -240,7 +241,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
                 "index" | "version" | "listed" => IndexOf::Prefix,
-                // A step of a transaction, about the key of the session before.
+                // A step of a transaction for the key of the session before it.
                 "" if before.ends_with("\"), ") => IndexOf::Key,
                 _ => IndexOf::Any,
             };
@@ -258,7 +259,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
-        // Nobody asks when a session was created.
+        // Nothing depends on when a session was created.
         Mark::Created | Mark::Modified if is_sessions(before) => {}
         Mark::Created | Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
@@ -279,23 +280,23 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
     }
 }
 
-/// The entry that what follows stands in, from its key on.
+/// The entry at the end of this text, starting with its key.
 fn entry(before: &str) -> &str {
     &before[before.rfind("\"Key\":\"").unwrap_or_default()..]
 }
 
-/// Whether what follows belongs to a session, as an answer describes one.
+/// Whether the text ends within an answer's description of a session.
 fn is_sessions(before: &str) -> bool {
     before.contains("\"ID\":\"") && !before.contains("\"Key\":\"")
 }
 
-/// Whether what follows is a field of this variant.
+/// Whether the text ends in a field of this variant.
 fn is_in_variant(before: &str, variant: &str) -> bool {
     let fields = before.rfind("{ ").unwrap_or(0);
     before[..fields].trim_end().ends_with(variant)
 }
 
-/// The field, or the variant, that what follows stands in.
+/// The field or variant at the end of the text.
 fn field(before: &str) -> &str {
     let before = before.strip_suffix("Some(").unwrap_or(before);
     let before = before
@@ -306,29 +307,32 @@ fn field(before: &str) -> &str {
     &before[word.map_or(0, |at| at + 1)..]
 }
 
-/// A time means what the field means that it stands in.
+/// The meaning of a time depends on its field.
 fn instant(before: &str, nanos: u64) -> Option<Token> {
     let field = field(before);
     let is_in = |what: &str| before.ends_with(what);
     Some(match field {
-        // When a list was read, and not when something is to be.
+        // When a list was read, not when something is due.
         "read_at" if is_in("read_at: ") => Token::Origin(nanos),
-        // Without a name: until when those who were overtaken are not waited for.
+        // The empty name is the time until which overtaken contenders are not waited for.
         "retry_at" | "rests_until" | "unsettled_until" | "early_from" | "ask_again_at"
         | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from" | "write_at"
         | "read_at" | "rest" | "contended_until" | "expected_until" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
-        // Within the burst of a watch's budget nothing depends on how much of it is used.
+        // While a watch's budget has most of its burst left, nothing depends on the amount.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
-        // When Consul last confirmed a view matters for moments, where others write the record all the time.
+        // When Consul last confirmed a view. It matters for a moment if others write the record all
+        // the time.
         "confirmed_at" | "seen_at" | "released_at" | "Free" | "Entered" => Token::Recent(nanos),
-        // Since when a holder's key has been gone.
+        // Since when a holder's key has been missing.
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
-        // How long a slot has been in the process: a tenth of a second on it makes no difference any more.
+        // How long a slot has been in the process. After a tenth of a second, it makes no
+        // difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
-        // Only an error tells how long somebody has waited, and only a timer that is past is
-        // compared with the last time that timers were looked at.
-        // Until the latest moment at which a write may come waits only who shares its session, which nobody does in a scene.
+        // Three times without an effect. How long somebody has waited only appears in errors. The
+        // time of the last look at the timers is only compared with past timers. Only contenders
+        // that share a session wait until the latest moment of a write, and no scene has such
+        // contenders.
         "since" | "timed_at" | "latest" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
@@ -340,7 +344,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     })
 }
 
-/// Four fifths of a budget's burst: forty reads at the watch's interval, sixteen polls of one key.
+/// Four fifths of a budget's burst: forty reads at the watch's interval, or sixteen polls of one
+/// key.
 fn unnoticed_reads(before: &str) -> u64 {
     let burst = before
         .rfind("burst: ")
@@ -349,7 +354,7 @@ fn unnoticed_reads(before: &str) -> u64 {
     nanos(burst.unwrap_or_default()) / 5 * 4
 }
 
-/// A duration as `Debug` shows it.
+/// The nanoseconds of a duration in `Debug` format.
 fn nanos(text: &str) -> u64 {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

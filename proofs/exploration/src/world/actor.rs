@@ -1,5 +1,5 @@
-//! What a process runs: a participant in a semaphore, or a candidate in an election. A scene has one kind
-//! of them; the rest of the world minds only what both have in common.
+//! What a process runs: a participant in a semaphore, or a candidate in an election. A scene has
+//! one kind of them. The rest of the world only uses what both have in common.
 
 use core::fmt;
 
@@ -14,40 +14,40 @@ use super::shown::Shown;
 use super::{candidate, participant, values};
 use crate::scene::Scene;
 
-/// A machine that can be asked, cloned and shown.
+/// A machine that takes commands and can be cloned and shown.
 pub(crate) trait Actor: Machine + Clone + fmt::Debug {
-    /// The one at this place.
+    /// The machine at this position of the scene.
     fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error>;
-    /// Somebody wants what it is for.
+    /// Somebody wants a slot, or wants to lead.
     fn ask(&mut self, now: Instant) -> Result<CommandId, Error>;
-    /// A leader wants the key to say something else. None for what has nothing to say.
+    /// A leader wants to change its value. `None` if this machine has no values.
     fn change(&mut self, now: Instant, command: CommandId, value: &str) -> Option<CommandId>;
-    /// It draws its jitter from this seed from now on.
+    /// From now on, the machine draws its jitter from this seed.
     fn reseed(&mut self, seed: u64);
-    /// What a caller has won.
+    /// The content of a grant.
     fn won(grant: &Self::Grant) -> Won;
-    /// What of its text decides what it does next.
+    /// The parts of its text that decide what it does next.
     fn shown(text: &str) -> Shown;
 }
 
-/// What a caller has won.
+/// A grant.
 #[derive(Debug)]
 pub(crate) struct Won {
-    /// The sessions that it rests on.
+    /// The sessions of the hold.
     pub(crate) sessions: Vec<String>,
     pub(crate) token: Fencing,
 }
 
-/// A fencing token, apart.
+/// The parts of a fencing token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fencing {
-    /// Of the key.
+    /// The index of the key.
     pub(crate) index: u64,
-    /// Among those that one write admits.
+    /// The number among the grants of one write.
     pub(crate) number: u64,
 }
 
-/// One write of the record admits fewer than so many.
+/// One write of the record admits fewer contenders than this.
 const GRANTS_OF_A_WRITE: u64 = 64;
 
 impl Actor for Participant {

@@ -1,4 +1,4 @@
-//! Consul, and what a run looks at in it.
+//! Consul, and what the checks ask about it.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use transport_mock::consul::{Consul, Entry};
 use crate::canon::{self, Token, tokens};
 use crate::scene::{Contest, Furniture, Scene};
 
-/// Where everything is.
+/// The prefix of the scene.
 pub(crate) const PREFIX: &str = "p";
-/// Where its record is.
+/// The key of the record.
 pub(crate) const LOCK: &str = "p/.lock";
-/// Where the leader is.
+/// The key of the election.
 pub(crate) const LEADER: &str = "p/leader";
 
 #[derive(Clone)]
 pub(crate) struct Agent {
     pub(crate) consul: Consul,
     contest: Contest,
-    /// The session of somebody who is no actor of the scene.
+    /// The session of a stranger, which is no actor of the scene.
     stranger: Option<String>,
     holders: Vec<String>,
     tokens: Vec<Token>,
@@ -70,30 +70,30 @@ impl Agent {
         &self.tokens
     }
 
-    /// The keys that can't be acquired for a while.
+    /// The keys with a lock delay.
     pub(crate) fn delays(&self) -> impl Iterator<Item = &[Token]> {
         self.delays.iter().map(Vec::as_slice)
     }
 
-    /// What says who holds.
+    /// The entry that says who holds.
     pub(crate) fn subject(&self) -> Option<&Entry> {
         self.consul.entry(self.contest.key())
     }
 
-    /// What an election's key says.
+    /// The value of the election's key.
     pub(crate) fn says(&self) -> Option<String> {
         let is_elections = self.contest == Contest::Election;
         let key = self.subject().filter(|_| is_elections)?;
         Some(String::from_utf8_lossy(key.value()).into_owned())
     }
 
-    /// Whether the stranger leads and may stop doing so.
+    /// Whether the stranger leads and may resign.
     pub(crate) fn may_resign(&self) -> bool {
         let leads = |id: &String| self.holders.contains(id);
         self.contest == Contest::Election && self.stranger.as_ref().is_some_and(leads)
     }
 
-    /// The stranger gives the key back, as Go's `api.Lock` does, and its session ends.
+    /// The stranger releases the key as Go's `api.Lock` does, and its session ends.
     pub(crate) fn resign(&mut self, now: Instant) {
         if let Some(id) = self.stranger.take() {
             let target = format!(
@@ -105,7 +105,7 @@ impl Agent {
         }
     }
 
-    /// The sessions that live, in the order of their creation, without the stranger's.
+    /// The live sessions in the order of their creation, without the stranger's.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = String> + '_ {
         self.consul
             .sessions()
@@ -117,7 +117,7 @@ impl Agent {
         self.consul.sessions().any(|it| it.id() == session)
     }
 
-    /// Whether the session lives and holds the key that says so: its contender key, or the leader's.
+    /// Whether the session lives and holds its contender key, or the election's key.
     pub(crate) fn is_tied(&self, session: &str) -> bool {
         let key = match self.contest {
             Contest::Semaphore => self.consul.entry(&format!("{PREFIX}/{session}")),
@@ -126,8 +126,8 @@ impl Agent {
         self.is_alive(session) && key.and_then(Entry::session) == Some(session)
     }
 
-    /// Whether the TTL of a session is over. Consul may end it from then on, and does so at twice
-    /// the TTL.
+    /// Whether the TTL of a session has passed. From then on Consul may end it, and at twice the
+    /// TTL it does.
     pub(crate) fn is_overdue(&self, now: Instant, session: &str) -> bool {
         let ttl = self
             .consul
@@ -140,24 +140,24 @@ impl Agent {
             .is_some_and(|(expiry, ttl)| expiry <= now + ttl)
     }
 
-    /// A session, and when it ends.
+    /// Adds a session and its end to the tokens.
     pub(crate) fn show_session(&self, session: &str, tokens: &mut Vec<Token>) {
         tokens.push(canon::session(session));
         tokens.extend(self.consul.expiry(session).map(canon::timer));
     }
 
-    /// Whom the record names.
+    /// The holders that the record names.
     pub(crate) fn holders(&self) -> &[String] {
         &self.holders
     }
 
-    /// How many may hold; none where there is no record.
+    /// How many may hold, or `None` if there is no record.
     pub(crate) fn limit(&self) -> Option<u32> {
         self.contest.limit(self.subject()?)
     }
 
-    /// Whether nothing of any participant is left. Where one could not leave in order, the record may
-    /// name its session, which is dead, until somebody else wants the slot.
+    /// Whether nothing of any participant is left. If one could not leave in order, the record may
+    /// name its dead session until somebody else wants the slot.
     pub(crate) fn is_clean(&self, may_name_dead: bool) -> bool {
         let is_strangers = |entry: &Entry| entry.session() == self.stranger.as_deref();
         self.sessions().next().is_none()
@@ -168,19 +168,20 @@ impl Agent {
                 .all(|entry| entry.key() == self.contest.key() || is_strangers(entry))
     }
 
-    /// To be called after every change.
+    /// Must be called after every change.
     pub(crate) fn refresh(&mut self) {
         let holders = self.subject().and_then(|it| self.contest.holders(it));
         self.holders = holders.unwrap_or_default();
     }
 
-    /// To be called when a step is over: shows all that decides what Consul answers later on, but for the
-    /// sessions, which are shown with their owners. Deletions are shown by the index that they leave
-    /// behind, for no run lasts until that is forgotten.
+    /// Must be called at the end of a step. Shows everything that decides Consul's later answers,
+    /// except for the sessions, which are shown with their owners. A deletion is shown by the index
+    /// that it leaves behind. No run lasts until Consul forgets that.
     pub(crate) fn show(&mut self) {
         let mut text = String::new();
         let mut entries: Vec<_> = self.consul.entries("").collect();
-        // The record first, then keys in the order of the queue: that of their names means nothing.
+        // First the record, then the keys in the order of the queue. The order of their names has
+        // no meaning.
         entries.sort_by_key(|entry| (entry.key() != LOCK, entry.create_index()));
         for entry in entries {
             let value = String::from_utf8_lossy(entry.value());
@@ -206,7 +207,7 @@ impl Agent {
         let index = self.consul.prefix_index(PREFIX);
         let _ = write!(text, "index={index};");
         if self.contest == Contest::Election {
-            // A poll of one key names what others compare with its entry.
+            // For polls of one key, this index is compared with that of the entry.
             let _ = write!(text, "modify_index: Index({index});");
         }
         self.tokens = tokens(&text);

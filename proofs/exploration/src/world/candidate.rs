@@ -1,10 +1,10 @@
-//! What of a candidate's text decides what it does next.
+//! The parts of a candidate's text that decide what it does next.
 
 use super::shown::{Shown, without_requests, without_settings};
 
 pub(super) fn shown(text: &str) -> Shown {
     let text = without_settings(text);
-    // Drawn from one seed at each step.
+    // Each step draws from the same seed, so the random state is left out.
     let text = text.find("next_id: ").map_or(text, |at| &text[at..]);
     let (text, waiting) = without_requests(text);
     let waiting = waiting.into_iter().map(|(id, entry)| {

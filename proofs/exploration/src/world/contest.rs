@@ -1,4 +1,4 @@
-//! What is contended for, as Consul has it: one key, and whom it names.
+//! The contest as it is stored in Consul: one key, and the sessions that it names.
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Record, Request};
@@ -17,7 +17,7 @@ impl Contest {
         }
     }
 
-    /// The sessions that the key names; none where it can't be understood.
+    /// The sessions that the key names. `None` if it can't be understood.
     pub(super) fn holders(self, entry: &Entry) -> Option<Vec<String>> {
         match self {
             Self::Semaphore => {
@@ -31,7 +31,7 @@ impl Contest {
         }
     }
 
-    /// How many the key lets hold at once; none where it can't be understood.
+    /// The limit in the key. `None` if it can't be understood.
     pub(super) fn limit(self, entry: &Entry) -> Option<u32> {
         match self {
             Self::Semaphore => {
@@ -42,8 +42,9 @@ impl Contest {
         }
     }
 
-    /// Whether it changes the key without looking at what it was before: anything but check-and-set of
-    /// the record, and anything but `acquire` and `release` of an election's key.
+    /// Whether the request changes the key without checking its state. That is any write of the
+    /// record except check-and-set, and any write of an election's key except `acquire` and
+    /// `release`.
     pub(super) fn is_plain_write(self, request: &Request) -> bool {
         let target = request.target();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));

@@ -1,4 +1,4 @@
-//! What is under way between a participant and Consul.
+//! Messages between a participant and Consul.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use transport_mock::consul::Exchange;
 use super::LOCK;
 use crate::canon::{Token, timer, tokens};
 
-/// A request, or what comes back for one.
+/// A request, or an answer to one.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    /// Whose.
+    /// The participant.
     pub(crate) node: usize,
-    /// None where nobody waits for an answer any more.
+    /// `None` if nobody waits for an answer any more.
     pub(crate) id: Option<RequestId>,
     pub(crate) content: Arc<Content>,
     /// When its sender stops waiting.
     pub(crate) deadline: Instant,
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
-    /// Whether it answers somebody who looks at one key and not at the index of the answer.
+    /// Whether the recipient looks at one key, and not at the answer's index.
     is_of_key: bool,
     tokens: Arc<[Token]>,
     due: [Token; 1],
@@ -40,7 +40,7 @@ pub(crate) struct Parked {
     pub(crate) id: RequestId,
     pub(crate) exchange: Exchange,
     pub(crate) deadline: Instant,
-    /// Whether it looks at one key and not at the index of the answer.
+    /// Whether the sender looks at one key, and not at the answer's index.
     pub(crate) is_of_key: bool,
     tokens: Arc<[Token]>,
 }
@@ -66,7 +66,8 @@ impl Message {
         .refreshed()
     }
 
-    /// The same, with nobody waiting for what comes of it. A read of which nobody learns is nothing.
+    /// The same message, but nobody waits for its answer. A read without a recipient becomes
+    /// `None`.
     pub(crate) fn into_ghost(self) -> Option<Self> {
         let is_write = self.as_request()?.method() != Method::Get;
         is_write
@@ -93,7 +94,7 @@ impl Message {
         }
     }
 
-    /// A request that somebody waits for and that writes.
+    /// The request, if it is a write and somebody waits for its answer.
     pub(crate) fn as_awaited_write(&self) -> Option<&Request> {
         self.id?;
         self.as_request().filter(|it| it.method() != Method::Get)
@@ -103,7 +104,7 @@ impl Message {
         &self.tokens
     }
 
-    /// When its sender stops waiting, if it waits.
+    /// When its sender stops waiting, if somebody waits.
     pub(crate) fn due(&self) -> &[Token] {
         self.id.map_or(&[], |_| &self.due)
     }
@@ -172,7 +173,8 @@ impl Parked {
     }
 }
 
-/// The record, then keys in the order of their creation: that of their names means nothing.
+/// First the record, then the keys in the order of their creation. The order of their names has no
+/// meaning.
 fn in_order(body: &str) -> String {
     let Some(list) = body.strip_prefix('[').and_then(|it| it.strip_suffix(']')) else {
         return body.to_owned();

@@ -1,4 +1,4 @@
-//! One state of a scene, and what follows from each thing that can happen.
+//! One state of a scene, and the effect of each action.
 //!
 //! ```text
 //!  step.rs      what an action does            options.rs   which actions there are
@@ -8,7 +8,7 @@
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //!  contest.rs   what they contend for          values.rs    what leaders say
 //! ```
-//! Parts are shared between states until one of them changes.
+//! States share their parts until one of them changes.
 
 mod actor;
 mod agent;
@@ -51,15 +51,15 @@ pub(crate) struct State<A> {
     messages: Vec<Message>,
     parked: Vec<Parked>,
     monitor: Arc<Monitor>,
-    /// How many things may still go wrong.
+    /// How many faults may still happen.
     budget: u8,
-    /// How many changes of a value may still be asked for.
+    /// How many changes of a value may still be requested.
     changes: u8,
 }
 
 impl<A: Actor> State<A> {
     pub(crate) fn new(scene: &Scene) -> Result<Self, Error> {
-        // Late enough for times before it.
+        // Late enough to allow earlier times.
         let now = Instant::from_origin(Duration::from_secs(3_600));
         let nodes: Result<Vec<_>, _> = (0..scene.callers.len())
             .map(|at| Node::new(at, scene).map(Arc::new))
@@ -87,7 +87,7 @@ impl<A: Actor> State<A> {
         Ok(state)
     }
 
-    /// What shows the machines.
+    /// The texts that show the machines.
     #[cfg(test)]
     pub(crate) fn texts(&self) -> Vec<String> {
         let actors = self.nodes.iter().filter_map(|node| node.actor.as_ref());
@@ -98,7 +98,7 @@ impl<A: Actor> State<A> {
         self.now
     }
 
-    /// Whether all are served and gone, and nothing of them is left.
+    /// Whether everybody is served and gone, and nothing of them is left.
     pub(crate) fn is_over(&self, scene: &Scene) -> bool {
         let has_crashed = self.nodes.iter().any(|node| node.actor.is_none());
         let may_name_dead = has_crashed || scene.may_lose_leases() && self.budget < scene.budget;
@@ -109,7 +109,7 @@ impl<A: Actor> State<A> {
             && self.agent.is_clean(may_name_dead)
     }
 
-    /// What must hold in every state.
+    /// Checks what must be true in every state.
     pub(crate) fn judge(&self, scene: &Scene) -> Result<(), Violation> {
         let holders = self.agent.holders();
         let mut believers = 0;
@@ -118,9 +118,11 @@ impl<A: Actor> State<A> {
                 if !node.believes(self.now, at) {
                     continue;
                 }
-                // Also whose session has ended and who does not know: its lock delay lasts longer than belief.
+                // This includes holders that don't know that their session has ended: its lock
+                // delay lasts longer than their belief.
                 believers += 1;
-                // A key is nobody's as soon as its leader's session has ended. A record goes on naming it.
+                // A leader's key is free as soon as its session has ended. A record still names the
+                // session.
                 let is_exempt = |session: &String| {
                     scene.contest == Contest::Election && self.monitor.is_destroyed(session)
                 };
@@ -138,7 +140,8 @@ impl<A: Actor> State<A> {
         self.judge_rest(scene)
     }
 
-    /// An actor that is done has left nothing behind. Where something went wrong, that may take a TTL.
+    /// Checks that an actor that has finished left nothing behind. After a fault, that may take a
+    /// TTL.
     fn judge_rest(&self, scene: &Scene) -> Result<(), Violation> {
         if self.budget < scene.budget {
             return Ok(());
@@ -158,7 +161,7 @@ impl<A: Actor> State<A> {
         Ok(())
     }
 
-    /// The same for all states that nothing to come tells apart.
+    /// The fingerprint. It is the same for all states that no continuation can tell apart.
     pub(crate) fn fingerprint(&self, scene: &Scene) -> u128 {
         let left = u16::from_be_bytes([self.changes, self.budget]);
         let budget = [Token::Text(u64::from(left))];
@@ -189,7 +192,7 @@ impl<A: Actor> State<A> {
         };
         let may_wait = self.budget > 0 && scene.may_lose_leases();
         for it in &self.messages {
-            // Where time can't pass, no deadline comes nearer.
+            // If time can't pass, deadlines have no effect.
             let has_time = it.is_slow || may_wait || self.nodes[it.node].is_paused;
             let due = if has_time { it.due() } else { &[] };
             let request = request(it.node, it.id).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Watches what is written and what is granted: S3, S4 and S5.
+//! Watches writes and grants: S3, S4 and S5.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -16,21 +16,21 @@ use crate::violation::Violation;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Monitor {
-    /// Who made each session that lives.
+    /// The creator of each live session.
     owners: Vec<(String, usize)>,
-    /// Sessions that a write has admitted and whose grant is not known yet, and that write's index.
+    /// Sessions that a write has admitted, with the write's index. Their grants are not known yet.
     admitted: Vec<(String, u64)>,
-    /// Grants, by the index of the write that admitted, with their tokens: the newest, and those that a
-    /// grant to come may have to be compared with.
+    /// Grants with the index of the write that admitted them, and their tokens. Only the newest are
+    /// kept, and those that a later grant may have to be compared with.
     grants: Vec<(u64, Fencing)>,
-    /// Sessions that have ended early: by an operator, or with their node.
+    /// Sessions that ended early, through an operator or with their node.
     destroyed: Vec<String>,
-    /// What leaders have asked the key to say.
+    /// The values that leaders have asked for.
     pub(super) values: Values,
     tokens: Vec<Token>,
 }
 
-/// A request that arrives, and who sent it.
+/// A request that arrives, and its sender.
 pub(super) struct Sent<'a> {
     pub(super) node: usize,
     pub(super) name: char,
@@ -40,7 +40,7 @@ pub(super) struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Whether it gives a key back.
+    /// Whether it releases a key.
     pub(super) fn is_release(&self) -> bool {
         let unlocks = Transaction::of(self.request).is_some_and(|it| it.unlocks());
         unlocks || self.request.target().contains("?release=")
@@ -72,7 +72,7 @@ impl Monitor {
         self.destroyed.iter().any(|it| it == session)
     }
 
-    /// Refuses a change of the key by which others' writes could be overwritten unseen.
+    /// Refuses a change of the key that could overwrite others' writes unseen.
     pub(crate) fn judge_request(contest: Contest, sent: &Sent<'_>) -> Result<(), Violation> {
         if contest.is_plain_write(sent.request) {
             let writer = sent.name.into();
@@ -81,7 +81,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Takes note of what a request changed. `before` is the key's entry as it was.
+    /// Records the effect of a request. `before` is the key's earlier entry.
     pub(crate) fn judge_change(
         &mut self,
         scene: &Scene,
@@ -143,8 +143,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// A transaction admits again those that it leaves in the record and whose keys it looks at: their
-    /// slots pass to the next callers.
+    /// A transaction that keeps a session in the record and checks its key admits it again: its
+    /// slot passes to the next caller.
     fn note_passed(
         &mut self,
         contest: Contest,
@@ -155,7 +155,7 @@ impl Monitor {
         let (Some(transaction), Some(entry)) = (Transaction::of(request), after) else {
             return;
         };
-        // A leader says something else, and goes on.
+        // In an election, the leader only changes its value.
         if contest == Contest::Election {
             return;
         }
@@ -182,14 +182,14 @@ impl Monitor {
             .filter(|(session, _)| sessions.contains(session))
             .map(|(_, index)| *index)
             .max();
-        // Whose session was destroyed meanwhile is granted what it has lost already.
+        // If its session was destroyed meanwhile, the grant is already lost.
         let Some(write) = write else {
             return Ok(());
         };
         for (other_write, other) in self.grants.iter().copied() {
             let is_in_order = match other_write.cmp(&write) {
                 Ordering::Less => other < token,
-                // Admitted by one write, in whatever order.
+                // The same write admitted both, so any order is right.
                 Ordering::Equal => other != token,
                 Ordering::Greater => other > token,
             };
@@ -207,7 +207,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Forgets what no check will ask for. New sessions are `writer`'s.
+    /// Forgets what no check needs. New sessions belong to `writer`.
     pub(crate) fn refresh(&mut self, agent: &Agent, writer: Option<usize>) {
         self.owners.retain(|(session, _)| agent.is_alive(session));
         if let Some(writer) = writer {

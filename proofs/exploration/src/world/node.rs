@@ -13,16 +13,16 @@ use crate::scene::Scene;
 #[derive(Clone)]
 pub(crate) struct Node<A> {
     pub(crate) name: char,
-    /// None when it has crashed.
+    /// `None` after a crash.
     pub(crate) actor: Option<A>,
     pub(crate) callers: Vec<Caller>,
     pub(crate) is_paused: bool,
-    /// What it takes for the limit.
+    /// The limit that it asks for.
     limit: u32,
     shown: Shown,
 }
 
-/// Somebody who wants a slot.
+/// A caller that wants a slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) step: Step,
@@ -30,11 +30,11 @@ pub(crate) struct Caller {
     pub(crate) rounds_left: u8,
     /// The sessions of its hold.
     pub(crate) sessions: Vec<String>,
-    /// The changes of its value of which it has yet to learn, in their order.
+    /// The changes of its value whose results it does not know yet, in order.
     pub(crate) changes: Vec<Change>,
 }
 
-/// A change of what the key says, that somebody has asked for.
+/// A requested change of the value.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) command: CommandId,
@@ -46,9 +46,9 @@ pub(crate) enum Step {
     Away,
     Waits,
     Holds,
-    /// It was told that its hold is lost.
+    /// It has learned that its hold is lost.
     Lost,
-    /// It has given its hold back.
+    /// It is releasing its hold.
     Releases,
     Done,
 }
@@ -74,7 +74,7 @@ impl<A: Actor> Node<A> {
         Ok(node)
     }
 
-    /// What the machine does next is drawn from one seed, whatever it has done before.
+    /// Calls the machine. The machine always draws from the same seed, whatever it has done before.
     pub(crate) fn call<T>(&mut self, call: impl FnOnce(&mut A) -> T) -> Option<T> {
         let actor = self.actor.as_mut()?;
         actor.reseed(SEED);
@@ -103,7 +103,7 @@ impl<A: Actor> Node<A> {
             .position(|caller| caller.command == Some(command))
     }
 
-    /// Whose change it is, and its place among theirs.
+    /// The caller of a change, and the change's position among the caller's.
     pub(crate) fn change_of(&self, command: CommandId) -> Option<(usize, usize)> {
         let mut callers = self.callers.iter().enumerate();
         callers.find_map(|(at, caller)| {
@@ -121,7 +121,7 @@ impl<A: Actor> Node<A> {
         &self.shown.tokens
     }
 
-    /// Which part of the machine waits for an answer.
+    /// The part of the machine that waits for the answer.
     pub(crate) fn request(&self, id: RequestId) -> &[Token] {
         let id = number(id);
         let mut waiting = self.shown.waiting.iter();
@@ -129,11 +129,11 @@ impl<A: Actor> Node<A> {
         found.map_or(&[], |(_, tokens)| tokens)
     }
 
-    /// To be called when a step is over that changed it.
+    /// Must be called at the end of a step that changed it.
     pub(crate) fn show(&mut self) {
         let mut callers = String::new();
         for caller in &self.callers {
-            // What a caller has had is of no more interest.
+            // The command of a finished caller does not matter any more.
             let command = caller.command.filter(|_| caller.step != Step::Done);
             let _ = write!(
                 callers,
@@ -144,7 +144,7 @@ impl<A: Actor> Node<A> {
         let _ = write!(callers, "{} {}", self.is_paused, self.limit);
         self.shown = match &self.actor {
             Some(actor) if !self.is_done() => A::shown(&format!("{actor:?}")),
-            // Nothing comes of it any more.
+            // It has no effect any more.
             Some(_) => A::shown("done"),
             None => A::shown(""),
         };
@@ -153,7 +153,7 @@ impl<A: Actor> Node<A> {
 }
 
 impl Caller {
-    /// It has come to the end of an acquisition.
+    /// Ends one acquisition.
     pub(crate) fn end(&mut self) {
         self.rounds_left -= 1;
         self.step = if self.rounds_left == 0 {

@@ -1,4 +1,4 @@
-//! Which actions there are in a state.
+//! The possible actions in a state.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ impl<A: Actor> State<A> {
         options
     }
 
-    /// Whether it may be counted on to happen. A leader that has asked for a change need not go before that
-    /// has ended.
+    /// Whether the action may be expected to happen. A leader need not release before its requested
+    /// change has ended.
     pub(crate) fn counts_on(&self, action: Action) -> bool {
         let waits = |at: u8, caller: u8| {
             let node = &self.nodes[usize::from(at)];
@@ -48,7 +48,7 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// When time stops next. It stands still while a message is under way that takes no time.
+    /// When time stops next. It stands still while a message without delay is under way.
     pub(crate) fn next_stop(&self, scene: &Scene) -> Option<Instant> {
         let holds_time_up = |message: &Message| {
             let is_answer = matches!(*message.content, Content::Answer(_));
@@ -83,7 +83,7 @@ impl<A: Actor> State<A> {
             }
             for (caller, it) in node.callers.iter().enumerate() {
                 let (at, caller) = (number(at), number(caller));
-                // Callers of one participant are alike: they come in order.
+                // Callers of one participant are interchangeable, so they come in order.
                 let is_next = || {
                     let before = &node.callers[..usize::from(caller)];
                     before.iter().all(|before| before.step != Step::Away)
@@ -167,7 +167,7 @@ impl<A: Actor> State<A> {
     }
 }
 
-/// Scenes are far too small for more.
+/// Scenes are far too small for larger numbers.
 fn number(at: usize) -> u8 {
     u8::try_from(at).unwrap_or(u8::MAX)
 }

@@ -1,30 +1,30 @@
-//! What of a participant's text decides what it does next.
+//! The parts of a participant's text that decide what it does next.
 
 use super::shown::{Shown, cut, number_after, without_requests, without_settings};
 
 pub(super) fn shown(text: &str) -> Shown {
     let is_crowd = is_crowd(text);
     let (text, waiting) = without_requests(without_settings(text));
-    // Only in a crowd a list may become too old.
+    // Only in a crowd can a list become too old.
     let text = if is_crowd {
         text
     } else {
         cut(&text, "read_at: Instant(", ")").0
     };
-    // These only repeat in which order sessions stand by their names.
+    // These only repeat the order of the sessions' names.
     let text = without(&without(&text, "places: ["), "sorted: [");
     let (mut text, sent) = cut(&text, " sent: Moment(", ")");
     let write = LastWrite::find(&text);
     let is_open = |write: &LastWrite| write.is_open(&text, sent.parse().ok(), &waiting);
     match write.filter(is_open) {
-        // When the view was asked for is compared with when the write ended.
+        // It matters whether the view was requested before or after the end of the write.
         Some(write) => text.push_str(match sent.parse::<u64>() {
             Ok(sent) if sent > write.at => " asked for after it",
             _ => "",
         }),
         None => text = cut(&text, "last: ", ", retry_at").0,
     }
-    // A wait that is over is as good as none. The next one to be shown is the record's.
+    // A wait that is over is the same as no wait. The next one that is shown is the record's.
     if let Some((before, after)) = text.split_once("last: ")
         && let Some((last, after)) = after.split_once(", retry_at: None")
         && !last.contains("retry_at")
@@ -38,12 +38,12 @@ pub(super) fn shown(text: &str) -> Shown {
     Shown::new(&text, waiting)
 }
 
-/// Whether any two are a crowd to it, as the settings say that stand in the text.
+/// Whether two contenders are a crowd, according to the settings in the text.
 fn is_crowd(text: &str) -> bool {
     text.contains(" crowd: 0 ")
 }
 
-/// The text without any of the lists that begin so.
+/// The text without any of the lists that begin like this.
 fn without(text: &str, start: &str) -> String {
     let mut parts = text.split(start);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -55,8 +55,8 @@ fn without(text: &str, start: &str) -> String {
 struct LastWrite {
     base: u64,
     at: u64,
-    /// Whether it, or one from the same base before it, may have been applied: then the next from there is a
-    /// repetition.
+    /// Whether it, or an earlier write from the same base, may have been applied. Then the next
+    /// write from that base is a repetition.
     was_unknown: bool,
 }
 
@@ -71,9 +71,9 @@ impl LastWrite {
         })
     }
 
-    /// Whether a decision may still depend on what became of it. None does from a view that was asked
-    /// for after it, or shows a later record, unless a read that was sent before it can bring
-    /// an older one back.
+    /// Whether a decision may still depend on the write's outcome. A view that was requested after
+    /// it, or that shows a later record, decides without it. The exception is an earlier read that
+    /// can bring an older view back.
     fn is_open(&self, text: &str, sent: Option<u64>, waiting: &[(u64, &str)]) -> bool {
         let mut early = waiting
             .iter()
@@ -90,19 +90,19 @@ impl LastWrite {
     }
 }
 
-/// Whether the answer shows the prefix. That of a transaction that enters or writes the record does.
+/// Whether the answer shows the prefix. A transaction that enters or writes the record shows it.
 fn is_read(entry: &str) -> bool {
     let is_transaction = entry.contains("encoding: Transactions");
     matches!(sender(entry), "Watch" | "Refresh") || is_transaction
 }
 
-/// The kind of part that waits for an answer.
+/// The kind of the part that waits for an answer.
 fn kind(entry: &str) -> &str {
     let sender = sender(entry);
     sender.split('(').next().unwrap_or(sender)
 }
 
-/// Which part waits for an answer.
+/// The part that waits for an answer.
 fn sender(entry: &str) -> &str {
     let start = entry.strip_prefix("InFlight { from: ");
     let sender = start.and_then(|it| it.split(", encoding: ").next());

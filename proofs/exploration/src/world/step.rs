@@ -1,4 +1,4 @@
-//! What an action does.
+//! The effect of an action.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::scene::{Contest, Messages, Scene};
 use crate::violation::Violation;
 
 impl<A: Actor> State<A> {
-    /// The state after an action, or what the action broke.
+    /// The state after an action, or the promise that the action broke.
     pub(crate) fn after(&self, scene: &Scene, action: Action) -> Result<Self, Violation> {
         let mut next = self.clone();
         if action.is_fault() {
@@ -30,7 +30,7 @@ impl<A: Actor> State<A> {
         Ok(next)
     }
 
-    /// Brings what its parts are known by up to date, where they have changed since then.
+    /// Updates what is known about its parts, if they have changed.
     fn settle(&mut self, before: &Self) {
         for (node, before) in self.nodes.iter_mut().zip(&before.nodes) {
             if !Arc::ptr_eq(node, before) {
@@ -279,7 +279,7 @@ impl<A: Actor> State<A> {
         Ok(())
     }
 
-    /// A participant that runs looks at its clock.
+    /// A running participant looks at its clock.
     fn wake(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
         let now = self.now;
         self.node(at).call(|actor| actor.handle_timeout(now));
@@ -313,7 +313,7 @@ impl<A: Actor> State<A> {
         self.collect();
     }
 
-    /// Ends all sessions of a participant, with the node that they stand on.
+    /// Ends all sessions of a participant, together with their node.
     fn lose_server(&mut self, at: usize) {
         let now = self.now;
         let sessions: Vec<_> = self.monitor.sessions_of(at).map(str::to_owned).collect();
@@ -325,7 +325,7 @@ impl<A: Actor> State<A> {
         self.collect();
     }
 
-    /// What Consul has to say without having been asked just now.
+    /// Collects answers of Consul to earlier requests.
     fn collect(&mut self) {
         while let Some((answered, response)) = self.agent().consul.poll_answer() {
             self.unpark(|parked| parked.exchange == answered, Ok(response));
@@ -352,7 +352,7 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// Its sender is on the way to learning that there is no answer.
+    /// The sender will learn that there is no answer.
     fn fail(&mut self, message: &Message) {
         if let Some(id) = message.id {
             let answer = Err(TransportErrorKind::Unknown);
@@ -390,7 +390,7 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// Everything that a participant has to say.
+    /// Takes everything that a participant has to say.
     fn pump(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
         let now = self.now;
         let mut requests = 0;
@@ -415,7 +415,8 @@ impl<A: Actor> State<A> {
         Ok(())
     }
 
-    /// A participant that is done waits for nothing any more, and what it reads is left unanswered.
+    /// A participant that has finished waits for nothing any more, and its reads are left
+    /// unanswered.
     fn end(&mut self, at: usize) {
         self.messages
             .retain(|message| message.node != at || message.id.is_none());
@@ -467,11 +468,11 @@ impl<A: Actor> State<A> {
     }
 }
 
-/// More than any participant of a scene has reason to send at one instant.
+/// More requests than any participant of a scene has reason to send at the same time.
 const MOST_REQUESTS: usize = 32;
 
-/// Whether a request reads one key for somebody who does not look at the index of the answer: only an
-/// election's poll goes on from there.
+/// Whether a request reads one key and its sender ignores the answer's index. Only an election's
+/// poll uses that index.
 fn is_of_key(scene: &Scene, request: &Request) -> bool {
     let is_of_key = request.method() == Method::Get && !request.target().contains("?recurse");
     is_of_key && scene.contest == Contest::Semaphore

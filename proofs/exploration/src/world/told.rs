@@ -1,4 +1,4 @@
-//! What callers learn, and whether they had to.
+//! What callers learn, and whether that was right.
 
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ impl<A: Actor> State<A> {
         Ok(())
     }
 
-    /// A leader learns what became of a change of its value. That fails only with the leadership: one that leads on is
-    /// served.
+    /// A leader learns the result of a change of its value. The change must not fail while the
+    /// leadership lasts.
     fn take_change(
         &mut self,
         at: usize,

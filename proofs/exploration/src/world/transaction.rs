@@ -1,4 +1,4 @@
-//! What a transaction says, as far as it is judged.
+//! The parts of a transaction that are judged.
 
 use semaphore_core::sans_io::Request;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) struct Transaction(Vec<Value>);
 
 impl Transaction {
-    /// Of a request that is one.
+    /// The operations of a request, if it is a transaction.
     pub(super) fn of(request: &Request) -> Option<Self> {
         if !request.target().starts_with("/v1/txn") {
             return None;
@@ -18,7 +18,7 @@ impl Transaction {
         Some(Self(keys.collect()))
     }
 
-    /// Whether it changes this key by any other verb.
+    /// Whether it changes this key with a verb that is not in `bound`.
     pub(super) fn writes_plainly(&self, key: &str, bound: &[&str]) -> bool {
         let is_bound = |it: &&Value| {
             let verb = it["Verb"].as_str().unwrap_or_default();
@@ -28,12 +28,12 @@ impl Transaction {
         !of_key.all(|it| is_bound(&it))
     }
 
-    /// Whether it gives a key back.
+    /// Whether it releases a key.
     pub(super) fn unlocks(&self) -> bool {
         self.0.iter().any(|it| it["Verb"] == "unlock")
     }
 
-    /// Whose contender keys it ties, or makes sure that they are tied.
+    /// The sessions whose contender keys it acquires or checks.
     pub(super) fn tied(&self) -> impl Iterator<Item = &str> {
         let ties = |it: &&Value| it["Verb"] == "lock" || it["Verb"] == "check-session";
         let sessions = self.0.iter().filter(ties);

@@ -1,7 +1,7 @@
-//! What leaders want the election's key to say, and what it says: S4 of values.
+//! The values that leaders want, and those that the election's key has: S4 of values.
 //!
-//! A value is a number: zero is what every candidate starts with, the others count the changes that are
-//! asked for in a run, so that each is another one.
+//! A value is a number. Every candidate starts with zero. The others count the requested changes of
+//! a run, so that each is different.
 
 use std::fmt::Write as _;
 
@@ -10,25 +10,25 @@ use transport_mock::consul::Entry;
 use super::monitor::Sent;
 use crate::violation::Violation;
 
-/// What every candidate starts with.
+/// Every candidate starts with this value.
 pub(super) const FIRST: u8 = 0;
 
-/// The changes that leaders have asked for, as long as a check may ask for them.
+/// The changes that leaders have asked for, as long as a check may need them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values(Vec<Wanted>);
 
 #[derive(Clone, Debug)]
 struct Wanted {
     value: u8,
-    /// Where it was asked for: the next terms there begin with it.
+    /// The candidate that was asked. Its next terms start with this value.
     node: usize,
-    /// Of the leader that asked for it.
+    /// The session of the leader that was asked.
     session: String,
-    /// Whether its leader has yet to learn what became of it.
+    /// Whether its leader does not know the result yet.
     is_pending: bool,
-    /// Whether the key has said it, tied to the session.
+    /// Whether the key has had this value while the session held it.
     was_shown: bool,
-    /// Whether the leader was told so.
+    /// Whether the leader was told that.
     was_told: bool,
 }
 
@@ -44,7 +44,7 @@ impl Values {
         });
     }
 
-    /// A leader learns that the key says what it wanted. Says whether it ever did.
+    /// A leader learns that the key has the wanted value. Returns whether it ever had.
     #[must_use]
     pub(super) fn told(&mut self, value: u8) -> bool {
         let mut wanted = self.0.iter_mut();
@@ -55,7 +55,7 @@ impl Values {
         wanted.was_told = true;
         let was_shown = wanted.was_shown;
         let node = wanted.node;
-        // No check asks any more what became of those before it.
+        // No check needs the results of earlier changes any more.
         let before = |it: &&mut Wanted| it.node == node && it.value < value;
         for it in self.0.iter_mut().filter(before) {
             (it.was_shown, it.was_told) = (false, false);
@@ -63,16 +63,17 @@ impl Values {
         was_shown
     }
 
-    /// A leader learns that the key will not say it, or there is nobody any more to learn it.
+    /// A leader learns that the change has failed, or there is nobody left to learn it.
     pub(super) fn ended(&mut self, value: u8) {
         if let Some(wanted) = self.0.iter_mut().find(|it| it.value == value) {
             wanted.is_pending = false;
         }
     }
 
-    /// Looks at a write of the key: a leader writes what it was asked to write and leaves what it has written,
-    /// and in neither it goes back behind what it was told last. A late copy of an older write may: the guide's
-    /// requests can't name what they were made from. What the key said when a session ends, it goes on saying.
+    /// Checks a write of the key. A leader writes what it was asked to write, and leaves what it
+    /// has written. Neither may be older than its last confirmed value. A late copy of an older
+    /// write is allowed, since the guide's requests can't name the state that they were made from.
+    /// When a session ends, the key keeps its value.
     pub(super) fn judge(
         &mut self,
         sent: &Sent<'_>,
@@ -97,7 +98,7 @@ impl Values {
         Ok(())
     }
 
-    /// Forgets what no check will ask for: the last of each node counts for its next terms.
+    /// Forgets what no check needs. The last value of each node counts for its next terms.
     pub(super) fn forget(&mut self, is_alive: impl Fn(&str) -> bool) {
         let newest: Vec<_> = (self.0.iter())
             .map(|it| self.of(it.node).map(|it| it.value).max())
@@ -153,7 +154,7 @@ impl Values {
     }
 }
 
-/// How a value is written.
+/// The text of a value.
 pub(super) fn text(value: u8) -> String {
     value.to_string()
 }

@@ -1,4 +1,4 @@
-//! What happens, in words.
+//! Events in words.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::node::Step;
 use crate::action::Action;
 
 impl<A: Actor> State<A> {
-    /// What an action does in this state.
+    /// Describes an action in this state.
     pub(crate) fn describe(&self, action: Action) -> String {
         let node = |at: u8| self.nodes[usize::from(at)].name;
         let caller = |at: u8, caller: u8| self.nodes[usize::from(at)].name_of(usize::from(caller));
@@ -45,7 +45,7 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// Who holds, as they believe and as the record says.
+    /// The holders as they believe, and as the record says.
     pub(crate) fn summary(&self) -> String {
         let mut summary = String::new();
         for node in &self.nodes {
@@ -112,7 +112,7 @@ impl<A: Actor> State<A> {
     }
 }
 
-/// Sessions by the last digits of their ids.
+/// Shortens session ids to their last digits.
 fn shorten(text: &str) -> String {
     text.replace("00000000-0000-4000-8000-0000000000", "…")
 }
@@ -121,7 +121,7 @@ fn short(session: &str) -> String {
     shorten(session)
 }
 
-/// A list of entries by their keys; anything else as it is.
+/// A list of entries by their keys. Other text stays as it is.
 fn entries(body: &str) -> String {
     let keys: Vec<_> = body
         .split("\"Key\":\"")

@@ -17,7 +17,7 @@ fn acquired() -> Event {
     Event::Acquired { place, name }
 }
 
-/// One whose session ends after 10 s, with a lock delay of 15 s.
+/// A session that ends after 10 s, with a lock delay of 15 s.
 fn ended() -> History {
     limit(1).then(1, &acquired()).then(10, &delayed(HERE, 25))
 }

@@ -1,4 +1,4 @@
-//! Who follows an election sees its leaders in their order, and in time.
+//! A follower of an election sees its leaders in order, and in time.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn shows(sight: Sight) -> Event {
     Event::Shows { place, sight }
 }
 
-/// One who follows saw these, one after the other.
+/// A follower that saw these, one after the other.
 fn saw(sights: impl IntoIterator<Item = Sight>) -> History {
     (1..)
         .zip(sights)
@@ -61,7 +61,7 @@ fn leaders_are_seen_in_their_order() {
     assert_eq!(later.found, [(5, Promise::Discovery)]);
 }
 
-/// The key showed these, one after the other, and then somebody who follows saw those.
+/// The key had this content, one value after the other, and then a follower saw these.
 fn showed(shown: &[&str], seen: &[&str]) -> Vec<(u64, Promise)> {
     let tell = |history: History, session: &&str| history.then(1, &shows(led(session)));
     let history = shown.iter().fold(History::default(), tell);
@@ -75,7 +75,7 @@ fn nobody_is_seen_to_come_more_often_than_they_did() {
     assert_eq!(showed(&["a", "b", "a"], &["a", "b", "a"]), []);
     assert_eq!(showed(&["a", "b", "c"], &["a", "b", "a"]), found);
     assert_eq!(showed(&["a", "b", "a"], &["a", "b", "a", "b"]), found);
-    // What a leader has changed is no other term.
+    // A changed value is not another term.
     assert_eq!(showed(&["a", "a", "b"], &["a", "b", "a"]), found);
 }
 

@@ -1,4 +1,4 @@
-//! S1: never more than the limit believe.
+//! S1: never more than the limit believe that they hold.
 
 use judge::{Event, Judge, Moment, Place, Promise};
 

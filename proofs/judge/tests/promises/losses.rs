@@ -1,4 +1,4 @@
-//! L4: a transient failure costs nobody what they hold.
+//! L4: a transient failure causes no loss.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Each promise is broken by a history that it forbids, and not by the one next to it.
+//! Each promise is broken by a history that it forbids, and not by a similar one that it allows.
 
 mod delays;
 mod discovery;

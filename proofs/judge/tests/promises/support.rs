@@ -1,4 +1,4 @@
-//! Histories that are told to a judge.
+//! Histories for a judge.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use judge::{Event, Hold, Judge, Moment, Place, Promise};
 pub(crate) const HERE: Place = Place(0);
 pub(crate) const THERE: Place = Place(1);
 
-/// A history, and what was found in it.
+/// A history, and the violations in it.
 #[derive(Default)]
 pub(crate) struct History {
     judge: Judge,
     pub(crate) found: Vec<(u64, Promise)>,
 }
 
-/// One in which so much may be held at [`HERE`].
+/// A history in which this many permits may be held at [`HERE`].
 pub(crate) fn limit(permits: u32) -> History {
     let place = HERE;
     History::default().then(0, &Event::Allowed { place, permits })
 }
 
 impl History {
-    /// What happened after so many seconds.
+    /// An event after this many seconds.
     pub(crate) fn then(mut self, at: u64, event: &Event) -> Self {
         let moment = secs(at);
         if let Err(violation) = self.judge.hear(moment, event) {

@@ -1,4 +1,4 @@
-//! S5: fencing tokens rise.
+//! S5: fencing tokens grow.
 
 use judge::{Admission, Event, Place, Promise, Write};
 
@@ -25,7 +25,7 @@ fn between(asked: u64, known: u64) -> Admission {
     }
 }
 
-/// Grants of one permit at one place, in the order in which they are told.
+/// The violations of grants of one permit at one place, in this order.
 fn verdicts(limited: u32, grants: impl IntoIterator<Item = (u64, Admission)>) -> usize {
     let tell = |history: History, (token, admission): (u64, Admission)| {
         history.then(1, &granted(HERE, token, 1, vec![admission]))

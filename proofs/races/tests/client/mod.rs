@@ -5,12 +5,12 @@ use semaphore_core::adapter::AgentUrl;
 use semaphore_core::sans_io::{Request, Response, TransportError, TransportErrorKind};
 use shuttle::thread;
 
-/// How many clients there are: one for each worker that has not ended.
+/// The number of clients: one per worker that has not ended.
 #[derive(Clone, Default)]
 pub(crate) struct Running(Arc<AtomicUsize>);
 
 impl Running {
-    /// Waits for ever, which is a deadlock, when a worker never ends.
+    /// Waits until no worker is left. If one never ends, that is a deadlock.
     pub(crate) fn assert_none_left(&self) {
         while self.0.load(Ordering::SeqCst) > 0 {
             thread::yield_now();

@@ -1,4 +1,4 @@
-//! As the module of this name in `transport-ureq`, with shuttle's own.
+//! The items of the module with this name in `transport-ureq`, with shuttle's types.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use shuttle::rand::Rng as _;
 pub(crate) use shuttle::sync::{Mutex, MutexGuard, mpsc};
 pub(crate) use shuttle::thread;
 
-/// The time may be over at any step, or never.
+/// The time may end at any step, or never.
 pub(crate) fn receive<T>(
     messages: &mpsc::Receiver<T>,
     _: Duration,

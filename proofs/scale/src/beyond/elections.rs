@@ -1,4 +1,5 @@
-//! Each host leads ten elections and follows ten that others lead. A term takes ten minutes, and the same host leads again after it.
+//! Each host leads ten elections and follows ten others. A term takes ten minutes, and then the
+//! same host leads again.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task
             let election = valid(client.election(format!("shards/{number}-{led}")));
             let (host, turns) = (host.clone(), turns.clone());
             tasks.push(world.start(async move {
-                // The first terms are shorter, so that they don't end together.
+                // The first terms are shorter, so they don't end together.
                 host.sleep(Duration::from_millis(u64::from(number % 100) * 100))
                     .await;
                 let mut term = TERM * (number * EACH + led) / (hosts * EACH) + TERM / 20;

@@ -1,4 +1,5 @@
-//! Many hosts with ten semaphores each. Each semaphore has three slots and ten hosts that want one, so that three hold and seven wait.
+//! Many hosts with ten semaphores each. Each semaphore has three slots and ten hosts, so three hold
+//! and seven wait.
 
 use std::time::Duration;
 
@@ -15,13 +16,13 @@ pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task
     let mut tasks = Vec::new();
     for (number, (host, client)) in (0..hosts).zip(clients(world, fleet)) {
         for wanted in 0..EACH {
-            // Each semaphore has users on hosts that share no other with them.
+            // The hosts of each semaphore share no other semaphore.
             let of = (number + wanted * hosts / EACH) % hosts;
             let semaphore = valid(client.semaphore(format!("shards/{of}"), 3));
             let (host, turns) = (host.clone(), turns.clone());
             let mut length = lengths(HOLD, number * EACH + wanted);
             tasks.push(world.start(async move {
-                // Hosts don't all begin at once.
+                // The hosts don't start at the same time.
                 host.sleep(length() / 10).await;
                 turns.take(host, semaphore, length).await;
             }));

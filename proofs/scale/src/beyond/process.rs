@@ -1,4 +1,5 @@
-//! One process that holds a slot of each of thousands of semaphores, over 64 connections, as the adapters for a real agent have them.
+//! One process that holds a slot of each of thousands of semaphores, over 64 connections, as with
+//! the adapters for a real agent.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use transport_mock::{MockConsul, Task};
 
 use super::{Fleet, Turns, valid};
 
-/// How many semaphores for each host that others would have.
+/// The number of semaphores that each host of the other scenes has.
 const EACH: u32 = 10;
 const CONNECTIONS: usize = 64;
 
@@ -24,7 +25,7 @@ pub(super) fn start(world: &MockConsul, fleet: Fleet, turns: &Turns) -> Vec<Task
             loop {
                 if let Ok(permit) = semaphore.acquire().await {
                     turns.begin();
-                    // Nobody ends it: what is lost was not kept.
+                    // Nobody ends the hold, so every end is a loss.
                     let _ = permit.lost().await;
                     turns.end();
                 }

@@ -1,10 +1,11 @@
 //! L2: nothing of ours outlives us.
 //!
-//! A client that destroys its session is out of the record by then, and no write of it that is still
-//! under way can bring them back. In an election one that was late may: then the end of the session frees
-//! the key. After all have left there is no session, contender key or holder.
-//! Where an operator has had a hand in it, the end is all that counts. So it is where the record was deleted after a write that
-//! made one had been given up: a write from no record applies then, and PROMISES leaves what it brings to the next contender that prunes.
+//! A client that destroys its session has left the record by then, and no write of it that is still
+//! under way can bring it back. In an election a late write may do so; then the end of the session
+//! frees the key. After all have left there is no session, contender key or holder. If an operator
+//! was involved, only the end is checked. The same holds if the record was deleted after a write
+//! that created one had been given up. That write applies if there is no record, and PROMISES
+//! leaves the result to the next contender that prunes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +16,16 @@ use crate::history::{Change, Ending, Happening, Subject, Who};
 
 pub(super) struct CleanEnd {
     bounds: Bounds,
-    /// Those whose session was destroyed by the host that had made it.
+    /// Sessions that were destroyed by the host that had created them.
     left: BTreeSet<String>,
     holders: BTreeMap<usize, BTreeSet<String>>,
     taken: BTreeSet<(usize, String)>,
-    /// Those for whom an election's key was acquired, or a deleted record made again, by a message that was late.
+    /// Sessions for which a late message acquired an election's key, or created a deleted record
+    /// again.
     late: BTreeSet<String>,
-    /// Where the record was deleted.
+    /// The prefixes at which the record was deleted.
     deleted: BTreeSet<usize>,
-    /// When an election's key was tied to each.
+    /// When each session acquired an election's key.
     tied_at: BTreeMap<String, Instant>,
     /// Whether indexes went backwards, or somebody could not see the record.
     is_excused: bool,
@@ -43,7 +45,8 @@ impl CleanEnd {
         }
     }
 
-    /// Whether who destroys it now could not know that an election's key was tied to it: then its end frees the key.
+    /// Whether its destroyer could not know yet that the session held an election's key. Then the
+    /// session's end frees the key.
     fn was_just_tied(&self, at: Instant, session: &str) -> bool {
         let tied_at = self.tied_at.get(session);
         tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency)

@@ -1,4 +1,4 @@
-//! L1: in quiet, everybody who waits gets in within a bounded time.
+//! L1: in quiet, every waiter gets in within a bounded time.
 
 use semaphore_core::sans_io::Instant;
 

@@ -1,10 +1,11 @@
-//! S4, of elections: what a key says is only changed by the session that it is tied to, through `acquire` and
-//! `release`, and nothing of ours changes what belongs to something else. What a release leaves is what
-//! was there, or what its leader had said before: a change that it does not know of may be under way.
+//! S4, of elections: only the session that a key is tied to changes its value, through `acquire`
+//! and `release`, and we change nothing that belongs to something else. A release leaves the
+//! present value, or an earlier value of its leader: a change that it does not know of may be under
+//! way.
 //!
-//! The guide's requests can't name what they were made from. One that was sent before its host could
-//! know may still change what somebody has stored there meanwhile. A leader who was told that the key
-//! shows its value has written it.
+//! The guide's requests can't name the state that they were made from. A request that was sent
+//! before its host could know may overwrite what somebody stored meanwhile. If a leader was told
+//! that the key shows its value, it has been written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +17,11 @@ use crate::history::{BeliefNo, Change, Happening, KeyState, Subject, Who};
 #[derive(Default)]
 pub(super) struct KeyThroughAcquire {
     owners: BTreeMap<String, Who>,
-    /// Since when what stands there is something else.
+    /// The prefixes with foreign data, and since when.
     garbled: BTreeMap<usize, Instant>,
-    /// What each host has learned: when, and from when the state is that it goes by.
+    /// What each host has learned: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, (Instant, Instant)>,
-    /// By which sessions each value was written.
+    /// The sessions that wrote each value.
     written: BTreeSet<(String, Vec<u8>)>,
     leaders: BTreeMap<BeliefNo, String>,
 }
@@ -78,7 +79,7 @@ impl KeyThroughAcquire {
         Ok(())
     }
 
-    /// Whether its host could not know what it would write over.
+    /// Whether the writer's host could not know what it would overwrite.
     fn is_excused(&self, change: &Change) -> bool {
         let (Who::Ours(host), Some(sent_at)) = (change.by, change.sent_at) else {
             return false;

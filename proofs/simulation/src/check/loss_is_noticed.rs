@@ -1,7 +1,8 @@
-//! S1, of those who are excused from it, and of those whose place is guarded: they learn that what they had was taken away.
+//! S1 for two kinds of beliefs that don't count: those that are excused, and those whose place is
+//! guarded. Their holders must learn that they have lost their place.
 //!
-//! The first answer of the watch that shows it must end the belief, and so must the first quarter of a minute of quiet, in
-//! which every poll is answered.
+//! The belief must end with the first answer of the watch that shows it. It must also end within
+//! the first quarter of a minute of quiet, in which every poll is answered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,14 +13,14 @@ use super::{Check, Invariant, Verdict};
 use crate::history::{Belief, Happening, Who};
 use crate::plan::is_own;
 
-/// A poll is held open for 15 s and a sixteenth, and may have to be given up and asked again.
+/// A poll is held open for 15 s and a sixteenth. It may have to be given up and repeated.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 pub(super) struct LossIsNoticed {
-    /// Those from whom something was taken away, be it nothing but the session.
+    /// The holds that something was taken from, even if it was only the session.
     taken: BTreeSet<(usize, String)>,
-    /// What hosts have just been shown to be gone of that for which they contend.
+    /// The host's losses that the last answer has shown.
     shown: Vec<(usize, String)>,
     quiet_since: Option<Instant>,
 }

@@ -1,7 +1,7 @@
-//! The invariants, each judged after every step from what happened and from who believes what.
+//! The invariants. Each is judged after every step, from the events and from who believes what.
 //!
-//! What can be judged without a look into Consul is judged by the crate `judge`, as chaos judges it; `told` tells it what
-//! happened. Each of the other files is a check that takes more than that.
+//! The crate `judge` judges everything that can be judged without looking into Consul, as for
+//! chaos. `told` translates for it. Each of the other files is a check that needs more.
 
 mod clean_end;
 mod everybody_gets_in;
@@ -24,7 +24,7 @@ use semaphore_core::sans_io::Instant;
 use crate::history::{Belief, Happening};
 use crate::plan::Plan;
 
-/// The invariants of the project's promise.
+/// The invariants that the project promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "their documentation is the core's")]
 pub enum Invariant {
@@ -37,7 +37,7 @@ pub enum Invariant {
     L2,
     L3,
     L4,
-    /// The code of the library did not panic, everything ended, and observers were told the truth.
+    /// The library's code did not panic, everything ended, and observers were told the truth.
     Soundness,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// An invariant that did not hold.
+/// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// Which invariant was broken.
     pub invariant: Invariant,
-    /// When, on the true clock.
+    /// The moment on the true clock.
     pub at: Instant,
-    /// In which way.
+    /// A description.
     pub what: String,
 }
 
@@ -64,56 +64,56 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a check says: nothing, or in which way its invariant does not hold.
+/// The result of a check: nothing, or how its invariant is broken.
 type Verdict = Result<(), String>;
 
 /// One invariant.
 trait Check: Send {
     fn invariant(&self) -> Invariant;
 
-    /// Something happened.
+    /// An event.
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict;
 
-    /// All that happened in a step is known, and these believe that they hold now.
+    /// The end of a step. All its events are known, and these are the beliefs now.
     fn settle(&mut self, _at: Instant, _held: &[&Belief]) -> Verdict {
         Ok(())
     }
 }
 
-/// What the bounds of the checks follow from.
+/// The facts that the limits of the checks depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The limit of a record that is still to be made.
+    /// The limit of a record that does not exist yet.
     pub limit: u32,
-    /// Whether somebody writes another limit where nobody holds.
+    /// Whether somebody writes another limit when nobody holds.
     pub changes_limits: bool,
-    /// How long a participant waits at most between two attempts of one request.
+    /// The longest wait of a participant between two attempts of a request.
     pub retry_cap: Duration,
-    /// How long leases last, where all are alike and each has the connections that it needs.
+    /// The length of leases, if all are alike and each has the connections that it needs.
     pub lease: Option<Duration>,
     /// The longest that a message travels.
     pub latency: Duration,
-    /// The shortest lock delay of an election's sessions of ours.
+    /// The shortest lock delay of our sessions in elections.
     pub lock_delay: Duration,
-    /// The longest of anybody's.
+    /// The longest lock delay of all sessions.
     pub longest_lock_delay: Duration,
-    /// For how long somebody may go without a look, where polls may have no connection.
+    /// The longest time without a look, if polls may have no connection.
     pub unseen: Duration,
-    /// How long somebody may be out of touch whose poll was lost.
+    /// The longest time without contact after a lost poll.
     pub lost_poll: Duration,
-    /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
-    /// to be expected.
+    /// Whether to expect errors about a foreign record, a changed limit or a missing permission.
     pub expects_refusals: bool,
-    /// How long a lease may be that comes from a leader of yesterday, if there is such a leader. On a separate node the
+    /// The longest lease that a former leader can give, if there is one. On a separate node, the
     /// session does not end with that leader's server.
     pub of_yesterday: Option<Duration>,
-    /// Whether what is given back may be kept from Consul though nothing is wrong with it: tokens lose permissions for a while, or
-    /// requests wait for connections that others have, or are so slow that the record has changed each time.
+    /// Whether a release may not reach Consul although it is right. Tokens may lose permissions for
+    /// a while, requests may wait for others' connections, or they may be so slow that the record
+    /// changes each time.
     pub holds_back: bool,
 }
 
 impl Bounds {
-    /// Those of a plan.
+    /// The bounds of a plan.
     pub fn of(plan: &Plan) -> Self {
         use crate::plan::Deed;
         Self {
@@ -148,7 +148,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge who has seen nothing yet.
+    /// A judge that has seen nothing yet.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             told: told::Told::new(bounds),
@@ -168,19 +168,19 @@ impl Judge {
         }
     }
 
-    /// Something happened.
+    /// Judges an event.
     ///
     /// # Errors
-    /// The first invariant that does not hold any more.
+    /// The first invariant that it breaks.
     pub fn happen(&mut self, at: Instant, what: &Happening) -> Result<(), Violation> {
         self.told.happen(at, what)?;
         self.ask(at, |check| check.happen(at, what))
     }
 
-    /// A step is over, and these believe that they hold now.
+    /// Judges the end of a step, with the beliefs at this moment.
     ///
     /// # Errors
-    /// The first invariant that does not hold any more.
+    /// The first invariant that is broken.
     pub fn settle(&mut self, at: Instant, held: &[&Belief]) -> Result<(), Violation> {
         self.told.settle(at, held)?;
         self.ask(at, |check| check.settle(at, held))

@@ -1,9 +1,9 @@
-//! S3: no write of ours removes a holder whose session lives and has its contender key, unless the
-//! writer made that session; and nobody of ours ends a session of somebody else's.
+//! S3: our writes never remove a holder whose session lives and has its contender key, unless the
+//! writer made that session. And we never end a foreign session.
 //!
-//! Only a restored snapshot brings the dead back to life. Who saw them dead learns of it by the
-//! answer to what they ask afterwards, and can't call back a write that is under way. What was sent
-//! before that answer, and nothing else, may remove those who have come back.
+//! Only a restored snapshot revives the dead. A client that saw them dead learns of it by the
+//! answer to its next requests, and can't stop a write that is under way. Only what was sent before
+//! that answer may remove the revived ones.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::history::{Ending, Happening, Removed, Who};
 #[derive(Default)]
 pub(super) struct NoLiveHolderRemoved {
     owners: BTreeMap<String, Who>,
-    /// Who has come back to life, and when.
+    /// The revived sessions, and when each was revived.
     revived: BTreeMap<String, Instant>,
-    /// What each host has learned since then: when, and from when the state is that it goes by.
+    /// What each host has learned since then: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
 }
 
 impl NoLiveHolderRemoved {
-    /// Whether a host could not know, when it sent its write, that this holder lives again.
+    /// Whether the host could not know, when it sent its write, that this holder lives again.
     fn is_excused(&self, host: usize, sent_at: Option<Instant>, holder: &Removed) -> bool {
         let (Some(revived), Some(sent_at)) = (self.revived.get(&holder.session), sent_at) else {
             return false;

@@ -1,4 +1,4 @@
-//! L4: an acquisition, or what else is asked for, fails only where something permanent stands in its way.
+//! L4: an acquisition, or another command, only fails for a permanent reason.
 
 use semaphore_core::sans_io::Instant;
 

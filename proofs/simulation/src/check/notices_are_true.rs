@@ -1,4 +1,5 @@
-//! An observer is told the truth: of each grant, each loss with its reason, and of nothing that is held that it has ended.
+//! Notices are true: each grant and each loss, with its reason, is reported, and no end of
+//! something that is still held.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +9,14 @@ use semaphore_core::sans_io::Instant;
 use super::{Check, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Happening, Noticed, Who};
 
-/// What a process calls a hold: the host, the prefix, and the fencing token.
+/// A process's name for a hold: the host, the prefix, and the fencing token.
 type Name = (usize, usize, FencingToken);
 
 #[derive(Default)]
 pub(super) struct NoticesAreTrue {
-    /// The hosts of which somebody was told something.
+    /// The hosts that have observers.
     observed: BTreeSet<usize>,
-    /// What was told of each hold last.
+    /// The last notice about each hold.
     told: BTreeMap<Name, Noticed>,
     beliefs: BTreeMap<BeliefNo, Name>,
 }

@@ -1,5 +1,5 @@
-//! S4: we change the record by check-and-set only, never over something that can't be understood,
-//! and leave its dialect as it is, and its limit unless one is to be written where nobody holds.
+//! S4: we only change the record by check-and-set, and never overwrite what can't be understood. We
+//! keep its dialect, and its limit unless a new one is to be written while nobody holds.
 
 use semaphore_core::sans_io::{Instant, Record};
 
@@ -7,7 +7,7 @@ use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Who};
 
 pub(super) struct RecordByCheckAndSet {
-    /// Whether somebody has another limit to write.
+    /// Whether somebody writes another limit.
     changes_limits: bool,
 }
 
@@ -18,7 +18,7 @@ impl RecordByCheckAndSet {
     }
 }
 
-/// Whether one of those who held goes on holding.
+/// Whether one of the earlier holders still holds.
 fn stays_any(before: &Record, after: &Record) -> bool {
     before.holders().any(|holder| after.holds(holder))
 }

@@ -1,5 +1,5 @@
-//! L2: what is given back is given back, however long it takes to reach Consul: no session ends by its TTL that was given back,
-//! whose host runs on, and that had so much time without trouble before.
+//! L2: a release reaches Consul, however long it takes. After a release no session ends by its TTL,
+//! if its host keeps running and had enough time without trouble.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,24 +9,25 @@ use semaphore_core::sans_io::Instant;
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
 
-/// Long enough for some requests that meet a fault each, and the rests between them, of an eighth of the time tried.
+/// Long enough for several requests that each meet a fault, and for the pauses between them, which
+/// are an eighth of the time so far.
 const ENOUGH: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 pub(super) struct ReleaseGoesOn {
     beliefs: BTreeMap<BeliefNo, Belief>,
-    /// The sessions that were given back, by whom and when.
+    /// The released sessions, with their hosts and moments.
     given: BTreeMap<String, (usize, Instant)>,
-    /// Until when something goes wrong for a host.
+    /// Until when each host has trouble.
     troubled: BTreeMap<usize, Instant>,
     all_troubled: Instant,
-    /// Whether something was taken away or hidden, which others may have to clean up.
+    /// Whether something was taken away or hidden, so others may have to clean it up.
     is_excused: bool,
 }
 
 impl ReleaseGoesOn {
-    /// A check that judges nothing where what is given back may be held back. By separate requests a release may need the answer
-    /// to a poll, which is the last to get one of few connections.
+    /// The check judges nothing if releases may be held back. With separate requests, a release may
+    /// need the answer to a poll, and polls get a connection last.
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             is_excused: bounds.holds_back,
@@ -52,7 +53,7 @@ impl Check for ReleaseGoesOn {
                 if let Some(belief) = self.beliefs.remove(belief)
                     && let Who::Ours(host) = belief.who
                 {
-                    // One that is shared is given back with the last that stands on it.
+                    // A shared session is released with the last hold on it.
                     let others = self.beliefs.values();
                     let others: BTreeSet<_> = others.flat_map(|it| &it.sessions).collect();
                     let sessions = belief.sessions.into_iter();

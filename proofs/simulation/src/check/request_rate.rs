@@ -1,14 +1,14 @@
-//! L3: a participant's requests stay under a ceiling in every window of time, however short.
+//! L3: a participant's requests stay below a limit in every window of time, however short.
 //!
-//! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many again as
-//! it writes. Of writes there may be 50 a second in the long run and 150 at once: every failed attempt
+//! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many
+//! again as its writes. Writes: 50 a second in the long run and 150 at once. Every failed attempt
 //! is followed by a growing wait, and what users and losses cause comes in bursts.
 //!
-//! In an election there is less to do. A candidate polls ten times a second in the long run and 20 times
-//! at once, and reads once more for what each answer leaves open; a follower beside it adds ten a second
-//! and ten at once. Each session attempts to acquire the key twice a second in the long run, and once more
-//! for each acquisition by somebody else, beside what follows from failures and from other values. A session that is kept from
-//! one term to the next begins again with each.
+//! An election has less to do. A candidate polls ten times a second in the long run and 20 times at
+//! once. It reads once more for an answer that leaves something open. A follower beside it adds ten
+//! a second and ten at once. Each session attempts to acquire the key twice a second in the long
+//! run, once more for each acquisition by others, and again after failures and for other values. A
+//! session that is kept for the next term begins again with each term.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ struct Rates {
     prefix: usize,
     reads: Level,
     writes: Level,
-    /// Those of each session.
+    /// The attempts of each session.
     attempts: BTreeMap<String, Level>,
 }
 
@@ -57,8 +57,8 @@ struct Ceiling {
     at_once: f64,
 }
 
-/// A bucket that each request fills by one and time empties: it flows over when any window of time
-/// has seen more than the ceiling allows.
+/// A bucket. Each request fills it by one, and time empties it. It overflows if any window of time
+/// has more requests than the ceiling allows.
 #[derive(Default)]
 struct Level {
     level: f64,
@@ -66,7 +66,7 @@ struct Level {
 }
 
 impl Level {
-    /// Says whether it has flown over.
+    /// Returns whether it has overflowed.
     fn add(&mut self, now: Instant, ceiling: &Ceiling) -> bool {
         let passed = now.saturating_since(self.at).as_secs_f64();
         self.at = now;
@@ -108,8 +108,8 @@ impl Check for RequestRate {
 }
 
 impl RequestRate {
-    /// Another client that acquires an election's key explains a refusal, and so does one that deletes it: the next attempt of
-    /// those who wait need not keep its distance.
+    /// If another client acquires or deletes an election's key, that explains a refusal. So the
+    /// waiting candidates may try again at once.
     fn allow_for(&mut self, change: &Change) {
         let Subject::Key { before, after } = &change.of else {
             return;
@@ -123,7 +123,7 @@ impl RequestRate {
         for rates in hosts.filter(|it| it.prefix == change.prefix) {
             for (session, level) in &mut rates.attempts {
                 level.level = if Some(session) == now.as_ref() {
-                    // It begins a term, in which values may follow, as in the terms before.
+                    // A term begins, in which values may follow, as in earlier terms.
                     level.level.min(1.0)
                 } else {
                     (level.level - 1.0).max(0.0)
@@ -134,7 +134,7 @@ impl RequestRate {
 }
 
 impl Rates {
-    /// Says of what there was too much.
+    /// Returns what there was too much of.
     fn add(&mut self, at: Instant, what: &Asked) -> Result<(), &'static str> {
         if *what == Asked::Read {
             let ceiling = if self.is_election {

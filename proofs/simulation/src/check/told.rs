@@ -1,4 +1,4 @@
-//! What the judge that simulation and chaos share is told of a run.
+//! Translates a run for the judge that simulation and chaos share.
 
 mod admissions;
 mod believers;
@@ -54,7 +54,7 @@ impl Told {
         self.tell(at, &events)
     }
 
-    /// These believe, now that a step is over.
+    /// The end of a step, with the beliefs at this moment.
     pub(super) fn settle(&mut self, at: Instant, held: &[&Belief]) -> Judged {
         let mut events = self.believers.settle(held);
         events.extend(self.sessions.settle(held));

@@ -1,9 +1,9 @@
-//! L1, of elections: in quiet, while somebody campaigns, a key that can be had is acquired within two
-//! seconds, beside the travel of messages.
+//! L1, of elections: in quiet, while somebody campaigns, an available key is acquired within two
+//! seconds, plus the time of messages.
 //!
-//! It can be had when it is tied to nobody and no lock delay is on. Then the next attempt comes within a
-//! second, on a clock that may run slow, and a client that asked for something that failed asks again after half
-//! of one. What was lost in the storm is given up after one poll and its timeout.
+//! It is available when it is tied to nobody and no lock delay runs. Then the next attempt comes
+//! within a second, on a clock that may run slow. A client whose request failed asks again after
+//! half a second. What was lost in the storm is given up after one poll and its timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use semaphore_core::sans_io::Instant;
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject};
 
-/// How long a key may lie there.
+/// The longest time for which a key may stay free.
 const ACQUIRED_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct VacancyFilled {
@@ -26,9 +26,9 @@ pub(super) struct VacancyFilled {
 #[derive(Default)]
 struct Election {
     is_led: bool,
-    /// Since when the key can be had, for any client that asks.
+    /// Since when the key has been available to any client that asks.
     free_since: Instant,
-    /// How many campaign in this round, and since when somebody does.
+    /// The number of campaigns in this round, and since when there has been one.
     waiting: usize,
     waited_since: Instant,
 }

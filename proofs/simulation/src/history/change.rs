@@ -1,4 +1,4 @@
-//! What changed of that which says who holds: a semaphore's record, or an election's key.
+//! Changes of a semaphore's record, or of an election's key.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,29 +10,29 @@ use semaphore_core::sans_io::{Instant, Record};
 use super::{Who, short};
 use crate::plan::Plan;
 
-/// A write or a deletion of what says who holds.
+/// A write or deletion of a record or an election's key.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Where.
+    /// The number of the prefix.
     pub prefix: usize,
-    /// Whose write it was.
+    /// The writer.
     pub by: Who,
     /// When its writer sent it.
     pub sent_at: Option<Instant>,
-    /// Whether the write could be applied to nothing but what it was made for: by check-and-set, or
-    /// through the session that the key is tied to.
+    /// Whether the write could only be applied to the state that it was made for: it used
+    /// check-and-set, or the session that holds the key.
     pub is_bound: bool,
-    /// Who is a holder now and was none before.
+    /// The new holders.
     pub added: Vec<String>,
-    /// Who was a holder before and was admitted again, for another acquisition.
+    /// The earlier holders that were admitted again, for another acquisition.
     pub passed: Vec<String>,
-    /// Who was a holder before and is none now.
+    /// The holders that were removed.
     pub removed: Vec<Removed>,
-    /// What it was and what it is.
+    /// The state before and after.
     pub of: Subject,
 }
 
-/// What it was that changed, before and after.
+/// The kind of the change, with the state before and after.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Subject {
@@ -45,48 +45,48 @@ pub enum Subject {
     },
 }
 
-/// A record as it stands: none, one, or something else.
+/// The content of a record's key: nothing, a record, or foreign data.
 pub type Found = Option<Result<Record, Conflict>>;
 
-/// An election's key as it stands.
+/// The content of an election's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyState {
-    /// Whom it is tied to: the leader.
+    /// The session that holds it: the leader's.
     pub session: Option<String>,
-    /// What it says.
+    /// The value.
     pub value: Vec<u8>,
-    /// Whose kind of key it is.
+    /// The flags, which show whose kind of key it is.
     pub flags: u64,
     /// How often it was acquired.
     pub lock_index: u64,
 }
 
 impl KeyState {
-    /// Whether a leader may be elected by it: it is an election's, or nobody's.
+    /// Whether the key can elect a leader: it is an election's, or unused.
     pub fn is_elections(&self) -> bool {
         let is_blank = self.session.is_none() && self.value.is_empty();
         match self.flags {
             LOCK_FLAGS => true,
-            // As in the guide, unless it was written without `acquire` and `release` since.
+            // As in the guide, unless it was last written without `acquire` and `release`.
             0 => is_blank || self.lock_index > 0,
             _ => false,
         }
     }
 }
 
-/// A holder that a write took out.
+/// A holder that a write removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// The holder.
     pub session: String,
     /// Whether its session lives, and has its contender key where it needs one.
     pub is_alive: bool,
-    /// Who made the session.
+    /// The creator of the session.
     pub owner: Option<Who>,
 }
 
 impl Change {
-    /// Who holds from now on.
+    /// The new holders.
     pub fn holders(&self) -> BTreeSet<String> {
         match &self.of {
             Subject::Record { after, .. } => holders(after),
@@ -94,8 +94,8 @@ impl Change {
         }
     }
 
-    /// Of whom an administrator who did this took something away: those that it removed, and those that it
-    /// left in a key that says no more whose term it is.
+    /// The sessions from which this change took something, if an operator made it: those that it
+    /// removed, and the one whose key no longer shows its term.
     pub fn taken_from(&self) -> impl Iterator<Item = &str> {
         let overwritten = match &self.of {
             Subject::Key {
@@ -121,7 +121,7 @@ pub(crate) fn holders(found: &Found) -> BTreeSet<String> {
     }
 }
 
-/// Whose session a key is tied to.
+/// The session that holds a key.
 pub(crate) fn leader(key: Option<&KeyState>) -> Option<String> {
     key.and_then(|key| key.session.clone())
 }

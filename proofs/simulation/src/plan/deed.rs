@@ -1,18 +1,18 @@
-//! What is done to a world.
+//! Events in a world.
 
 use std::time::Duration;
 
 use semaphore_core::sans_io::Response;
 
-/// What is done to the world. Hosts are named by their numbers.
+/// A deed. Hosts have numbers.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Deed {
-    /// The process ends; another one starts after so long.
+    /// The process ends, and another one starts after `down`.
     Kill { host: usize, down: Duration },
-    /// The process ends as `main` returns, with a farewell; another one starts after so long.
+    /// The process ends as `main` returns, with a farewell. Another one starts after `down`.
     Exit { host: usize, down: Duration },
-    /// The process stands still.
+    /// The process is frozen.
     Pause { host: usize, time: Duration },
     /// All messages of the host are lost.
     Partition { host: usize, time: Duration },
@@ -34,17 +34,17 @@ pub enum Deed {
         what: Hidden,
         time: Duration,
     },
-    /// There is no leader for so long, then TTLs start again.
+    /// There is no leader for `time`. Then TTLs start again.
     LoseLeader { time: Duration },
-    /// There is no leader for so long, then one that lacks so many of the last changes, or all of them
-    /// if there are fewer, and takes so long to apply them.
+    /// There is no leader for some time. The next leader lacks some of the last changes, or all of
+    /// them if there are fewer. It takes some time to apply them.
     SlowLeader {
         without: Duration,
         lacks: usize,
         time: Duration,
     },
-    /// A server is lost for so long, and so are all hosts that talk to it. If it is out long enough, it is
-    /// taken out of the catalog after some time, and registered again some time after it is back.
+    /// A server is lost for some time, and so are all hosts that talk to it. If it is away long
+    /// enough, it is removed from the catalog. Some time after its return it is registered again.
     LoseServer {
         server: usize,
         fate: Fate,
@@ -52,36 +52,37 @@ pub enum Deed {
         reaped_after: Duration,
         back_after: Duration,
     },
-    /// The node of a server is taken out of the catalog, with all sessions that were made through it, until it
-    /// is registered again after so long.
+    /// A server's node is removed from the catalog with all sessions that were created through it.
+    /// It is registered again after `time`.
     Deregister { server: usize, time: Duration },
-    /// The node that no agent stands for is taken out of the catalog, with all sessions on it. Nobody but who needs
-    /// it registers it again.
+    /// The node without an agent is removed from the catalog with all its sessions. Only a host
+    /// that needs it registers it again.
     DeregisterOwn,
-    /// All indexes are counted again.
+    /// All indexes start again.
     ResetIndex,
     /// The state is saved.
     Snapshot,
-    /// The state that was saved last is restored.
+    /// The last saved state is restored.
     Restore,
     /// An operator destroys a session.
     DestroySession { nth: usize },
     /// An operator deletes a contender key.
     DeleteKey { prefix: usize, nth: usize },
-    /// An operator takes a holder out of the record, or releases an election's key in its leader's name.
+    /// An operator removes a holder from the record, or releases an election's key in its leader's
+    /// name.
     RemoveHolder { prefix: usize, nth: usize },
     /// An operator deletes the record, or the election's key.
     DeleteRecord { prefix: usize },
-    /// An operator writes something else over the record or the election's key, and deletes that
-    /// after so long.
+    /// An operator overwrites the record or the election's key with foreign data, and deletes that
+    /// after `time`.
     Garble { prefix: usize, time: Duration },
     /// An operator changes the record's limit.
     Resize { prefix: usize, limit: u32 },
-    /// An operator changes what an election's key says, without acquiring it.
+    /// An operator changes an election's value, without acquiring the key.
     Overwrite { prefix: usize },
 }
 
-/// What a gateway without a backend answers to everything.
+/// The answers of a gateway without a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gateway {
     /// A page with a 404.
@@ -90,7 +91,7 @@ pub enum Gateway {
     Forbidden,
     /// A document with a 413.
     TooLarge,
-    /// A redirect to where one is to log in.
+    /// A redirect to a login page.
     Moved,
 }
 
@@ -117,21 +118,22 @@ pub enum Hidden {
     Everything,
 }
 
-/// What becomes of the hosts of a server that is lost.
+/// What happens to the hosts of a lost server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Their messages are lost: it was killed or cut off.
+    /// Their messages are lost: the server was killed or cut off.
     CutOff,
-    /// Their messages are held back: it stands still.
+    /// Their messages are held back: the server is frozen.
     Stalled,
-    /// They stand still like it, as on one machine.
+    /// They are frozen together with the server, as on one machine.
     Paused,
-    /// Their messages are lost, but for renewals: it led, and goes on renewing what it remembers.
+    /// Their messages are lost, except renewals: the server was the leader, and renews the sessions
+    /// that it remembers.
     Remembers,
 }
 
 impl Deed {
-    /// Its name, for figures.
+    /// The name for figures.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Kill { .. } => "kill",

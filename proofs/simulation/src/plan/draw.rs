@@ -1,4 +1,4 @@
-//! Draws a plan from a seed. Most are small; some have more of everything.
+//! Draws a plan from a seed. Most plans are small; some have more of everything.
 
 mod claims;
 mod clients;
@@ -33,7 +33,7 @@ impl Plan {
         Self::draw_with(seed, None)
     }
 
-    /// The plan of this seed, with hosts that have so many separate semaphores.
+    /// The plan of this seed, in which hosts have this many separate semaphores.
     pub fn draw_with_semaphores(seed: u64, semaphores: usize) -> Self {
         Self::draw_with(seed, Some(semaphores))
     }
@@ -55,57 +55,58 @@ impl Plan {
         clients::draw_clients(&mut plan, &mut mixed(seed ^ CLIENTS));
         clients::draw_own_elections(&mut plan, &mut mixed(seed ^ OWN_ELECTIONS));
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
-        // One in four: the rest of the plan stays as it is.
+        // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
     }
 }
 
-/// What seeds that follow each other draw first is alike, which no draw of one in many bears: two thousand of them may have none.
+/// Neighbouring seeds have similar first random numbers. For rare features that is not good enough:
+/// two thousand seeds may have none.
 fn mixed(seed: u64) -> Rng {
     Rng::with_seed(Rng::with_seed(seed).u64(..))
 }
 
-/// Sets what is drawn about servers apart from the rest.
+/// Separates the random choices about servers from the rest.
 const SERVERS: u64 = 0x0073_6572_7665_7273;
 
-/// Sets what is drawn about abandoned claims apart from the rest.
+/// Separates the random choices about abandoned claims from the rest.
 const CLAIMS: u64 = 0x0063_6c61_696d_7321;
 
-/// Sets what is drawn about shared connections apart from the rest.
+/// Separates the random choices about shared connections from the rest.
 const SHARING: u64 = 0x0073_6861_7269_6e67;
 
-/// Sets what is drawn about slow worlds apart from the rest.
+/// Separates the random choices about slow worlds from the rest.
 const SLOW: u64 = 0x0073_6c6f_7721_2121;
 
-/// Sets what is drawn about gateways apart from the rest.
+/// Separates the random choices about gateways from the rest.
 const GATEWAYS: u64 = 0x6761_7465_7761_7973;
 
-/// Sets what is drawn about separate nodes apart from the rest.
+/// Separates the random choices about separate nodes from the rest.
 const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;
 
-/// Sets what is drawn about agents that hold requests apart from the rest.
+/// Separates the random choices about agents that hold requests from the rest.
 const HOLDING: u64 = 0x0068_6f6c_6469_6e67;
 
-/// Sets what is drawn about releases of Consul apart from the rest.
+/// Separates the random choices about releases of Consul from the rest.
 const PROFILES: u64 = 0x7072_6f66_696c_6573;
 
-/// Sets what is drawn about clients apart from the rest.
+/// Separates the random choices about clients from the rest.
 const CLIENTS: u64 = 0x0063_6c69_656e_7473;
 
-/// Sets what is drawn about the elections of a client apart from the rest.
+/// Separates the random choices about a client's elections from the rest.
 const OWN_ELECTIONS: u64 = 0x0073_6861_7264_7321;
 
-/// Sets what is drawn about rolling deploys apart from the rest.
+/// Separates the random choices about rolling deploys from the rest.
 const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
 
-/// Sets what is drawn about what others keep apart from the rest.
+/// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;
 
-/// Sets what is drawn about elections apart from the rest.
+/// Separates the random choices about elections from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
 
-/// What is decided first, because the rest depends on it.
+/// The first decisions, which the rest depends on.
 struct Draft {
     is_large: bool,
     theme: Theme,
@@ -114,7 +115,7 @@ struct Draft {
     prefixes: usize,
     hosts: usize,
     storm: Duration,
-    /// How many requests of a host meet trouble at most.
+    /// The most requests of a host that meet trouble.
     troubles: u64,
     longest_delay: Duration,
 }
@@ -122,7 +123,7 @@ struct Draft {
 /// What goes wrong besides the network. A little of everything would rarely show one thing well.
 #[derive(Clone, Copy, PartialEq)]
 enum Theme {
-    /// Nothing more.
+    /// Nothing else.
     Network,
     /// Hosts and the cluster fail.
     Failures,
@@ -353,8 +354,9 @@ impl Draft {
     }
 }
 
-/// Which hosts send transactions: all, none, or some of them, whose agents serve none from the
-/// beginning or from some moment on, and what is a crowd to whom. The rest of the plan does not depend on it.
+/// Decides which hosts send transactions: all, none, or some. The agents of the others serve none,
+/// from the beginning or from some moment on. Also decides how many are a crowd to whom. The rest
+/// of the plan does not depend on this.
 fn draw_encodings(plan: &mut Plan, rng: &mut Rng) {
     let in_eighths = pick(rng, &[0, 0, 4, 4, 8, 8, 8, 8]);
     let refuses = rng.u32(..8) == 0;
@@ -378,7 +380,7 @@ fn dialect(rng: &mut Rng, strangers: &[StrangerPlan]) -> Dialect {
     pick(rng, &all)
 }
 
-/// The extremes are where the margin is.
+/// The extremes are the critical cases.
 fn clock(rng: &mut Rng) -> f64 {
     match rng.u32(..4) {
         0 => SLOWEST_CLOCK,

@@ -1,9 +1,9 @@
-//! What a seed draws, as a value: everything that will be done to a world, and when.
+//! The plan that a seed draws: everything that will happen in a world, and when.
 //!
 //! ```text
 //!  seed ──draw──▶ Plan ──run──▶ Report, or a violation ──shrink──▶ a shorter Plan
 //! ```
-//! A plan alone decides what happens, so it can be cut down, printed and run again.
+//! A plan alone decides what happens, so it can be reduced, printed and run again.
 
 mod deed;
 mod draw;
@@ -21,189 +21,195 @@ use transport_mock::consul::Profile;
 pub use deed::{Deed, Fate, Gateway, Hidden};
 pub use pieces::{Piece, Pieces};
 
-/// Local clocks and Consul's run at between this and its counterpart above one, as fast as the
-/// true clock. The lease's margin is a tenth.
+/// The clocks of hosts and of Consul run at a rate between this and [`FASTEST_CLOCK`], relative to
+/// the true clock. The lease's margin is a tenth.
 pub const SLOWEST_CLOCK: f64 = 0.95;
 /// See [`SLOWEST_CLOCK`].
 pub const FASTEST_CLOCK: f64 = 1.05;
 
-/// The prefixes of hosts' own semaphores are numbered from here on, so many for each host.
+/// The prefixes of hosts' own semaphores have numbers from here on. Each host has a range of this
+/// size.
 const OWN_PLACES: usize = 10_000;
 
-/// Its own elections are numbered from here on.
+/// Within a host's range, its own elections start here.
 const OWN_ELECTIONS: usize = OWN_PLACES / 2;
 
-/// Whether the prefix of this number is that of a host's own semaphore or election.
+/// Whether this number belongs to a host's own semaphore or election.
 pub(crate) fn is_own(prefix: usize) -> bool {
     prefix >= OWN_PLACES
 }
 
-/// Whether it is that of a host's own election.
+/// Whether it belongs to a host's own election.
 pub(crate) fn is_own_election(prefix: usize) -> bool {
     is_own(prefix) && prefix % OWN_PLACES >= OWN_ELECTIONS
 }
 
-/// The longest between two looks of a poll that has no connection.
+/// The longest time between two looks of a poll without a connection.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The longest that a poll is held open: its `wait`, and a sixteenth of it (Consul's documentation of blocking queries).
+/// The longest time for which a poll is held open: its `wait`, and a sixteenth of it (Consul's
+/// documentation of blocking queries).
 const LONGEST_POLL: Duration = Duration::from_secs(16);
 
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
-/// The lock delay of strangers' sessions: Consul's own.
+/// The lock delay of strangers' sessions, which is Consul's default.
 pub(crate) const STRANGERS_LOCK_DELAY: Duration = SessionOptions::DEFAULT_LOCK_DELAY;
 
-/// A lock delay is no longer than this, and belief no longer than it.
+/// The longest lock delay. Belief is at most as long as the lock delay.
 const MAX_LOCK_DELAY: Duration = SessionOptions::MAX_LOCK_DELAY;
 
-/// Everything that will be done to a world, and when.
+/// Everything that will happen in a world, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What the world and the participants draw from: latencies, jitter, ids.
+    /// The seed of the world and the participants: latencies, jitter, ids.
     pub seed: u64,
-    /// How many slots each prefix has.
+    /// The number of slots at each prefix.
     pub limit: u32,
     /// The longest TTL of our sessions.
     pub ttl: Duration,
-    /// What becomes of contender keys when their session ends.
+    /// What happens to contender keys when their session ends.
     pub behavior: Behavior,
-    /// What is at each prefix.
+    /// The kind of each prefix.
     pub prefixes: Vec<Place>,
     /// The longest that a message travels.
     pub latency: Duration,
-    /// How long a session lives after its last renewal, in TTLs of the true clock.
+    /// How long a session lives after its last renewal on the true clock, in TTLs.
     pub lifetime: f64,
-    /// How long a lock delay lasts on the true clock, in multiples of what a session says.
+    /// How long a lock delay lasts on the true clock, relative to its nominal length.
     pub lock_delay_length: f64,
-    /// Whether tokens are asked for, and if so whether reads that leave something out say so.
+    /// Whether tokens are checked. If so, whether a read says that it left something out.
     pub access_control: Option<Told>,
-    /// How agents hold requests while there is no leader, unless they refuse them at once.
+    /// How agents hold requests while there is no leader. `None` if they refuse them.
     pub holding: Option<Holding>,
-    /// Of which release and edition Consul is. In an Enterprise world our hosts name the namespace that strangers have
-    /// without naming one.
+    /// The release and edition of Consul. In an Enterprise world, our hosts name the namespace that
+    /// strangers use by default.
     pub profile: Profile,
     /// How long things go wrong. Then it is quiet.
     pub storm: Duration,
-    /// Where our users are.
+    /// The hosts of our users.
     pub hosts: Vec<HostPlan>,
-    /// Who else contends.
+    /// The other contenders.
     pub strangers: Vec<StrangerPlan>,
-    /// How strangers spell the record. In another dialect than Go's they were here before us, and
-    /// left an empty one.
+    /// How strangers write the record. If that is not Go's dialect, they were here before us and
+    /// left an empty record.
     pub dialect: Dialect,
-    /// Whether others keep so much below the prefix of each semaphore that a list of it is dear.
+    /// Whether others keep so many keys below each semaphore's prefix that lists are expensive.
     pub is_beside_others: bool,
-    /// What is done to the world, in the order of time.
+    /// The deeds, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
 }
 
 /// How agents hold requests while there is no leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// How long they wait for one: at least, and at most.
+    /// The shortest and longest time that they wait for a leader.
     pub wait: (Duration, Duration),
-    /// How long after the election the last one is applied, at most.
+    /// The longest time after the election until the last request is applied.
     pub late: Duration,
 }
 
-/// What a prefix is for.
+/// The kind of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A semaphore.
     Semaphore,
-    /// An election, whose key is the one that `consul lock -n 1` takes: `<prefix>/.lock`.
+    /// An election, with the key of `consul lock -n 1`: `<prefix>/.lock`.
     Election {
-        /// For how long nobody leads after a leader's session was invalidated, where that is chosen. Unless it
-        /// is, it outlasts belief.
+        /// How long nobody may lead after a leader's session was invalidated. By default, this is
+        /// longer than belief.
         lock_delay: Option<Duration>,
     },
 }
 
-/// Whether a read that leaves keys out says so.
+/// Whether a read says that it left keys out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// In a header, as from Consul 1.11 on.
+    /// It says so in a header, as from Consul 1.11 on.
     InHeader,
-    /// It does not, as before.
+    /// It does not say so, as in older versions.
     NotAtAll,
 }
 
-/// A host with one process, which has one semaphore or takes part in one election, and may have separate semaphores
-/// beside.
+/// A host with one process. The process has one semaphore or takes part in one election, and may
+/// have separate semaphores in addition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPlan {
-    /// What deeds call it.
+    /// The number of the host in deeds.
     pub number: usize,
-    /// Which prefix its semaphore or its election has.
+    /// The prefix of its semaphore or election.
     pub prefix: usize,
-    /// Which server it talks to and no other, unless they all talk to Consul's own.
+    /// The only server that it talks to. `None` if there is only one.
     pub server: Option<usize>,
-    /// Whether its sessions stand on a node that no agent stands for.
+    /// Whether its sessions are on a node without an agent.
     pub own_node: bool,
     /// The TTL of its sessions.
     pub ttl: Duration,
-    /// The lock delay that is chosen for its sessions in a semaphore, if one is.
+    /// The lock delay that it sets for its sessions in a semaphore, if any.
     pub lock_delay: Option<Duration>,
     /// How fast its clock runs.
     pub clock: f64,
     /// How it encodes its steps.
     pub encoding: Encoding,
-    /// The limit that it was built with, where that is another one than the others': a rolling deploy.
+    /// Its limit in a rolling deploy, if it differs from the others' limit.
     pub rolling: Option<Rolling>,
-    /// How many contenders are no crowd to it, in a semaphore.
+    /// How many contenders of a semaphore are not yet a crowd to it.
     pub crowd: usize,
-    /// Whether it follows the leader besides, in an election.
+    /// Whether it also follows the leader, in an election.
     pub follows: bool,
-    /// From when on its agent serves no transactions any more.
+    /// From when on its agent serves no transactions.
     pub refuses_from: Option<Duration>,
-    /// The connections that it keeps open and shares, and what else goes by them. Otherwise each exchange has one.
+    /// The connections that it keeps open and shares, and what else uses them. Otherwise each
+    /// exchange has its own connection.
     pub shared: Option<Shared>,
-    /// Whether all that it has goes by one client, so that its semaphores share their sessions.
+    /// Whether it uses one client for everything, so its semaphores share sessions.
     pub client: bool,
-    /// How many of the client's semaphores poll on their own while they only hold, if that is not left to it.
+    /// How many of the client's semaphores poll separately while they only hold. `None` is the
+    /// client's default.
     pub own_polls: Option<usize>,
-    /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports of those
-    /// that are shared, unless they go by a client, which has the first one.
+    /// The users of each of its own semaphores, which nobody else wants. These take turns with the
+    /// shared transports. With a client, they use its transport, the first one.
     pub own: Vec<UserPlan>,
-    /// What is done in each of its own elections, which nobody else takes part in. They go by the client.
+    /// The users of each of its own elections, in which nobody else takes part. They use the
+    /// client.
     pub own_elections: Vec<UserPlan>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
-    /// What its requests meet, by their number among those of their sort.
+    /// The troubles of its requests, by their number among those of their sort.
     pub troubles: BTreeMap<(Sort, u64), Trouble>,
 }
 
-/// A limit that is written into the record where nobody holds.
+/// A limit that is written into the record when nobody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rolling {
     /// The limit.
     pub limit: u32,
-    /// Whether the record's is taken over while somebody holds, instead of being refused.
+    /// Whether the record's limit is adopted while somebody holds, and not refused.
     pub adopts: bool,
 }
 
-/// Connections that a process shares among all that it runs.
+/// Connections that a process shares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shared {
-    /// How many transports it has, each of which opens 64 at most and sees the others only by what is refused. What
-    /// it contends for goes by the first one.
+    /// The number of its transports. Each opens at most 64 connections, and only notices the others
+    /// by refusals. The host's contest uses the first transport.
     pub transports: usize,
     /// How many connections its agent allows the host.
     pub allowed: usize,
-    /// How many tasks read something by the first transport, again and again: what is urgent goes before.
+    /// How many tasks read something again and again by the first transport. Urgent requests go
+    /// first.
     pub readers: usize,
 }
 
-/// A sort of requests, to aim troubles at.
+/// A sort of requests, as a target of troubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
     /// Any.
     Any,
-    /// What changes the record.
+    /// A change of the record.
     Record,
-    /// What makes, changes or deletes a contender key.
+    /// A request that creates, changes or deletes a contender key.
     Key,
     /// The creation or the end of a session.
     Session,
@@ -216,24 +222,24 @@ pub enum Sort {
 /// One task that acquires or campaigns again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserPlan {
-    /// What it does before the storm is over.
+    /// Its turns during the storm.
     pub turns: Vec<Turn>,
 }
 
 /// One acquisition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// How long it does something else before.
+    /// How long it does something else first.
     pub idle: Duration,
     /// How it asks.
     pub how: How,
-    /// For how many permits.
+    /// The number of permits.
     pub permits: u32,
     /// How long it holds them.
     pub hold: Duration,
-    /// How often a leader changes what the key says meanwhile.
+    /// How often a leader changes its value meanwhile.
     pub changes: u32,
-    /// How it gives them back.
+    /// How it releases them.
     pub end: End,
 }
 
@@ -242,11 +248,11 @@ pub struct Turn {
 pub enum How {
     /// It waits.
     Acquire,
-    /// It waits for so long.
+    /// It waits this long.
     Within(Duration),
     /// It takes what is free.
     Try,
-    /// It waits, and drops the future after so long.
+    /// It waits this long, and then drops the future.
     CancelAfter(Duration),
 }
 
@@ -257,25 +263,25 @@ pub enum End {
     Release,
     /// It drops the permit.
     Drop,
-    /// It waits for the release for so long, and drops the future.
+    /// It waits this long for the release, and then drops the future.
     Abandon(Duration),
 }
 
-/// What one request meets.
+/// The trouble of one request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trouble {
     /// A fault of the network.
     Fault(Fault),
-    /// This is done to the world so long after it was sent.
+    /// This deed happens this long after the request was sent.
     Deed(Duration, Deed),
 }
 
-/// Somebody who does not use this library.
+/// A contender that does not use this library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrangerPlan {
-    /// What its host is called.
+    /// The number of its host.
     pub number: usize,
-    /// Where it contends.
+    /// The number of its prefix.
     pub prefix: usize,
     /// When it comes.
     pub at: Duration,
@@ -286,30 +292,30 @@ pub struct StrangerPlan {
 /// What a stranger does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
-    /// It follows the algorithm of Go's client and the guide: no queue, prune, check and set. In an
-    /// election that of `api.Lock`.
+    /// It uses the algorithm of Go's client and the guide: no queue, prune, check and set. In an
+    /// election, that of `api.Lock`.
     Go {
         /// How often it acquires.
         turns: u32,
         /// How long it holds.
         hold: Duration,
     },
-    /// It has a contender key and never claims. It stays for so long.
+    /// It has a contender key and never claims. It stays this long.
     Stuck(Duration),
-    /// It leads an election as `consul lock` does, which deletes the key afterwards.
+    /// It leads an election like `consul lock`, which deletes the key afterwards.
     ConsulLock {
         /// How often it leads.
         turns: u32,
-        /// How long.
+        /// How long it leads.
         hold: Duration,
     },
 }
 
 impl Plan {
-    /// The node that no agent stands for.
+    /// The node without an agent.
     pub const OWN_NODE: &str = "semaphores";
 
-    /// The prefix of this number.
+    /// The prefix with this number.
     pub fn prefix(number: usize) -> String {
         if let Some(host) = (number / OWN_PLACES).checked_sub(1) {
             return format!("own/{host}/{}", number % OWN_PLACES);
@@ -317,23 +323,23 @@ impl Plan {
         format!("service/{}", ["db", "queue", "jobs"][number % 3])
     }
 
-    /// The number of the prefix of a semaphore that nobody but its host wants.
+    /// The number of the prefix of a host's own semaphore.
     pub(crate) fn own_prefix(host: usize, semaphore: usize) -> usize {
         (host + 1) * OWN_PLACES + semaphore % OWN_ELECTIONS
     }
 
-    /// The number of the prefix of an election in which nobody but its host takes part.
+    /// The number of the prefix of a host's own election.
     pub(crate) fn own_election(host: usize, election: usize) -> usize {
         (host + 1) * OWN_PLACES + OWN_ELECTIONS + election % OWN_ELECTIONS
     }
 
-    /// All of these.
+    /// All of these prefixes.
     pub(crate) fn own_prefixes(&self) -> impl Iterator<Item = usize> {
         self.hosts.iter().flat_map(HostPlan::own_prefixes)
     }
 
-    /// What becomes of the contender keys at a host's own semaphores when their session ends. Those of a client stand on the
-    /// sessions of the others.
+    /// What happens to the contender keys of a host's own semaphores when their session ends. With
+    /// a client, they use the same sessions as the others.
     pub(crate) fn behavior_of_own(&self, host: &HostPlan) -> Behavior {
         if host.client {
             self.behavior
@@ -347,7 +353,7 @@ impl Plan {
         self.hosts.iter().any(|it| it.shared.is_some())
     }
 
-    /// Whether some host goes by a client.
+    /// Whether some host uses a client.
     pub fn has_client(&self) -> bool {
         self.hosts.iter().any(|it| it.client)
     }
@@ -358,41 +364,41 @@ impl Plan {
         self.hosts.iter().any(has_own)
     }
 
-    /// Whether nothing can go wrong but that connections are refused.
+    /// Whether nothing goes wrong, except that connections are refused.
     pub(crate) fn is_peaceful(&self) -> bool {
         let mut hosts = self.hosts.iter();
         let is_left_alone = self.deeds.is_empty() && self.strangers.is_empty();
         is_left_alone && hosts.all(|it| it.troubles.is_empty())
     }
 
-    /// How long the requests of all semaphores of a host may take together when all are due at once.
+    /// How long the requests of all semaphores of a host may take if all are due at once.
     pub(crate) fn queueing(&self, host: usize) -> Duration {
         let mut hosts = self.hosts.iter().filter(|it| it.number == host);
         let Some((host, shared)) = hosts.find_map(|it| Some((it, it.shared.as_ref()?))) else {
             return Duration::ZERO;
         };
-        // Polls have half of them.
+        // Polls have half of the connections.
         let lanes = (shared.allowed / 2).clamp(1, 30);
         let rounds = host.all_users().div_ceil(lanes);
         self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
     }
 
-    /// How long a poll that has no connection may take to tell of a change: until its next look, on a clock that runs slow,
-    /// and the requests before it.
+    /// How long it may take until a poll without a connection shows a change: until its next look
+    /// on a slow clock, and after the requests before it.
     pub(crate) fn unseen(&self) -> Duration {
         let hosts = self.hosts.iter().filter(|it| it.shared.is_some());
         let unseen = hosts.map(|it| LOOK.div_f64(SLOWEST_CLOCK) + self.queueing(it.number) * 2);
         unseen.max().unwrap_or_default()
     }
 
-    /// How long the leases of all hosts last, where they are alike and no connections are shared.
+    /// The length of the leases of all hosts, if they are alike and share no connections.
     pub(crate) fn lease(&self) -> Option<Duration> {
         let is_alike = self.hosts.iter().all(|it| it.ttl == self.ttl);
         let lease = self.ttl.min(MAX_LOCK_DELAY);
         Some(lease).filter(|_| is_alike && !self.shares_connections())
     }
 
-    /// How long a lease lasts at most that comes from a leader of yesterday, if there is such a leader.
+    /// The longest lease that a former leader can give, if there is such a leader.
     pub(crate) fn lease_of_yesterday(&self) -> Option<Duration> {
         let remembers = |deed: &Deed| {
             matches!(
@@ -413,24 +419,24 @@ impl Plan {
         Some(longest.min(MAX_LOCK_DELAY).div_f64(SLOWEST_CLOCK))
     }
 
-    /// How long a participant waits at most between two attempts of one request.
+    /// The longest wait of a participant between two attempts of a request.
     pub(crate) fn retry_cap(&self) -> Duration {
         (self.ttl / 10).min(Duration::from_secs(5))
     }
 
-    /// How long a short request of ours may take.
+    /// The longest time of one of our short requests.
     pub(crate) fn request_timeout(&self) -> Duration {
         (self.ttl / 5).min(Duration::from_secs(10))
     }
 
-    /// Whether the answer to a request may come when it has been given up, so that nobody knows of a session that it
-    /// made.
+    /// Whether an answer may come after its request was given up, so a session that it created is
+    /// unknown.
     pub(crate) fn is_slow(&self) -> bool {
         self.latency * 2 > self.request_timeout() / 2
     }
 
-    /// How long a session can outlive its owner, on the true clock. Strangers end theirs when they
-    /// leave, and only a snapshot can bring them back.
+    /// How long a session can outlive its owner on the true clock. Strangers end theirs when they
+    /// leave, and only a snapshot can bring those back.
     pub(crate) fn longest_session(&self) -> Duration {
         let may_return =
             !self.strangers.is_empty() && self.has(|deed| matches!(deed, Deed::Restore));
@@ -442,7 +448,7 @@ impl Plan {
         ttl.mul_f64(self.lifetime)
     }
 
-    /// What is at the prefix of this number.
+    /// The kind of the prefix with this number.
     pub(crate) fn place(&self, prefix: usize) -> Place {
         if is_own_election(prefix) {
             return Place::Election { lock_delay: None };
@@ -451,7 +457,7 @@ impl Plan {
         place.unwrap_or(Place::Semaphore)
     }
 
-    /// The node of a server.
+    /// The name of a server's node.
     pub fn node(server: usize) -> String {
         format!("server-{server}")
     }
@@ -467,7 +473,8 @@ impl Plan {
         }
     }
 
-    /// That of the sessions of its own elections, if it has any: as in the one in which others take part.
+    /// The lock delay of the sessions of its own elections, if it has any. It is the same as in the
+    /// shared election.
     fn lock_delay_of_own_elections(&self, host: &HostPlan) -> Option<Duration> {
         let of_election = match self.place(host.prefix) {
             Place::Election { .. } => self.lock_delay_of(host),
@@ -476,13 +483,13 @@ impl Plan {
         (!host.own_elections.is_empty()).then_some(of_election)
     }
 
-    /// Whether the lock delay of this host's sessions is over no earlier than belief in them.
+    /// Whether the lock delay of this host's sessions is at least as long as belief.
     pub(crate) fn is_guarded(&self, host: usize) -> bool {
         let mut hosts = self.hosts.iter().filter(|it| it.number == host);
         hosts.all(|it| self.lock_delay_of(it) >= it.ttl.min(MAX_LOCK_DELAY))
     }
 
-    /// For how long at least nobody can be elected after a leader's session has ended.
+    /// The shortest time after the end of a leader's session in which nobody can be elected.
     pub(crate) fn shortest_lock_delay(&self) -> Duration {
         let delays = self.candidates().map(|host| self.lock_delay_of(host));
         let shortest = delays.min().unwrap_or_default();
@@ -494,7 +501,7 @@ impl Plan {
         self.hosts.iter().filter(is_candidate)
     }
 
-    /// Whether the record's limit may become another one.
+    /// Whether the record's limit may change.
     pub(crate) fn changes_limits(&self) -> bool {
         let is_rolling = self.hosts.iter().any(|it| it.rolling.is_some());
         is_rolling || self.has(|deed| matches!(deed, Deed::Resize { .. }))
@@ -505,7 +512,8 @@ impl Plan {
         self.prefixes.iter().any(Place::is_election)
     }
 
-    /// For how long nobody can be elected after a session has ended, wherever that is longest.
+    /// The longest time after the end of a session in which nobody can be elected, over all
+    /// elections.
     pub(crate) fn longest_lock_delay(&self) -> Duration {
         let delays = self.candidates().map(|host| self.lock_delay_of(host));
         let strangers =
@@ -516,11 +524,11 @@ impl Plan {
         longest.unwrap_or_default().mul_f64(self.lock_delay_length)
     }
 
-    /// For how long nobody has the place of a dead holder or leader after its session has ended, wherever
-    /// that is longest and by whichever clock.
+    /// The longest time after the end of a dead holder's or leader's session in which its place
+    /// stays empty, over all prefixes and clocks.
     pub(crate) fn longest_vacancy(&self) -> Duration {
         let delays = self.hosts.iter().flat_map(|host| {
-            // A contender that can't ask whether a lock delay is over waits as long as one can be.
+            // A contender that can't ask about the lock delay waits for the longest one.
             let in_semaphore = |delay: Duration| {
                 if self.asks(host) {
                     delay
@@ -546,20 +554,21 @@ impl Plan {
         longest.div_f64(SLOWEST_CLOCK)
     }
 
-    /// Whether this host asks Consul for the dead throughout. A token that is restricted for a while makes it go on by
-    /// separate requests, and so does a gateway that answers its first transaction.
+    /// Whether this host always asks Consul about dead holders. It uses separate requests after a
+    /// restriction of its token, or if a gateway answers its first transaction.
     pub(crate) fn asks(&self, host: &HostPlan) -> bool {
         let is_gateway = |deed: &Deed| matches!(deed, Deed::Gateway { host: behind, .. } if *behind == host.number);
         host.speaks_transactions() && self.access_control.is_none() && !self.has(is_gateway)
     }
 
-    /// How long somebody may be out of touch who polls when everything works again: what was lost before is waited for
-    /// as long as a poll is held open and an answer may take, which is twice as long where the last one was slow.
+    /// How long a polling contender may be out of touch when everything works again. A lost poll is
+    /// waited for as long as it may be held open, plus the time for an answer. That is doubled if
+    /// the last answer was slow.
     pub(crate) fn lost_poll(&self) -> Duration {
         (LONGEST_POLL + self.request_timeout() * 2).div_f64(SLOWEST_CLOCK)
     }
 
-    /// Whether one of the deeds, wherever it stands, is one of these.
+    /// Whether one of the deeds, wherever it is, matches.
     pub(crate) fn has(&self, is: impl Fn(&Deed) -> bool) -> bool {
         let timed = self.deeds.iter().map(|(_, deed)| deed);
         let caused = self.hosts.iter().flat_map(|host| {
@@ -581,12 +590,12 @@ impl HostPlan {
         semaphores.chain(elections.map(move |it| Plan::own_election(host, it)))
     }
 
-    /// How many use what it has.
+    /// The number of all its users.
     pub(crate) fn all_users(&self) -> usize {
         self.users.len() + self.own.len() + self.own_elections.len()
     }
 
-    /// Whether it sends transactions, and its agent serves them throughout.
+    /// Whether it sends transactions, and its agent always serves them.
     pub(crate) fn speaks_transactions(&self) -> bool {
         self.encoding == Encoding::Transactions && self.refuses_from.is_none()
     }

@@ -2,32 +2,32 @@
 
 use super::{Plan, Sort};
 
-/// One part of a plan that can be left out.
+/// A part of a plan that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Piece {
-    /// A host with all its users, by its place.
+    /// A host with all its users, by its position.
     Host(usize),
-    /// A user, by its host's place and its own.
+    /// A user, by the positions of its host and its own.
     User(usize, usize),
     /// One turn of a user.
     Turn(usize, usize, usize),
-    /// What one request of a host meets.
+    /// The trouble of one request of a host.
     Trouble(usize, Sort, u64),
-    /// A stranger, by its place.
+    /// A stranger, by its position.
     Stranger(usize),
-    /// A deed, by its place.
+    /// A deed, by its position.
     Deed(usize),
-    /// A semaphore of a host's own, by its host's place and its own.
+    /// A host's own semaphore, by the positions of its host and its own.
     Own(usize, usize),
-    /// An own election of a host.
+    /// A host's own election.
     OwnElection(usize, usize),
-    /// That a host shares connections at all.
+    /// The sharing of a host's connections.
     Shared(usize),
-    /// That what a host has goes by one client.
+    /// A host's use of one client.
     Client(usize),
 }
 
-/// The pieces of a plan, and what the plan is without some of them.
+/// The pieces of a plan, and the plan without some of them.
 pub struct Pieces<'a> {
     plan: &'a Plan,
     all: Vec<Piece>,
@@ -69,7 +69,7 @@ impl<'a> Pieces<'a> {
         &self.all
     }
 
-    /// The plan without these, which are sorted.
+    /// The plan without these pieces, which must be sorted.
     pub fn without(&self, left_out: &[Piece]) -> Plan {
         let stays = |piece: Piece| left_out.binary_search(&piece).is_err();
         let mut plan = self.plan.clone();
@@ -98,7 +98,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Keeps the items at the places for which this holds.
+/// Keeps the items at the positions for which `stays` is true.
 fn retain<T>(items: &mut Vec<T>, stays: impl Fn(usize) -> bool) {
     let mut place = 0;
     items.retain(|_| {

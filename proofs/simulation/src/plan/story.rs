@@ -116,7 +116,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// What holds for all of it.
+/// Writes what is true for the whole plan.
 fn write_world(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
     writeln!(
         f,
@@ -327,7 +327,7 @@ impl fmt::Display for Deed {
     }
 }
 
-/// Each turn of each of them, with the user's number.
+/// All turns of all users, each with the user's number.
 fn turns(users: &[UserPlan]) -> impl Iterator<Item = (usize, &Turn)> {
     let users = users.iter().enumerate();
     users.flat_map(|(number, user)| user.turns.iter().map(move |turn| (number, turn)))

@@ -1,4 +1,4 @@
-//! What users, hosts and strangers write down, for the checks to read after the step.
+//! Records of users, hosts and strangers, for the checks at the end of the step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,21 +11,21 @@ use crate::branches::Taken;
 use crate::history::{Belief, BeliefNo, Happening, Who};
 use crate::plan::{Deed, is_own};
 
-/// Clones are the same book.
+/// Clones share the same book.
 #[derive(Clone, Default)]
 pub(super) struct Book(Arc<Mutex<Pages>>);
 
 #[derive(Default)]
 pub(super) struct Pages {
     pub(super) happenings: Vec<Happening>,
-    /// What requests have caused to be done, so long from now.
+    /// The deeds that requests have caused, with their delays.
     pub(super) causes: Vec<(Duration, Deed)>,
     pub(super) faults: BTreeMap<&'static str, u64>,
     pub(super) unserved: BTreeMap<&'static str, u64>,
     /// Branches of the core that show in its requests.
     pub(super) branches: Taken,
-    /// The sessions behind which an operator has taken something away, at which prefix, and Consul's index just
-    /// before.
+    /// The sessions from which an operator has taken something, with the prefix, and Consul's index
+    /// just before.
     taken: BTreeMap<(usize, String), u64>,
     beliefs: Vec<(Belief, Hold)>,
     granted: u32,
@@ -49,7 +49,7 @@ impl Book {
         *self.lock().unserved.entry(why).or_default() += 1;
     }
 
-    /// A host of ours got a permit, or leads.
+    /// One of our hosts got a permit, or leads.
     pub(super) fn granted(&self, host: usize, prefix: usize, granted: &Arc<Held>) -> BeliefNo {
         let hold = Hold::Ours(Arc::downgrade(granted));
         let (sessions, permits) = (granted.sessions(), granted.permits());
@@ -73,7 +73,7 @@ impl Book {
         self.lock().begin(who, Hold::Strangers, FencingToken(0))
     }
 
-    /// A holder was told that it is lost.
+    /// A holder learned of its loss.
     pub(super) fn lost(&self, no: BeliefNo, reason: Lost) {
         let mut pages = self.lock();
         let belief = pages.beliefs.iter().find(|(it, _)| it.no == no);
@@ -82,7 +82,7 @@ impl Book {
         }
     }
 
-    /// A holder gives it back, or has lost it.
+    /// A holder releases, or has lost its hold.
     pub(super) fn ended(&self, no: BeliefNo) {
         let mut pages = self.lock();
         pages.beliefs.retain(|(belief, _)| belief.no != no);
@@ -111,7 +111,7 @@ impl Pages {
         no
     }
 
-    /// Those who believe to hold something, by their own clocks and at this moment.
+    /// The beliefs at this moment, by their holders' own clocks.
     pub(super) fn held(&mut self) -> Vec<&Belief> {
         if self.beliefs.is_empty() {
             return Vec::new();
@@ -128,7 +128,7 @@ impl Pages {
         held.map(|(belief, _)| belief).collect()
     }
 
-    /// What this session stood for at this prefix was taken away, when Consul's index was this.
+    /// Something was taken from this session at this prefix, when Consul had this index.
     pub(super) fn take(&mut self, prefix: usize, session: &str, index: u64, is_guarded: bool) {
         self.taken.insert((prefix, session.to_owned()), index);
         let session = session.to_owned();
@@ -140,7 +140,7 @@ impl Pages {
         self.happenings.push(taken);
     }
 
-    /// No lock delay guards anything any more of what was taken away.
+    /// No lock delay guards the losses any more.
     pub(super) fn guard_no_more(&mut self, index: u64) {
         let taken: Vec<_> = self.taken.keys().cloned().collect();
         for (prefix, session) in taken {
@@ -148,7 +148,7 @@ impl Pages {
         }
     }
 
-    /// This session, from which something may have been taken, is a holder with all that it needs.
+    /// This session, from which something may have been taken, is a complete holder again.
     pub(super) fn restore(&mut self, prefix: usize, session: &str) {
         let session = session.to_owned();
         let at = (prefix, session);
@@ -159,7 +159,7 @@ impl Pages {
         }
     }
 
-    /// A leader that is elected by the key as an operator left it has a term that nothing was taken from.
+    /// If a leader is elected by the key as an operator left it, nothing was taken from its term.
     fn restore_elected(&mut self, prefix: usize, sessions: &[String], token: FencingToken) {
         for session in sessions {
             if self
@@ -172,8 +172,8 @@ impl Pages {
         }
     }
 
-    /// What this host believes in of that for which it contends, although an operator has taken it away, which answers with this
-    /// index must show. Those that were made before the deed have a lower one.
+    /// The host's beliefs from which an operator has taken something. An answer with this index
+    /// must show that. Answers from before the deed have a lower index.
     pub(super) fn taken_from(&self, host: usize, index: u64) -> Vec<String> {
         if self.taken.is_empty() {
             return Vec::new();

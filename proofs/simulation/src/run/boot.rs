@@ -19,7 +19,7 @@ use crate::history::Happening;
 use crate::plan::{HostPlan, Place, Plan};
 
 impl Run<'_> {
-    /// A new process on this host, with a semaphore or an election, and all the host's users.
+    /// Starts a new process on this host, with its semaphore or election and all its users.
     pub(super) fn boot(&mut self, number: usize) {
         let Some(host) = self.hosts.get(&number) else {
             return;
@@ -112,7 +112,7 @@ impl Run<'_> {
         }
     }
 
-    /// What all semaphores of a host are told.
+    /// The settings of all semaphores of a host.
     pub(super) fn told(
         &self,
         builder: Builder<Semaphore>,
@@ -136,7 +136,7 @@ impl Run<'_> {
         builder
     }
 
-    /// What all elections of a host are told.
+    /// The settings of all elections of a host.
     pub(super) fn told_election(
         &self,
         builder: Builder<Election>,

@@ -1,7 +1,8 @@
-//! A process that goes by one client: its semaphores share their sessions.
+//! A process with one client: its semaphores share their sessions.
 //!
-//! What it sends goes by one transport, which hands each request to the wire of the prefix that it is about, so that it is known
-//! who asks for what. What is about sessions is for all of them, and goes by that of what the host contends for.
+//! All its requests use one transport. It passes each request to the wire of its prefix, so the
+//! sender is known. Requests about sessions belong to all semaphores, and use the wire of the
+//! host's own prefix.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::plan::{HostPlan, Plan};
 /// The wires of one process.
 struct Wires {
     usual: Wire,
-    /// Those of its own semaphores, by what their keys begin with.
+    /// The wires of its own semaphores, by the beginning of their keys.
     own: BTreeMap<String, Wire>,
 }
 
@@ -50,7 +51,7 @@ impl Transport for Wires {
 }
 
 impl Run<'_> {
-    /// The client of a process, if it goes by one.
+    /// The client of a process, if it uses one.
     pub(super) fn client(
         &self,
         host: &HostPlan,

@@ -1,24 +1,24 @@
-//! What a host contends with, and what it gets: a permit of a semaphore, or a leadership.
+//! What a host contends with, and what it holds: a permit of a semaphore, or a leadership.
 
 use std::time::Duration;
 
 use semaphore_core::{Election, Error, FencingToken, Leadership, Lost, Permit, Semaphore};
 
-/// Clones are the same.
+/// A semaphore or an election. Clones share it.
 #[derive(Clone)]
 pub(super) enum Contest {
     Semaphore(Semaphore),
     Election(Election),
 }
 
-/// What was granted. It is given back when it is dropped.
+/// A grant. Dropping this releases it.
 pub(super) enum Held {
     Permit(Permit),
     Leadership(Leadership),
 }
 
 impl Contest {
-    /// Waits for so many permits, or to lead.
+    /// Waits for this many permits, or to lead.
     pub(super) async fn wait(&self, permits: u32) -> Result<Held, Error> {
         match self {
             Self::Semaphore(it) => it.acquire_many(permits).await.map(Held::Permit),
@@ -26,7 +26,7 @@ impl Contest {
         }
     }
 
-    /// The same, for so long.
+    /// The same, with a time limit.
     pub(super) async fn wait_for(&self, permits: u32, time: Duration) -> Result<Held, Error> {
         match self {
             Self::Semaphore(it) => {
@@ -37,7 +37,7 @@ impl Contest {
         }
     }
 
-    /// The same, at once or not at all.
+    /// The same, but without waiting.
     pub(super) async fn take(&self, permits: u32) -> Result<Option<Held>, Error> {
         match self {
             Self::Semaphore(it) => {
@@ -50,7 +50,7 @@ impl Contest {
 }
 
 impl Held {
-    /// The sessions that it stands on.
+    /// Its sessions.
     pub(super) fn sessions(&self) -> Vec<String> {
         match self {
             Self::Permit(it) => {
@@ -61,7 +61,7 @@ impl Held {
         }
     }
 
-    /// How many slots it is.
+    /// Its number of slots.
     pub(super) fn permits(&self) -> u32 {
         match self {
             Self::Permit(it) => it.permits(),
@@ -76,7 +76,7 @@ impl Held {
         }
     }
 
-    /// Whether its holder believes in it, by its own clock and at this moment.
+    /// Whether its holder believes at this moment, by its own clock.
     pub(super) fn is_believed(&self) -> bool {
         match self {
             Self::Permit(it) => it.is_held(),
@@ -91,7 +91,7 @@ impl Held {
         }
     }
 
-    /// Changes what an election's key says. A permit has nothing to change.
+    /// Changes the value of an election. A permit has no value.
     pub(super) async fn set_value(&self, value: &str) -> Result<(), Error> {
         match self {
             Self::Permit(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! What is done to the world, and undone.
+//! Does deeds, and undoes them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use super::{Judged, Run};
 use crate::history::{Happening, Who};
 use crate::plan::{Deed, FASTEST_CLOCK, Fate, Hidden, Plan, Told};
 
-/// What stands on the agenda.
+/// An item of the agenda.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Do(Deed),
     Undo(Undo),
 }
 
-/// The end of a deed that lasts.
+/// The end of a lasting deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Undo {
     Boot(usize),
@@ -31,7 +31,7 @@ pub(super) enum Undo {
     Permit(usize),
     Register(usize),
     Elect,
-    /// A leader that lacks so many changes, for so long.
+    /// A leader that lacks this many changes, for this long.
     ElectBehind(usize, Duration),
     CatchUpLeader,
     Repair(usize),
@@ -43,12 +43,12 @@ impl Run<'_> {
             Act::Do(deed) => self.commit(&deed),
             Act::Undo(undo) => self.undo(undo),
         }?;
-        // What it wakes does something now, which is not to be judged by the next event's time.
+        // What it wakes acts now. It must be judged at this moment, not at the next event's.
         self.step(self.world.now()).map(drop)
     }
 
     fn commit(&mut self, deed: &Deed) -> Judged {
-        // What a late request has caused comes too late.
+        // It is too late for a deed that a late request has caused.
         if self.world.now() >= self.rounds[0] {
             return Ok(());
         }
@@ -143,23 +143,23 @@ impl Run<'_> {
         }
     }
 
-    /// Moves the cluster's state to a new one, which counts again.
+    /// Moves the cluster's state to a new one, where indexes start again.
     fn reset_index(&mut self) -> Judged {
-        // A second time, an index from before could come to mean something else: no
-        // check-and-set can tell, and nothing is promised then.
+        // After a second reset, an old index could have another meaning. No check-and-set can
+        // notice that, and nothing is promised then.
         if std::mem::replace(&mut self.was_reset, true) {
             return Ok(());
         }
         self.new_epoch();
-        // What was sent to the old cluster does not arrive at the new one, whose agents
-        // have never known another state than what was moved.
+        // Requests to the old cluster do not arrive at the new one. The new one's agents have never
+        // known another state than the one that was moved.
         self.world.break_connections();
         for host in self.hosts.keys() {
             self.world.catch_up(format!("node-{host}"));
         }
         self.trouble(None, Duration::ZERO);
         self.world.consul(Consul::reset_index);
-        // Nor does anything of it stand in the log of the new one.
+        // The new cluster's log does not contain it either.
         self.past = self.past.take().map(|_| Past::default());
         self.judge_operation()
     }
@@ -311,7 +311,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Nothing goes wrong any more, whatever is still on the agenda.
+    /// From now on nothing goes wrong, whatever is still on the agenda.
     pub(super) fn calm(&mut self) -> Judged {
         let acts = std::mem::take(&mut self.agenda);
         for act in acts.into_values() {
@@ -323,7 +323,7 @@ impl Run<'_> {
             host.line.calm();
         }
         self.world.clear_faults();
-        // A restored snapshot may have forgotten one that has long been back.
+        // A restored snapshot may have forgotten a server that came back long ago.
         for server in self.plan.hosts.iter().filter_map(|it| it.server) {
             self.world.register_node(Plan::node(server));
         }
@@ -334,7 +334,7 @@ impl Run<'_> {
         self.judge_step()
     }
 
-    /// Every token may do everything.
+    /// Gives every token all permissions.
     pub(super) fn forbid_nothing(&mut self) {
         let Some(told) = self.plan.access_control else {
             return;
@@ -360,7 +360,8 @@ impl Run<'_> {
         let seen = &self.seen;
         self.world.consul(|consul, _| {
             let policy = match what {
-                // There are no keys of others: it may read the only one, and not write it.
+                // In an election others have no keys. So the token may read the only key, but not
+                // write it.
                 Hidden::Others if is_election => Policy::management().with_key(&lock, Access::Read),
                 Hidden::Contenders if is_election => {
                     Policy::management().with_key(&lock, Access::Deny)
@@ -404,7 +405,7 @@ impl Run<'_> {
         for session in revived {
             self.book.happened(Happening::Revived { session });
         }
-        // Nor does Consul remember any lock delay.
+        // Consul does not remember any lock delay either.
         self.book.lock().guard_no_more(self.seen.index());
     }
 
@@ -423,12 +424,12 @@ impl Run<'_> {
         self.plan_act(self.world.now() + time, Act::Undo(undo));
     }
 
-    /// How long after an election a request may still be held.
+    /// The longest time for which a request is held after an election.
     fn late(&self) -> Duration {
         self.plan.holding.map_or(Duration::ZERO, |it| it.late)
     }
 
-    /// What lasts for `time` can be felt until the requests have timed out that it has hit.
+    /// The trouble of this length ends when the requests that it has hit have timed out.
     fn trouble(&mut self, host: Option<usize>, time: Duration) {
         let felt = self.plan.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
         let hosts = self.plan.hosts.iter().map(|it| it.number);

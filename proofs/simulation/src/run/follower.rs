@@ -15,19 +15,19 @@ use super::user::is_of_an_operators_write;
 use super::wire::Wire;
 use crate::history::{Followed, Happening};
 
-/// How long it waits before it follows again.
+/// The pause before it follows again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often it is looked at how old what it knows is, by the clock of its host.
+/// How often the age of its knowledge is checked, by its host's clock.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How old that may be, unless it says that it is interrupted.
+/// The highest age, unless it reports an interruption.
 const MOST: Duration = Duration::from_secs(15);
 
-/// For how long a process that was paused is not judged: until the answer to what it asks then.
+/// How long a paused process is not judged: until the answer to its next request.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// How old what a follower knows was when it was looked at.
+/// The age of a follower's knowledge at the last check.
 #[derive(Default)]
 struct Ages {
     looked_at: Option<Instant>,
@@ -36,7 +36,7 @@ struct Ages {
 }
 
 impl Ages {
-    /// What is too old and not said to be, two times in a row.
+    /// What is too old without a reported interruption, twice in a row.
     fn too_old(&mut self, now: Instant, follower: &semaphore_core::Follower) -> Option<Duration> {
         let looked_at = self.looked_at.replace(now);
         if looked_at.is_some_and(|at| now > at + LOOK * 2) {
@@ -59,13 +59,13 @@ pub(super) struct Follower {
     pub(super) scope: Scope,
     pub(super) wire: Arc<Wire>,
     pub(super) process: MockProcess,
-    /// The host by the true clock.
+    /// The host with the true clock.
     pub(super) truth: MockClient,
     pub(super) book: Book,
 }
 
 impl Follower {
-    /// Lives as long as its process. After an error that no retry repairs it follows again.
+    /// Lives as long as its process. After a permanent error it starts to follow again.
     pub(super) async fn live(self) {
         loop {
             self.tell(Followed::Nothing);
@@ -117,7 +117,8 @@ impl Follower {
         }
     }
 
-    /// Who is announced has acquired the key: Consul counts that, and a write that acquires nothing starts the count again.
+    /// An announced leader must have acquired the key. Consul counts acquisitions, and a write
+    /// without one resets the count.
     fn judge(&self, current: Option<&LeaderStatus>) {
         if let Some(LeaderStatus::Led(leader)) = current
             && leader.lock_index == 0

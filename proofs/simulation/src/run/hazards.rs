@@ -1,4 +1,4 @@
-//! What the requests of a host meet on their way, by its plan and by the state of its agent.
+//! The faults of a host's requests, from its plan and the state of its agent.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::wire::{Line, sort};
 use crate::history::Happening;
 use crate::plan::{FASTEST_CLOCK, Trouble};
 
-/// Clones are of the same host.
+/// Clones belong to the same host.
 #[derive(Clone)]
 pub(super) struct Hazards {
     pub(super) host: usize,
-    /// The host by the true clock.
+    /// The host with the true clock.
     pub(super) truth: MockClient,
     pub(super) line: Line,
     pub(super) book: Book,
@@ -22,13 +22,13 @@ pub(super) struct Hazards {
     pub(super) latency: Duration,
     /// From when on the agent serves no transactions.
     pub(super) refuses_from: Option<Instant>,
-    /// How long the requests take that are due at once, if they share connections. Then what holds one of them up
-    /// may hold up a renewal behind it.
+    /// How long the requests take that are due at once, if they share connections. If one of them
+    /// is delayed, that may delay a renewal behind it.
     pub(super) queueing: Option<Duration>,
 }
 
 impl Hazards {
-    /// What the next request meets.
+    /// The fault of the next request.
     pub(super) fn next_fault(&self, request: &Request) -> Option<Fault> {
         let mut line = self.line.lock();
         let trouble = line.next_trouble(sort(request));
@@ -60,7 +60,7 @@ impl Hazards {
         }
     }
 
-    /// Whether it is a transaction, and the agent serves none any more.
+    /// Whether it is a transaction, and the agent no longer serves any.
     fn refuses(&self, request: &Request) -> bool {
         let is_over = self.refuses_from.is_some_and(|at| self.truth.now() >= at);
         is_over && RequestKind::of(request) == RequestKind::Txn
@@ -89,7 +89,7 @@ impl Hazards {
     }
 }
 
-/// The name of a fault, for figures.
+/// The name of a fault for figures.
 fn name(fault: &Fault) -> &'static str {
     match fault {
         Fault::Refuse => "connection refused",

@@ -1,4 +1,4 @@
-//! What a step has changed, told to the checks.
+//! Reports the changes of a step to the checks.
 
 use std::collections::BTreeSet;
 
@@ -32,12 +32,12 @@ impl Run<'_> {
         self.judge_all(&changes)
     }
 
-    /// What an operator did is compared on its own: whom it has hit is known then.
+    /// Compares an operator's deed separately, so the hosts that it affects are known.
     pub(super) fn judge_operation(&mut self) -> Judged {
         self.judge_deed(|_| false)
     }
 
-    /// The same, of a deed that has ended sessions and touched nothing else.
+    /// The same for a deed that has only ended sessions.
     pub(super) fn judge_ending(&mut self) -> Judged {
         let plan = self.plan;
         self.judge_deed(|whose| matches!(whose, Who::Ours(host) if plan.is_guarded(host)))
@@ -98,7 +98,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Counts whom the end of this server's node finds holding, and whether they can know.
+    /// Counts the holders that the end of this server's node affects, and whether they can know.
     pub(super) fn count_struck(&mut self, server: usize) {
         let node = Plan::node(server);
         let lost: BTreeSet<String> = self.world.consul(|consul, _| {
@@ -131,8 +131,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whose sessions stand on a separate node has none on that of a server. Counts those who hold so, and whose server's
-    /// node goes.
+    /// A host with sessions on a separate node must have none on a server's node. Counts the
+    /// holders with such sessions whose server's node leaves.
     pub(super) fn judge_nodes(&mut self, server: usize) -> Judged {
         let node = Plan::node(server);
         let hosts = self.plan.hosts.iter();
@@ -162,7 +162,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Counts a loss that follows that of another hold by the same session, at another prefix.
+    /// Counts a loss that follows the loss of another hold on the same session, at another prefix.
     fn count_shared_loss(&mut self, belief: &Belief) {
         for session in &belief.sessions {
             let first = self.lost.entry(session.clone()).or_insert(belief.prefix);

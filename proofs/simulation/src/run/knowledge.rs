@@ -1,4 +1,4 @@
-//! Which state of Consul a process goes by: that of the newest answer it has taken for true.
+//! The state of Consul that a process relies on: that of the newest answer that it accepted.
 
 use semaphore_core::sans_io::Instant;
 
@@ -17,16 +17,15 @@ pub(super) struct Answer {
     pub(super) is_consistent: bool,
     pub(super) sent_at: Instant,
     pub(super) received_at: Instant,
-    /// Since when the agent lags behind that has answered.
+    /// Since when the answering agent has lagged behind.
     pub(super) lags_since: Option<Instant>,
 }
 
 impl Knowledge {
-    /// Takes an answer. Says from when, at the earliest, the state is that the process goes by
-    /// now.
+    /// Takes an answer. Returns the earliest moment of the state that the process now relies on.
     ///
-    /// An index that went backwards tells of an older state or of a restored one. The leader has to
-    /// be asked which, and until then the process goes by what it knew before.
+    /// An index that went backwards belongs to an older state or to a restored one. The process
+    /// must ask the leader which. Until then it relies on its earlier knowledge.
     pub(super) fn learn(&mut self, answer: &Answer) -> Option<Instant> {
         let is_older = answer.sent_at < self.received_at;
         if answer.index < self.index && (is_older || !answer.is_consistent) {
@@ -35,7 +34,7 @@ impl Knowledge {
         self.index = answer.index;
         self.received_at = answer.received_at;
         self.of = match answer.lags_since {
-            // The agent may be behind what the leader has told before.
+            // The agent may be behind earlier answers of the leader.
             Some(since) => since,
             None => self.of.max(answer.sent_at),
         };

@@ -1,4 +1,4 @@
-//! Executes a plan, and lets every step be judged.
+//! Runs a plan, and has every step judged.
 //!
 //! ```text
 //!  agenda: deeds and their ends        users, strangers: tasks on hosts
@@ -53,18 +53,18 @@ use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
 use crate::plan::{Deed, Holding, HostPlan, Plan, Turn, UserPlan};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What there was.
+    /// The counts.
     pub figures: Figures,
-    /// The first invariant that did not hold.
+    /// The first broken invariant.
     pub violation: Option<Violation>,
-    /// What went over the network and what happened, if it was to be kept.
+    /// The messages and events, if they were kept.
     pub story: String,
 }
 
-/// Executes a plan, to its end or to the first violation.
+/// Runs a plan to its end or to the first violation.
 pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     let world = MockConsul::with_profile(plan.seed, plan.profile);
     world.set_tracing(keeps_story);
@@ -120,7 +120,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
     format!("it panicked: {}", text.unwrap_or("without a text"))
 }
 
-/// A plan under way.
+/// A running plan.
 struct Run<'a> {
     plan: &'a Plan,
     world: MockConsul,
@@ -134,10 +134,10 @@ struct Run<'a> {
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
-    /// If a leader may come that has yet to apply it.
+    /// The earlier states, if a leader may come that lacks the last changes.
     past: Option<Past>,
     was_reset: bool,
-    /// The sessions by which something was lost, and at which prefix first.
+    /// The sessions of lost holds, with the prefix of the first loss.
     lost: BTreeMap<String, usize>,
     rounds: [Instant; 2],
     figures: Figures,
@@ -148,7 +148,7 @@ struct Running<'a> {
     plan: &'a HostPlan,
     line: Line,
     users: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
-    /// Those of its own semaphores.
+    /// The turns of its own semaphores.
     own: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
     /// The transports of its process, if it shares connections.
     pools: Vec<PooledClient>,
@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
         self.end()
     }
 
-    /// What holds from the beginning.
+    /// Prepares what is true from the beginning.
     fn prepare(&mut self) {
         let plan = self.plan;
         self.world.set_write_log(true);
@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
         self.forbid_nothing();
     }
 
-    /// Goes on until `end`, deeds included.
+    /// Runs until `end`, with all deeds.
     fn run_until(&mut self, end: Instant) -> Judged {
         loop {
             let next = self.agenda.first_key_value().map(|(key, _)| *key);
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// One step of the world, and everything is judged.
+    /// Runs one step of the world, and judges it.
     fn step(&mut self, until: Instant) -> Result<bool, Violation> {
         let moved = self.world.step(until);
         self.figures.steps += 1;
@@ -322,7 +322,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What our hosts' requests carry: in Enterprise they name the namespace that strangers have unasked.
+    /// The scope of our hosts' requests. In Enterprise they name the namespace that strangers use
+    /// by default.
     fn scope_of_ours(&self, token: &str) -> Scope {
         let scope = self.scope(token);
         match self.plan.profile.edition {
@@ -337,5 +338,5 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where indexes begin, so that those after a reset are all lower.
+/// Indexes start here, so those after a reset are all lower.
 const BUSY_CLUSTER: u64 = 1_000_000;

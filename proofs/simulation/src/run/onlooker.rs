@@ -1,4 +1,4 @@
-//! Who looks on at what a host contends for, and writes down what is told of its holds.
+//! An observer of a host's contest. It records the notices about holds.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What an operator does to sessions, keys and records.
+//! An operator's deeds with sessions, keys and records.
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Record, Request};
@@ -64,7 +64,7 @@ impl Run<'_> {
         self.judge_operation()
     }
 
-    /// Takes a holder out of the record, or unties an election's key from its leader.
+    /// Removes a holder from the record, or releases an election's key that its leader holds.
     pub(super) fn remove_holder(&mut self, prefix: usize, nth: usize) -> Judged {
         if !self.plan.place(prefix).is_election() {
             return self.edit(prefix, |record| {
@@ -83,7 +83,7 @@ impl Run<'_> {
         self.judge_operation()
     }
 
-    /// Changes what an election's key says, and acquires nothing.
+    /// Changes the value of an election, without acquiring the key.
     pub(super) fn overwrite(&mut self, prefix: usize) -> Judged {
         if self.plan.place(prefix).is_election() {
             self.submit_on(prefix, |key| {
@@ -94,7 +94,7 @@ impl Run<'_> {
         self.judge_operation()
     }
 
-    /// Takes away what does not belong there.
+    /// Removes foreign data.
     pub(super) fn repair(&mut self, prefix: usize) -> Judged {
         if self.seen.is_garbled(prefix) {
             self.submit_on(prefix, |key| Request::new(Method::Delete, key));
@@ -102,7 +102,7 @@ impl Run<'_> {
         self.judge_operation()
     }
 
-    /// Sends a request for the record of a prefix, with a hand on Consul.
+    /// Sends a request for the record of a prefix directly to Consul.
     pub(super) fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
         let Some(prefix) = self.prefixes.get(prefix) else {
             return;

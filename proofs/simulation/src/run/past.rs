@@ -1,8 +1,8 @@
-//! What Consul's state was after its last changes, for a leader to begin from.
+//! Consul's last states, for a leader that lacks the last changes.
 
 use transport_mock::consul::{Consul, Snapshot};
 
-/// How many states are kept. A leader that lacks more begins from the first.
+/// The most states that are kept. A leader that lacks more starts with the oldest.
 const MOST: usize = 20;
 
 #[derive(Default)]
@@ -12,7 +12,7 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Remembers the present state, if it is a new one.
+    /// Saves the present state, if it is new.
     pub(super) fn look_at(&mut self, consul: &Consul) {
         let index = consul.last_index();
         if self.index.replace(index) == Some(index) {
@@ -24,7 +24,7 @@ impl Past {
         self.states.push(consul.snapshot());
     }
 
-    /// The state that lacks so many of the last changes.
+    /// The state without this many of the last changes.
     pub(super) fn lacking(&self, changes: usize) -> Option<&Snapshot> {
         let last = self.states.len().checked_sub(1)?;
         self.states.get(last.saturating_sub(changes))

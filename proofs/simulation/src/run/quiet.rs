@@ -1,4 +1,4 @@
-//! After the storm: everybody gets in once more, all leave, and what is left is looked for.
+//! After the storm, everybody gets in once more and leaves. Then the test looks for leftovers.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::history::{Followed, Happening, Who};
 use crate::plan::{HostPlan, Plan, Stranger};
 
 impl Run<'_> {
-    /// Everybody is to get in, within this time from now.
+    /// Everybody must get in within this time from now on.
     pub(super) fn round(&mut self, within: Duration) -> Judged {
         let users = self.hosts.values().map(|host| host.plan.all_users()).sum();
         self.book.happened(Happening::Round { users, within });
         self.judge_step()
     }
 
-    /// How long the sessions of the dead may last from now on.
+    /// How long sessions of dead owners may live from now on.
     pub(super) fn longest_session(&self) -> Duration {
         let returned = self.world.consul(|consul, _| {
             let sessions = consul.sessions();
@@ -39,7 +39,7 @@ impl Run<'_> {
         })
     }
 
-    /// Strangers leave, and what is left then is ours.
+    /// Strangers leave. Everything that is left then is ours.
     pub(super) fn end(&mut self) -> Judged {
         for stranger in self.strangers.drain(..) {
             stranger.abort();
@@ -68,7 +68,7 @@ impl Run<'_> {
         self.judge_step()
     }
 
-    /// How long what is under way may take.
+    /// How long requests under way may take.
     fn last_requests(&self) -> Duration {
         if self.plan.is_slow() {
             LAST_REQUESTS + self.plan.latency * 20 + self.plan.longest_session()
@@ -88,9 +88,9 @@ impl Run<'_> {
         }
     }
 
-    /// What a session that only releases its keys has left is collected on demand. A client that speaks by separate
-    /// requests takes no dead holder out before it has waited for the lock delay itself, which it does only where
-    /// no other slot is free: somebody who wants all of them does.
+    /// Collects what sessions have left that only release their keys. A client with separate
+    /// requests must wait for the lock delay itself before it removes a dead holder, and does so
+    /// only if no other slot is free. So this contender asks for all slots.
     fn tidy(&mut self) -> Judged {
         let common = (0..self.plan.prefixes.len()).map(|it| (it, self.plan.limit));
         let places: Vec<_> = common.chain(self.untidy_own()).collect();
@@ -108,7 +108,7 @@ impl Run<'_> {
             };
             let wanted = self.dead_holders(number);
             let mut broom = self.world.start(async move {
-                // What it could not take out or collect is found.
+                // If it could not remove or collect something, the check finds that.
                 if let Some(all) = wanted
                     && let Ok(permit) = semaphore.acquire_many(all).await
                 {
@@ -129,8 +129,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The own semaphores where sessions that end may leave keys, with their limit. The only client there takes out dead
-    /// holders itself.
+    /// The own semaphores where ended sessions may leave keys, with their limits. Their only client
+    /// removes dead holders itself.
     fn untidy_own(&self) -> impl Iterator<Item = (usize, u32)> + use<'_> {
         let releases = |it: &&HostPlan| self.plan.behavior_of_own(it) == Behavior::Release;
         let hosts = self.plan.hosts.iter().filter(releases);
@@ -139,7 +139,7 @@ impl Run<'_> {
             .map(|number| (number, 1))
     }
 
-    /// How many slots there are at this prefix, if dead holders may be left there.
+    /// The number of slots at this prefix, if dead holders may be left there.
     fn dead_holders(&self, prefix: usize) -> Option<u32> {
         let mut hosts = self.plan.hosts.iter();
         hosts.find(|it| it.prefix == prefix && !self.plan.asks(it))?;
@@ -152,7 +152,7 @@ impl Run<'_> {
         })
     }
 
-    /// What of ours is still in Consul.
+    /// What is left of ours in Consul.
     fn left(&self) -> Option<String> {
         let mut left = Vec::new();
         self.world.consul(|consul, _| {
@@ -175,7 +175,7 @@ impl Run<'_> {
                 }
             }
             for (number, prefix) in self.prefixes.iter().enumerate() {
-                // A record is written by any client that comes.
+                // Any next client writes a record.
                 let is_used = self
                     .plan
                     .hosts
@@ -212,15 +212,15 @@ impl Run<'_> {
     }
 }
 
-/// How long the requests take that are under way when all have left.
+/// How long the requests under way take when all have left.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// One poll of the watch that is answered by nothing but its own end, and its timeout.
+/// One poll of the watch that nothing answers before its end, and its timeout.
 const ONE_POLL: Duration = Duration::from_secs(17);
 
-/// How long everybody together may take to get in after the storm: until the sessions of the dead
-/// have ended, which may last this long, the lock delay that follows, one poll, the requests that a fault has left without an
-/// answer, and their turns.
+/// How long everybody together may take to get in after the storm. That includes the rest of dead
+/// sessions' lives, the lock delay that follows, one poll, unanswered requests, and everybody's
+/// turns.
 pub(super) fn first_round(plan: &Plan, longest_session: Duration) -> Duration {
     longest_session
         + plan.longest_vacancy()
@@ -230,33 +230,33 @@ pub(super) fn first_round(plan: &Plan, longest_session: Duration) -> Duration {
         + sharing(plan)
 }
 
-/// How long everybody may take when no dead are left.
+/// How long everybody may take if there are no dead holders.
 pub(super) fn second_round(plan: &Plan) -> Duration {
     Duration::from_secs(5) + turns(plan) + sharing(plan)
 }
 
-/// How much longer it takes where connections are shared: nothing is opened for so long after a refusal, a look comes only
-/// every few seconds, and the requests of all turns are sent one after the other.
+/// How much longer it takes with shared connections. After a refusal none is opened for a while, a
+/// look comes only every few seconds, and the requests of all turns are sent one after the other.
 fn sharing(plan: &Plan) -> Duration {
     let hosts = plan.hosts.iter().filter(|it| it.shared.is_some());
     let longest = hosts.map(|it| SHUT + plan.queueing(it.number) * TURN_REQUESTS);
     longest.max().unwrap_or_default() + plan.unseen()
 }
 
-/// For how long no connection is opened after many refusals, with its jitter.
+/// How long no connection is opened after many refusals, with its jitter.
 const SHUT: Duration = Duration::from_secs(40);
 
-/// A turn is made of no more requests one after the other.
+/// The most requests that a turn sends one after the other.
 pub(super) const TURN_REQUESTS: u32 = 12;
 
-/// Each user holds for its time, and leaves the slot to a stranger for its patience at most.
+/// Each user holds for its time, and leaves the slot to a stranger for at most its patience.
 fn turns(plan: &Plan) -> Duration {
     let users: usize = plan.hosts.iter().map(|host| host.users.len()).sum();
     let strangers: Duration = plan
         .strangers
         .iter()
         .map(|it| match it.kind {
-            // Without a queue it may have all its turns before anybody else.
+            // Without a queue it may take all its turns before anybody else.
             Stranger::Go { turns, hold } | Stranger::ConsulLock { turns, hold }
                 if plan.place(it.prefix).is_election() =>
             {

@@ -1,4 +1,4 @@
-//! What Consul's state was after the last step, and what has changed since.
+//! Consul's state after the last step, and the changes since then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,19 +15,19 @@ use crate::plan::{HostPlan, Place, Plan, is_own, is_own_election};
 
 pub(super) struct Seen {
     sites: BTreeMap<usize, Site>,
-    /// The sites of semaphores that only their host wants, by what stands in front of their keys.
+    /// The sites of hosts' own semaphores, by the beginning of their keys.
     own: BTreeMap<String, usize>,
     index: u64,
     owners: BTreeMap<String, Who>,
-    /// The prefixes at which sessions of our hosts stand.
+    /// The prefixes at which our hosts use sessions.
     places: BTreeMap<Who, Vec<usize>>,
     alive: BTreeSet<String>,
-    /// Sessions that are there again after they had ended.
+    /// Sessions that exist again after they had ended.
     returned: BTreeSet<String>,
     turns: Turns,
 }
 
-/// A prefix, and what was there after the last step.
+/// A prefix, and its state after the last step.
 struct Site {
     prefix: Prefix,
     place: Place,
@@ -75,7 +75,7 @@ impl Seen {
         self.index != consul.last_index()
     }
 
-    /// What has changed by these writes and by time, or by an operator if there are none.
+    /// The changes by these writes and by time. Without writes, an operator made them.
     pub(super) fn compare(
         &mut self,
         consul: &Consul,
@@ -90,7 +90,8 @@ impl Seen {
         changes
     }
 
-    /// The sites that may have changed. A host's own semaphores are many, and only the writes of their key change them.
+    /// The sites that may have changed. Hosts have many separate semaphores, and these only
+    /// change by writes of their keys.
     fn touched(&self, writes: Option<&[Delivered]>) -> Vec<usize> {
         let Some(writes) = writes.filter(|_| !self.own.is_empty()) else {
             return self.sites.keys().copied().collect();
@@ -217,8 +218,8 @@ impl Seen {
         }));
     }
 
-    /// Whether a session, and the contender key that it needs in a semaphore, were there after the last
-    /// step.
+    /// Whether a session existed after the last step, with the contender key that it needs in a
+    /// semaphore.
     pub(super) fn lives(&self, consul: &Consul, prefix: usize, session: &str) -> bool {
         let Some(site) = self.sites.get(&prefix) else {
             return false;
@@ -228,32 +229,31 @@ impl Seen {
         self.alive.contains(session) && (is_tied || site.place.is_election())
     }
 
-    /// Whether what stands at this prefix does not belong there.
+    /// Whether this prefix has foreign data.
     pub(super) fn is_garbled(&self, prefix: usize) -> bool {
         let site = self.sites.get(&prefix);
         site.is_some_and(|site| site.state.is_garbled())
     }
 
-    /// Who holds by what stands at this prefix.
+    /// The holders at this prefix.
     pub(super) fn holders(&self, prefix: usize) -> BTreeSet<String> {
         let site = self.sites.get(&prefix);
         site.map(|site| site.state.holders()).unwrap_or_default()
     }
 
-    /// Whether a session is there again after it had ended, as a snapshot brings it back. Its owner
-    /// may be gone.
+    /// Whether a snapshot has brought back a session that had ended. Its owner may be gone.
     pub(super) fn has_returned(&self, session: &str) -> bool {
         self.returned.contains(session)
     }
 
-    /// The prefixes at which this session may stand.
+    /// The prefixes at which this session may be used.
     pub(super) fn places_of(&self, session: &str) -> Vec<usize> {
         let places = self.owner(session).and_then(|it| self.places.get(&it));
         let common = || self.sites.keys().copied().take_while(|it| !is_own(*it));
         places.cloned().unwrap_or_else(|| common().collect())
     }
 
-    /// Which contender keys are there, and whose. Only that of a session that lives can be tied to it.
+    /// The contender keys with their sessions. Only a live session can hold a key.
     pub(super) fn contenders(consul: &Consul) -> BTreeSet<(String, String)> {
         let tied = consul
             .entries("")
@@ -262,13 +262,13 @@ impl Seen {
             .collect()
     }
 
-    /// Who made a session.
+    /// The creator of a session.
     pub(super) fn owner(&self, session: &str) -> Option<Who> {
         self.owners.get(session).copied()
     }
 }
 
-/// The prefixes at which the sessions of a host stand.
+/// The prefixes at which a host uses sessions.
 fn places(host: &HostPlan) -> (Who, Vec<usize>) {
     let places = host.own_prefixes().chain([host.prefix]);
     (Who::Ours(host.number), places.collect())
@@ -284,7 +284,7 @@ fn written_keys(request: &Request) -> Vec<String> {
     key.map(str::to_owned).into_iter().collect()
 }
 
-/// Whether a write of this key is bound to what it was before.
+/// Whether a write of this key depends on its earlier state.
 fn is_check_and_set(request: &Request, key: &str) -> bool {
     match RequestKind::of(request) {
         RequestKind::KvCas => true,
@@ -293,7 +293,8 @@ fn is_check_and_set(request: &Request, key: &str) -> bool {
     }
 }
 
-/// Whether it changes this key of an election only for the session that it is tied to, or ties it to.
+/// Whether it changes this election's key only for the session that holds it, or acquires it for a
+/// session.
 fn goes_through_session(request: &Request, key: &str) -> bool {
     match RequestKind::of(request) {
         RequestKind::KvAcquire | RequestKind::KvRelease | RequestKind::SessionDestroy => true,
@@ -310,7 +311,7 @@ fn destroyer(writes: &[Delivered], session: &str) -> Option<Who> {
     who(&writes.iter().find(is_it)?.host)
 }
 
-/// Whose a host is.
+/// The host with this name.
 fn who(host: &str) -> Option<Who> {
     let (kind, number) = host.rsplit_once('-')?;
     let number = number.parse().ok()?;

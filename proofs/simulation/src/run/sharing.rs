@@ -1,5 +1,5 @@
-//! Hosts that keep their connections open and share them, and what is judged of the connections; the own semaphores of these
-//! hosts, and of those that go by a client.
+//! Hosts that keep connections open and share them, and the checks of these connections. Also their
+//! own semaphores, and those of hosts that use a client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::check::{Invariant, Violation};
 use crate::history::Happening;
 use crate::plan::{HostPlan, Place, Plan};
 
-/// So many requests that were given up may a transport leave to agents that hold them.
+/// A transport may leave at most this many abandoned requests to agents that hold them.
 const MOST_HELD: usize = 60;
 
-/// Reads something again and again, until the storm is over.
+/// Reads something again and again until the storm ends.
 async fn read_on(pool: PooledClient, truth: MockClient, storm_end: Instant) {
     while truth.now() < storm_end {
         let read = Request::new(Method::Get, "/v1/kv/read").with_timeout(Duration::from_secs(10));
@@ -32,7 +32,8 @@ async fn read_on(pool: PooledClient, truth: MockClient, storm_end: Instant) {
 }
 
 impl Run<'_> {
-    /// The transports of a process, if it shares connections. Requests meet their troubles where they have one.
+    /// The transports of a process, if it shares connections. There, requests meet their troubles
+    /// when they have a connection.
     pub(super) fn pools(
         &self,
         host: &HostPlan,
@@ -62,7 +63,7 @@ impl Run<'_> {
         let transports = u32::try_from(pools.len()).unwrap_or(u32::MAX);
         let explains_after = self.plan.queueing(host.number) * TURN_REQUESTS * transports;
         let readers = host.shared.as_ref().map_or(0, |it| it.readers);
-        // What waits behind a host's own reads has not failed.
+        // Requests that wait behind the host's own reads have not failed.
         let is_explained = self.plan.is_peaceful() && readers == 0 && !pools.is_empty();
         let readers = pools.iter().take(1).flat_map(|pool| {
             let read = || read_on(pool.clone(), truth.clone(), self.rounds[0]);
@@ -96,7 +97,8 @@ impl Run<'_> {
         tasks.chain(readers).collect()
     }
 
-    /// One slot, or one leader, that only this host wants: one that comes takes out what a process before this one has left.
+    /// One slot, or one leader, that only this host wants. A new process removes what an earlier
+    /// process has left.
     fn own_contest(
         &self,
         host: &HostPlan,
@@ -135,12 +137,12 @@ impl Run<'_> {
         connected.map(Contest::Semaphore)
     }
 
-    /// No transport has ever had more connections than it may.
+    /// Asserts that no transport ever had more connections than it may.
     pub(super) fn judge_peaks(&self, number: usize) -> Judged {
         let pools = self.hosts.get(&number).map(|it| it.pools.as_slice());
         let peaks = pools.unwrap_or_default().iter();
         let peak = peaks.map(PooledClient::peak_connections).max();
-        // Agents go on with what was given up while there was no leader.
+        // Agents continue with requests that were given up while there was no leader.
         let held = self.plan.holding.map_or(0, |_| MOST_HELD);
         match peak {
             Some(peak) if peak > MOST_CONNECTIONS + held => Err(self.broken(
@@ -151,7 +153,7 @@ impl Run<'_> {
         }
     }
 
-    /// Where nothing goes wrong but that connections are refused, nothing is lost at all.
+    /// If nothing goes wrong except refused connections, nothing may be lost.
     pub(super) fn judge_in_peace(&self, what: &Happening) -> Judged {
         match what {
             Happening::Lost { belief, reason } if self.plan.is_peaceful() => Err(self.broken(

@@ -1,4 +1,4 @@
-//! What stands at a prefix and says who holds: a semaphore's record, or an election's key.
+//! The state of a semaphore's record, or of an election's key.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// What the entry says, or its absence.
+    /// The state of the entry, or its absence.
     pub(super) fn of(place: Place, entry: Option<&Entry>) -> Self {
         match place {
             Place::Semaphore => {
@@ -30,7 +30,7 @@ impl State {
         }
     }
 
-    /// Who holds by it.
+    /// The holders.
     pub(super) fn holders(&self) -> BTreeSet<String> {
         match self {
             Self::Record(found) => holders(found),
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Whether it is something else than what belongs there.
+    /// Whether it is foreign data.
     pub(super) fn is_garbled(&self) -> bool {
         match self {
             Self::Record(found) => matches!(found, Some(Err(_))),
@@ -46,12 +46,12 @@ impl State {
         }
     }
 
-    /// The change from this to that.
+    /// The change from this state to the other.
     pub(super) fn into_change(self, after: Self) -> Subject {
         match (self, after) {
             (Self::Key(before), Self::Key(after)) => Subject::Key { before, after },
             (Self::Record(before), Self::Record(after)) => Subject::Record { before, after },
-            // A prefix does not change what it is for.
+            // A prefix does not change its kind.
             (Self::Record(before), Self::Key(_)) => {
                 let after = None;
                 Subject::Record { before, after }

@@ -1,9 +1,9 @@
-//! Clients of another make: they follow the algorithm of HashiCorp's Go client, and of the guide.
+//! Other clients: they follow the algorithm of HashiCorp's Go client, and of the guide.
 //!
-//! A stranger has a session and a contender key, reads the prefix, takes the dead out, adds itself where
-//! there is room by check-and-set, and otherwise waits for a change. There is no queue. It understands no
-//! dialect of the record but its own. In an election it takes the key as a lock, by a session that serves one term where a
-//! late release could end the next one.
+//! A stranger has a session and a contender key. It reads the prefix, removes dead holders, adds
+//! itself by check-and-set if there is room, and otherwise waits for a change. It has no queue, and
+//! only understands its own dialect of the record. In an election it takes the key as a lock. If a
+//! late release could end its next term, its session serves only one term.
 
 mod lock;
 
@@ -36,13 +36,13 @@ struct Visitor {
     scope: Scope,
 }
 
-/// What others keep below a prefix.
+/// The keys that others have below a prefix.
 pub(super) const OTHERS: &str = "others/value";
 
 const RETRY: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
-    /// Strangers of another dialect than Go's were here before us, and left empty records.
+    /// Strangers with another dialect than Go's were here before us, and left empty records.
     pub(super) fn leave_records(&mut self) -> Judged {
         let (dialect, limit) = (self.plan.dialect, self.plan.limit);
         let Some(record) = empty_record(dialect, limit).filter(|_| dialect != Dialect::Map) else {
@@ -58,7 +58,7 @@ impl Run<'_> {
         self.judge_operation()
     }
 
-    /// Others keep what has nothing to do with the semaphores.
+    /// Others write keys that have nothing to do with the semaphores.
     pub(super) fn put_others(&mut self) {
         if !self.plan.is_beside_others {
             return;
@@ -94,7 +94,7 @@ impl Run<'_> {
 }
 
 impl Visitor {
-    /// Lives until its plan is done, its session is gone, or the record is not for it.
+    /// Lives until its plan is done, its session has ended, or it can't use the record.
     async fn live(self) {
         self.client.sleep(self.plan.at).await;
         let mut turns = match self.plan.kind {
@@ -117,7 +117,7 @@ impl Visitor {
         }
     }
 
-    /// Takes its turns, or as many as this session may serve. Nothing when it can't go on.
+    /// Takes its turns, or as many as this session may serve. `None` if it can't go on.
     async fn stay(&self, session: &SessionId, turns: &mut Range<u32>) -> Option<()> {
         match self.plan.kind {
             Stranger::Stuck(time) => {
@@ -195,7 +195,7 @@ impl Visitor {
         AcquireKey::parse(&acquired).ok()?.then_some(session)
     }
 
-    /// Nothing when it can't go on.
+    /// `None` if it can't go on.
     async fn acquire(&self, session: &SessionId) -> Option<()> {
         let mut index = None;
         loop {
@@ -210,7 +210,7 @@ impl Visitor {
             if record.dialect() != self.dialect {
                 return None;
             }
-            // The answer to a write of ours was lost.
+            // The answer to our write was lost.
             if record.holds(session.as_str()) {
                 return Some(());
             }
@@ -293,7 +293,7 @@ impl Visitor {
         CasKey::parse(&answer).ok()
     }
 
-    /// Tries until there is an answer that is not of the kind that passes.
+    /// Tries until there is an answer that is not a temporary failure.
     async fn send(&self, request: impl Fn(&Scope) -> Request) -> Option<Response> {
         loop {
             if let Some(answer) = self.send_once(&request).await {
@@ -310,7 +310,7 @@ impl Visitor {
     }
 }
 
-/// The record that a client of this dialect makes.
+/// The record that a client with this dialect creates.
 fn empty_record(dialect: Dialect, limit: u32) -> Option<Record> {
     let spelled = match dialect {
         Dialect::Array => format!(r#"{{"Limit":{limit},"Holders":[]}}"#),
@@ -320,7 +320,7 @@ fn empty_record(dialect: Dialect, limit: u32) -> Option<Record> {
     Record::decode(spelled.as_bytes(), 0).ok()
 }
 
-/// A belief that ends with its holder.
+/// A belief that ends when this is dropped.
 struct Holding<'a>(&'a Book, crate::history::BeliefNo);
 
 impl Drop for Holding<'_> {

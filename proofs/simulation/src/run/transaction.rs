@@ -1,4 +1,4 @@
-//! What a transaction of ours says, as far as the checks go by it.
+//! The parts of our transactions that the checks use.
 
 use semaphore_core::sans_io::Request;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use transport_mock::RequestKind;
 pub(super) struct Transaction(Vec<Value>);
 
 impl Transaction {
-    /// Of a request that is one.
+    /// The operations of a request, if it is a transaction.
     pub(super) fn of(request: &Request) -> Option<Self> {
         if RequestKind::of(request) != RequestKind::Txn {
             return None;
@@ -19,19 +19,19 @@ impl Transaction {
         Some(Self(keys.collect()))
     }
 
-    /// The keys that it names.
+    /// The keys in it.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|it| it["Key"].as_str())
     }
 
-    /// Whether whatever it does to this key is bound to what the key was before.
+    /// Whether everything that it does to this key depends on the key's earlier state.
     pub(super) fn is_check_and_set(&self, key: &str) -> bool {
         let of_key = self.0.iter().filter(|it| it["Key"] == *key);
         let is_bound = |it: &Value| is_read(it) || it["Verb"] == "cas";
         of_key.into_iter().all(is_bound)
     }
 
-    /// Whether it does nothing to this key but acquire it, or give it back, as it was read.
+    /// Whether it only acquires or releases this key, as it was read.
     pub(super) fn is_of_session(&self, key: &str) -> bool {
         let of_key = || self.0.iter().filter(|it| it["Key"] == *key);
         let is_bound = |it: &Value| it["Verb"] == "check-index" || it["Verb"] == "check-not-exists";
@@ -39,7 +39,7 @@ impl Transaction {
             && of_key().all(|it| is_read(it) || it["Verb"] == "lock" || it["Verb"] == "unlock")
     }
 
-    /// The one session to which it ties a key, if it does nothing else.
+    /// The session for which it acquires a key, if it does nothing else.
     pub(super) fn only_tied(&self) -> Option<&str> {
         let mut writes = self.0.iter().filter(|it| !is_read(it));
         let write = writes.next().filter(|it| it["Verb"] == "lock")?;
@@ -47,8 +47,8 @@ impl Transaction {
         session.filter(|_| writes.next().is_none())
     }
 
-    /// Whose contender keys it ties, or makes sure that they are tied: those whom it admits if they are
-    /// holders then.
+    /// The sessions whose contender keys it acquires or checks. It admits those of them that are
+    /// holders afterwards.
     pub(super) fn tied(&self) -> impl Iterator<Item = &str> {
         let ties = |it: &&Value| it["Verb"] == "lock" || it["Verb"] == "check-session";
         let sessions = self.0.iter().filter(ties);

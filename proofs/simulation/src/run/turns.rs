@@ -1,5 +1,5 @@
-//! Who is admitted again although the record named it before: such a write begins a turn too, with a separate
-//! token.
+//! Sessions that are admitted again although the record already named them. Such a write also
+//! begins a turn, with its own token.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,16 @@ use crate::history::Who;
 use crate::plan::Plan;
 
 pub(super) struct Turns {
-    /// Hosts whose slots pass from user to user. Whose agent refuses transactions goes on without.
+    /// Hosts whose slots pass from user to user. After a refusal of transactions, slots no longer
+    /// pass.
     passing: BTreeSet<Who>,
-    /// Since when the contender key is there by which a holder was admitted, for each prefix and session.
+    /// For each prefix and session, when the contender key was created by which the holder was
+    /// admitted.
     entered: BTreeMap<(usize, String), u64>,
 }
 
-/// Whom the record named before a write and after it, and who of the latter are the writer's own.
+/// The holders in the record before and after a write, and those of the latter that are the
+/// writer's.
 pub(super) struct Holders<'a> {
     pub(super) had: &'a BTreeSet<String>,
     pub(super) has: &'a BTreeSet<String>,
@@ -34,8 +37,8 @@ impl Turns {
         }
     }
 
-    /// Whose turn begins by this write of the record at a prefix, of those that it named before. `since`
-    /// says at which index a session's contender key was created.
+    /// Those of the earlier holders whose turn begins by this write. `since` returns the index at
+    /// which a session's contender key was created.
     pub(super) fn admitted_anew(
         &mut self,
         prefix: usize,
@@ -62,8 +65,8 @@ impl Turns {
         anew.into_iter().collect()
     }
 
-    /// A slot passes to the next user of its host. A transaction says whose; what takes its place where it
-    /// was refused may mean any of its host's.
+    /// The slots that pass to the next users of their host. A transaction shows which sessions
+    /// these are. If a separate request replaced it, any of the host's may be meant.
     fn passed(&self, by: Who, request: &Request, holders: &Holders<'_>) -> BTreeSet<String> {
         if !self.passing.contains(&by) {
             return BTreeSet::new();

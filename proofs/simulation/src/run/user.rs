@@ -1,4 +1,4 @@
-//! A task that uses a semaphore or an election in every way, as its plan says.
+//! A task that uses a semaphore or an election in all ways, according to its plan.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,23 +14,24 @@ use super::contest::{Contest, Held};
 use crate::history::{BeliefNo, Happening};
 use crate::plan::{End, How, Turn};
 
-/// How long a permit is held in a round: long enough to ask for all the dead in the record.
+/// How long a permit is held in a round: long enough to ask about all dead holders in the record.
 pub(super) const ROUND_HOLD: Duration = Duration::from_secs(1);
 
 pub(super) struct User {
     pub(super) host: usize,
     pub(super) prefix: usize,
     pub(super) contest: Contest,
-    /// The host by the true clock.
+    /// The host with the true clock.
     pub(super) truth: MockClient,
     pub(super) book: Book,
     pub(super) turns: Arc<Vec<Turn>>,
-    /// The turn that is next, also for the process after this one.
+    /// The next turn, which the next process continues with.
     pub(super) next: Arc<AtomicUsize>,
     pub(super) storm_end: Instant,
-    /// When each round begins in which everybody gets in.
+    /// When each round begins in which everybody must get in.
     pub(super) rounds: [Instant; 2],
-    /// After how long an acquisition that is granted nothing has to say why, where nothing but a refusal can be the reason.
+    /// After this time without a grant, an acquisition must give the reason. It is set if only a
+    /// refusal can be the reason.
     pub(super) explains_after: Option<Duration>,
 }
 
@@ -45,7 +46,7 @@ impl User {
             self.turn(turn).await;
         }
         for round in self.rounds {
-            // A network that takes no time would let it in before the round is called.
+            // If the network takes no time, it would get in before the round is announced.
             let begin = round + Duration::from_nanos(1);
             self.pause(begin.saturating_since(self.truth.now())).await;
             self.get_in().await;
@@ -68,7 +69,7 @@ impl User {
         };
         match outcome {
             Ok(Some(held)) => {
-                // The storm's holds end with it, or the rest would wait for them.
+                // The storm's holds end with the storm. Otherwise the others would have to wait.
                 let left = self.storm_end.saturating_since(self.truth.now());
                 let time = turn.hold.min(left);
                 self.hold(held, time, turn.changes, turn.end).await;
@@ -82,7 +83,7 @@ impl User {
                 },
             ) if self.explains_after.is_some_and(|after| waited > after) => self.failed(error),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),
-            // An instant try fails with the first request that does.
+            // An instant try fails with the first request that fails.
             Err(Error::Request(error)) if turn.how == How::Try && !error.is_permanent() => {
                 self.book.unserved("a try's request failed");
             }
@@ -90,7 +91,7 @@ impl User {
         }
     }
 
-    /// Acquires once more, whatever stands in the way at first.
+    /// Acquires once more, whatever prevents it at first.
     async fn get_in(&self) {
         if let Contest::Election(_) = self.contest {
             let prefix = self.prefix;
@@ -131,13 +132,13 @@ impl User {
             End::Abandon(time) => {
                 select(Box::pin(held.give_back()), Box::pin(self.pause(time))).await;
             }
-            // It was lost, or its TTL cleans up: both have been told or will be seen.
+            // It was lost, or its TTL cleans up. Both have been reported or will be seen.
             End::Release => drop(held.give_back().await),
         }
     }
 
-    /// Holds for so long, and changes what the key says so often. A change that takes too long is left
-    /// to itself.
+    /// Holds for `time`, and changes the value `changes` times. A change that takes too long is
+    /// given up.
     async fn work(&self, held: &Held, belief: BeliefNo, time: Duration, changes: u32) {
         let change = async {
             for change in 1..=changes {
@@ -145,7 +146,7 @@ impl User {
                 let value = format!("node-{}, {}.{change}", self.host, belief.0);
                 match held.set_value(&value).await {
                     Ok(()) => self.book.happened(Happening::ValueSet { belief, value }),
-                    // Its loss is told at this moment.
+                    // The loss is being reported at this moment.
                     Err(Error::Lost(_)) => {}
                     Err(error) => self.failed(&error),
                 }
@@ -179,7 +180,8 @@ impl User {
     }
 }
 
-/// Whether it says no more than that an operator has written over what a leader said, which passes with that leader.
+/// Whether the error only says that an operator has overwritten a leader's value. That ends with
+/// that leader.
 pub(super) fn is_of_an_operators_write(error: &Error) -> bool {
     matches!(
         error,

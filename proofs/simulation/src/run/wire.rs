@@ -1,4 +1,4 @@
-//! A host's way to Consul: counts its requests, and lets each meet the trouble that its plan has.
+//! A host's connection to Consul. It counts the requests, and applies the plan's troubles to them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,17 +21,17 @@ use crate::plan::{Gateway, Sort, Trouble};
 /// The transport of one process.
 pub(super) struct Wire {
     pub(super) client: MockClient,
-    /// The connections that it goes by, if they are shared.
+    /// The shared connections that it uses, if any.
     pub(super) pool: Option<PooledClient>,
-    /// The same host by the true clock.
+    /// The same host with the true clock.
     pub(super) truth: MockClient,
     pub(super) host: usize,
-    /// Who sends, where requests are counted.
+    /// The sender, for counting requests.
     pub(super) participant: usize,
-    /// What each request meets that has a separate connection.
+    /// The faults of requests that have a separate connection.
     pub(super) hazards: Hazards,
     pub(super) prefix: Prefix,
-    /// Which answers tell who holds.
+    /// The answers that show who holds.
     pub(super) looks: Looks,
     pub(super) line: Line,
     pub(super) book: Book,
@@ -39,18 +39,18 @@ pub(super) struct Wire {
     pub(super) latency: Duration,
 }
 
-/// Which answers tell somebody whether they still hold.
+/// The answers that show a contender whether it still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Looks {
-    /// Those that list the prefix of a semaphore.
+    /// Lists of a semaphore's prefix.
     Record,
-    /// Those that show the key of an election.
+    /// Reads of an election's key.
     Key,
-    /// None: nobody holds anything by it.
+    /// None, since nothing is held by this wire.
     Elsewhere,
 }
 
-/// What outlives a host's processes. Clones are the same.
+/// The state that outlives a host's processes. Clones share it.
 #[derive(Clone)]
 pub(super) struct Line(Arc<Mutex<LineState>>);
 
@@ -58,23 +58,23 @@ pub(super) struct LineState {
     sent: BTreeMap<Sort, u64>,
     troubles: BTreeMap<(Sort, u64), Trouble>,
     pub(super) is_agent_down: bool,
-    /// What answers in the agent's place.
+    /// The gateway in the agent's place.
     pub(super) gateway: Option<Gateway>,
-    /// Whether a server that has led renews whatever it is asked to.
+    /// Whether a former leader renews every session that it is asked to.
     pub(super) renews_from_memory: bool,
-    /// Since when the host's agent lags behind.
+    /// Since when the host's agent has lagged behind.
     pub(super) lags_since: Option<Instant>,
-    /// What the present process knows.
+    /// The knowledge of the present process.
     pub(super) knowledge: Knowledge,
-    /// What the watch is shown may be wrong in its index, or incomplete: the next answer need not
-    /// be believed.
+    /// The watch may be shown a wrong index or an incomplete list. So its next answer need not be
+    /// believed.
     pub(super) is_fooled: bool,
     highest_index: u64,
-    /// Whether Consul has renewed each session when it was last asked to.
+    /// Whether Consul has renewed each session at the last request.
     renewals: BTreeMap<String, bool>,
     /// How many faults requests have met.
     pub(super) faults: u64,
-    /// How many looks at the prefix, or attempts to acquire an election's key, have been answered.
+    /// How many reads of the prefix, or attempts to acquire an election's key, have been answered.
     answers: u64,
 }
 
@@ -100,7 +100,7 @@ impl Line {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing goes wrong any more.
+    /// From now on, nothing goes wrong.
     pub(super) fn calm(&self) {
         let mut line = self.lock();
         line.troubles.clear();
@@ -111,7 +111,7 @@ impl Line {
 }
 
 impl LineState {
-    /// What the next request of this sort meets.
+    /// The trouble of the next request of this sort.
     pub(super) fn next_trouble(&mut self, sort: Sort) -> Option<Trouble> {
         if self.troubles.is_empty() {
             return None;
@@ -127,14 +127,15 @@ impl LineState {
 }
 
 impl Wire {
-    /// What a leader of yesterday answers, who is asked to renew a session.
+    /// A former leader's answer to a renewal.
     fn renewed_from_memory(&self, request: &Request) -> Option<Response> {
         let (kind, session) = about_session(request)?;
         let is_asked = kind == RequestKind::SessionRenew && self.line.lock().renews_from_memory;
         is_asked.then(|| Response::new(200, format!(r#"[{{"ID":"{session}"}}]"#)))
     }
 
-    /// Sends it. Says whether it met anything, or may have: what shares connections meets it there.
+    /// Sends the request. Returns whether it met a fault, or may have. With shared connections it
+    /// meets faults there.
     async fn send_on(&self, request: Request) -> (Result<Response, TransportError>, bool) {
         let Some(pool) = &self.pool else {
             let fault = self.hazards.next_fault(&request);
@@ -158,7 +159,7 @@ impl Wire {
         }
     }
 
-    /// Notes what the host goes by from now on.
+    /// Notes the state that the host relies on from now on.
     fn learn(&self, answer: &Response, sent: &Sent) {
         let Some(index) = index(answer) else {
             return;
@@ -176,7 +177,7 @@ impl Wire {
         }
     }
 
-    /// Counts what renewals and the questions after them lead to.
+    /// Counts the results of renewals and of the reads after them.
     fn note_session(&self, kind: RequestKind, session: String, answer: &Response) {
         let mut line = self.line.lock();
         if kind == RequestKind::SessionRenew {
@@ -194,7 +195,7 @@ impl Wire {
         self.book.lock().count_branch(branch);
     }
 
-    /// Whether an answer to this request tells who holds.
+    /// Whether an answer to this request shows who holds.
     fn is_view(&self, request: &Request) -> bool {
         let is_list = request.target().contains("recurse");
         let looks = match self.looks {
@@ -208,7 +209,7 @@ impl Wire {
         looks && request.method() == Method::Get
     }
 
-    /// Notes which holders an answer of the watch shows to be gone.
+    /// Notes the holders that are gone, according to an answer of the watch.
     fn look_at(&self, answer: &Response, sent: &Sent) {
         let Some(index) = index(answer) else {
             return;
@@ -247,9 +248,9 @@ impl Wire {
         taken.into_iter().filter(is_gone).collect()
     }
 
-    /// Whatever was taken from a leader shows in the key: it is another's or nobody's, or says no more
-    /// whose term it is. A key that is not there may not have been made yet when that was asked for, if
-    /// an attempt or a read was answered since: then one more read tells.
+    /// The key shows everything that was taken from a leader: somebody else or nobody holds it, or
+    /// it no longer shows the term. A missing key may not have been created yet when it was read,
+    /// if an attempt or a read has been answered since. Then another read is needed.
     fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
         let answers = self.line.lock().answers;
         let shows = match ReadKey::parse(answer) {
@@ -267,7 +268,7 @@ struct Sent {
     /// How many others had been answered by then.
     answers_before: u64,
     is_consistent: bool,
-    /// Since when the agent lags behind that is to answer it.
+    /// Since when the agent that will answer has lagged behind.
     lags_since: Option<Instant>,
 }
 
@@ -309,7 +310,7 @@ fn index(answer: &Response) -> Option<u64> {
     answer.header("X-Consul-Index")?.parse().ok()
 }
 
-/// Which session a request renews or asks for.
+/// The session that a request renews or reads.
 fn about_session(request: &Request) -> Option<(RequestKind, String)> {
     let kind = RequestKind::of(request);
     let is_about = matches!(kind, RequestKind::SessionRenew | RequestKind::SessionRead);
@@ -317,8 +318,8 @@ fn about_session(request: &Request) -> Option<(RequestKind, String)> {
     is_about.then(|| (kind, path.rsplit('/').next().unwrap_or_default().to_owned()))
 }
 
-/// What a request of ours asks for. A transaction that acquires an election's key acquires nothing
-/// else.
+/// The purpose of one of our requests. A transaction that acquires an election's key acquires
+/// nothing else.
 fn asked(request: &Request, looks: Looks) -> Asked {
     let target = request.target();
     match RequestKind::of(request) {
@@ -339,7 +340,7 @@ fn asked(request: &Request, looks: Looks) -> Asked {
     }
 }
 
-/// The sort of a request of ours. A transaction is of the sort of the most that it changes.
+/// The sort of one of our requests. For a transaction, the most important change decides.
 pub(super) fn sort(request: &Request) -> Sort {
     match RequestKind::of(request) {
         RequestKind::SessionRenew => Sort::Renewal,

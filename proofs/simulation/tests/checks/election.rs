@@ -11,12 +11,12 @@ use simulation::plan::Place;
 
 use crate::support::*;
 
-/// The flags that Go's client gives a lock.
+/// The flags of a lock of Go's client.
 const LOCK: u64 = 3_304_740_253_564_472_344;
 
 const OURS: Who = Who::Ours(0);
 
-/// A key that says this, and is tied to this session.
+/// A key with this value that this session holds.
 #[expect(clippy::unnecessary_wraps, reason = "there may be no key")]
 fn key(session: Option<&str>, value: &str) -> Option<KeyState> {
     Some(KeyState {
@@ -27,7 +27,7 @@ fn key(session: Option<&str>, value: &str) -> Option<KeyState> {
     })
 }
 
-/// The same, of something else.
+/// The same with foreign data.
 fn garbled(session: Option<&str>) -> Option<KeyState> {
     key(session, "maintenance").map(|key| KeyState {
         flags: 0,
@@ -60,7 +60,7 @@ fn elected() -> Happening {
     changed(OURS, key(None, ""), key(Some(A), "node-0"))
 }
 
-/// A world in which host 0 has made A and host 1 has made B.
+/// A world in which host 0 has created A and host 1 has created B.
 fn world() -> History {
     history().then(&began(A, 0)).then(&began(B, 1))
 }
@@ -112,7 +112,7 @@ fn s1_nobody_acquires_a_key_during_its_lock_delay() {
     assert_eq!(acquires(expired().at(34)), Some(Invariant::S1));
     assert_eq!(acquires(expired().at(35)), None);
     assert_eq!(acquires(expired().then(&Happening::NewEpoch).at(21)), None);
-    // A leader that releases the key before leaves no delay.
+    // A leader that has released the key leaves no lock delay.
     let released = changed(OURS, key(Some(A), "node-0"), key(None, "node-0"));
     let resigned = world()
         .then(&elected())
@@ -254,7 +254,7 @@ fn l1_a_key_that_can_be_had_is_acquired_in_quiet() {
     assert_eq!(vacant().then(&got_in).at(60).verdict, None);
 }
 
-/// A poll that was lost just before is given up when its time is over, whatever else works.
+/// A poll that was lost just before is only given up after its whole time.
 #[test]
 fn l1_whoever_may_still_wait_for_a_lost_poll_is_not_late() {
     let vacant = |lost_poll: u64| {
@@ -331,14 +331,14 @@ fn l2_whoever_leaves_has_released_the_key_unless_it_was_late() {
     let destroyed = ended(A, Ending::Destroyed(OURS));
     let locked = world().then(&elected()).at(1).then(&destroyed);
     assert_eq!(locked.verdict, Some(Invariant::L2));
-    // Who destroys it at the same moment could not know.
+    // A host that destroys it at the same moment could not know.
     let just_tied = world().then(&elected()).then(&destroyed);
     assert_eq!(just_tied.verdict, None);
     let late = world().at(2).then(&elected()).then(&destroyed);
     assert_eq!(late.verdict, None, "acquired 2 s after it was asked for");
 }
 
-/// Host 0 has its part in an election.
+/// Host 0 takes part in an election.
 fn booted() -> Happening {
     Happening::Booted {
         host: 0,
@@ -349,7 +349,7 @@ fn booted() -> Happening {
     }
 }
 
-/// Host 0 asks for something so often at once.
+/// Host 0 sends this many requests at the same time.
 fn asked(begin: History, what: &Asked, count: usize) -> History {
     let sent = Happening::Sent {
         host: 0,
@@ -365,7 +365,7 @@ fn l3_an_attempt_more_is_allowed_for_each_that_somebody_else_won() {
     for (change, more) in [
         (changed(Who::Ours(1), free(), key(Some(B), "node-1")), 1),
         (changed(Who::Operator, free(), None), 1),
-        // It begins a separate term, in which values may follow.
+        // It begins another term, in which values may follow.
         (changed(OURS, free(), key(Some(A), "node-0")), 11),
         (changed(Who::Operator, key(Some(B), "node-1"), free()), 0),
     ] {

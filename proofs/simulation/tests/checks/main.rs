@@ -1,4 +1,5 @@
-//! Each check fires on a history that its invariant forbids, and not on the one next to it.
+//! Each check fires on a history that its invariant forbids, and not on a similar one that it
+//! allows.
 
 mod election;
 mod semaphore;

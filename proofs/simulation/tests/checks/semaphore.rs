@@ -1,4 +1,4 @@
-//! What a semaphore's invariants forbid, and what every invariant forbids on both.
+//! What the invariants of a semaphore forbid, and what every invariant forbids for both.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn record(limit: u32, holders: &[&str]) -> Found {
     Some(Ok(record))
 }
 
-/// A write by host 0 that takes nobody out.
+/// A write by host 0 that removes nobody.
 fn written(before: Found, after: Found, added: &[&str]) -> Happening {
     Happening::Changed(change(Who::Ours(0), before, after, added))
 }
@@ -67,7 +67,7 @@ fn s1_what_an_operator_took_does_not_count_until_it_is_shown() {
     assert_eq!(shown.verdict, Some(Invariant::S1));
 }
 
-/// One whose session has ended and who does not know goes on believing.
+/// A holder whose session has ended believes on, since it does not know.
 fn one_is_cut_off() -> History {
     history()
         .then(&admits(A))
@@ -154,7 +154,7 @@ fn s2_belief_ends_before_its_session_does() {
     assert_eq!(held.then(&ended(A, destroyed)).verdict, None);
 }
 
-/// A write, sent then, that takes out what host 0 has made.
+/// A write, sent at `sent_at`, that removes a session of host 0.
 fn removes(by: Who, sent_at: Option<Instant>, is_alive: bool) -> Happening {
     Happening::Changed(Change {
         sent_at,
@@ -276,8 +276,8 @@ fn s5_tokens_strictly_increase_while_indexes_do() {
     assert_eq!(without_a_write.verdict, Some(Invariant::S5));
 }
 
-/// A session that was left in the record and enters again may be admitted by any write that keeps it there, and
-/// each of its grants has a separate token.
+/// A session that was left in the record enters again. Any write that keeps it may admit it, and
+/// each of its grants has its own token.
 #[test]
 fn s5_whoever_stays_in_the_record_is_admitted_by_one_of_the_writes_that_keep_it() {
     let both = || record(2, &[A, B]);
@@ -350,7 +350,7 @@ fn l3_requests_stay_under_the_ceiling() {
         };
         (0..90).fold(history.at(now), |history, _| history.then(&sent))
     };
-    // Ninety at one moment are more than a burst; spread over a second they are not.
+    // Ninety at the same moment are more than a burst. Spread over a second they are not.
     assert_eq!(second(history(), 1).verdict, Some(Invariant::L3));
 }
 
@@ -370,7 +370,7 @@ fn l4_a_lease_runs_out_only_while_nothing_works() {
     assert_eq!(verdict(elsewhere), Some(Invariant::L4));
 }
 
-/// With a TTL of 15 s there are at least 11 s between the beginning of an outage and the end of a lease.
+/// With a TTL of 15 s, a lease lasts at least 11 s from the beginning of an outage.
 #[test]
 fn l4_a_lease_outlasts_what_is_left_of_it_whenever_an_outage_begins() {
     let verdict = |from: u64, until: u64| {

@@ -1,4 +1,4 @@
-//! What holds where one session stands at several prefixes, as those of a client do.
+//! The rules for a session that is used at several prefixes, as with a client.
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Record;
@@ -7,7 +7,7 @@ use simulation::history::{Belief, Change, Ending, Happening, Subject, Who};
 
 use crate::support::*;
 
-/// A write by host 0 that admits this session at a prefix, or takes it out.
+/// A write by host 0 that admits this session at a prefix, or removes it.
 fn written(prefix: usize, session: &str, is_admitted: bool) -> Happening {
     let empty = Record::new(1);
     let mut full = empty.clone();
@@ -40,7 +40,7 @@ fn belief_at(prefix: usize, no: u32, host: usize, session: &str) -> Belief {
     }
 }
 
-/// One session holds at two prefixes.
+/// One session that holds at two prefixes.
 fn both() -> History {
     let history = history()
         .then(&written(0, A, true))

@@ -1,4 +1,4 @@
-//! A history that is told to a judge.
+//! A history for a judge.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) fn at(secs: u64) -> Instant {
     Instant::from_origin(Duration::from_secs(secs))
 }
 
-/// A history that is told to a judge, up to the first verdict.
+/// A history for a judge, up to the first verdict.
 pub(crate) struct History {
     judge: Judge,
     pub(crate) held: Vec<Belief>,
@@ -113,7 +113,7 @@ pub(crate) fn taken(session: &str) -> Happening {
     }
 }
 
-/// Its session has ended, and its lock delay is long enough.
+/// The session has ended, and its lock delay is long enough.
 pub(crate) fn guarded(session: &str) -> Happening {
     let (session, is_guarded) = (session.to_owned(), true);
     Happening::Taken {

@@ -89,20 +89,20 @@ impl fmt::Debug for Discovery {
     }
 }
 
-/// The blocking [`Follower`](crate::Follower): an iterator whose items are those of
+/// The blocking [`Follower`](crate::Follower): an iterator with the items of
 /// [`Follower::next`](crate::Follower::next). Clones share one read.
 #[derive(Clone)]
 #[must_use = "a follower does nothing unless it is asked"]
 pub struct Follower {
     inner: AsyncFollower,
     thread: Arc<dyn BlockOn>,
-    /// The runtime has ended.
+    /// Whether the runtime has ended.
     is_cut_off: bool,
 }
 
 impl Follower {
-    /// Like [`Iterator::next`], for `timeout` at most; none, too, when nothing changed by then. The
-    /// poll that is under way is kept, and the next call goes on with it.
+    /// Like [`Iterator::next`], for at most `timeout`. Also `None` if nothing changed by then. The
+    /// poll under way is kept for the next call.
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<Result<LeaderEvent, Error>> {
         if self.has_ended() {
             return None;
@@ -133,7 +133,7 @@ impl Follower {
         self.inner.is_interrupted()
     }
 
-    /// Whether there is no further item, since the runtime has ended.
+    /// Whether there is no further item, because the runtime has ended.
     pub fn has_ended(&self) -> bool {
         self.is_cut_off
     }

@@ -32,7 +32,7 @@ impl Election {
         self.inner.set_token(token);
     }
 
-    /// The key it is about.
+    /// The election's key.
     pub fn key(&self) -> &LockKey {
         self.inner.key()
     }
@@ -66,7 +66,7 @@ impl Election {
         let mut campaign = Box::pin(self.inner.campaign_timeout(timeout));
         let in_time = block_on_for(&*self.thread, timeout, &mut campaign);
         let led = in_time.unwrap_or_else(|| {
-            // The driver has not told in time: it comes late, or is run by nobody.
+            // The driver is late, or nobody runs it.
             let unattended = self.inner.let_time_pass(deadline);
             let late = block_on(&*self.thread, campaign).unwrap_or_else(|| Err(self.inner.ended()));
             late.map_err(|error| error.unattended(unattended))
@@ -166,7 +166,7 @@ impl Leadership {
         self.inner.sequencer()
     }
 
-    /// See [`Leadership::is_leader`](crate::Leadership::is_leader). This never blocks: ask it between
+    /// See [`Leadership::is_leader`](crate::Leadership::is_leader). It never blocks: ask it between
     /// two steps of the work.
     pub fn is_leader(&self) -> bool {
         self.inner.is_leader()
@@ -177,19 +177,20 @@ impl Leadership {
         self.inner.remaining()
     }
 
-    /// Blocks until it is lost, and says why.
+    /// Blocks until it is lost, and returns the reason.
     pub fn lost(&self) -> Lost {
         block_on(&*self.thread, self.inner.lost()).unwrap_or_else(|| self.inner.lost_at_end())
     }
 
-    /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
+    /// Blocks until it is lost, for at most `timeout`. `None` if it was not lost by then.
     pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
         let lost = block_on_for(&*self.thread, timeout, self.inner.lost());
-        // Where nobody runs what would tell, the clock does.
+        // If nobody runs the driver, the clock tells.
         lost.or_else(|| self.inner.lost_by_now())
     }
 
-    /// See [`Leadership::lost_signal`](crate::Leadership::lost_signal). Another thread asks it whether this leads.
+    /// See [`Leadership::lost_signal`](crate::Leadership::lost_signal). Other threads can ask it
+    /// whether this leads.
     pub fn lost_signal(&self) -> LostSignal {
         self.inner.lost_signal()
     }

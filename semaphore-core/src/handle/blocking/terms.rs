@@ -7,7 +7,7 @@ use super::{Election, Leadership, block_on};
 use crate::error::{Error, Lost};
 use crate::handle::terms::{Plan, Refusals, TermLimit, Verdict};
 
-/// How one term follows the other, on threads; see [`Terms`](crate::terms::Terms).
+/// The options of [`Election::run`] on threads; see [`Terms`](crate::terms::Terms).
 #[must_use = "nobody campaigns until it is run"]
 pub struct Terms<'a> {
     election: Election,
@@ -16,13 +16,14 @@ pub struct Terms<'a> {
     on_lost: Option<Call<'a, Lost>>,
 }
 
-/// What is called with one of those, on the thread that leads.
+/// A callback, which runs on the thread that leads.
 type Call<'a, T> = Box<dyn FnMut(&T) + 'a>;
 
 impl Election {
-    /// Leads again and again, as [`Election::run`](crate::Election::run) does: campaigns, does `work` with the leadership, resigns,
-    /// and campaigns again, until a clone is shut down or closed. Nothing can end the work from outside: let it ask
-    /// [`Leadership::is_leader`] between two steps, and return when it does not lead any more.
+    /// Leads again and again, as [`Election::run`](crate::Election::run) does: campaigns, runs
+    /// `work` with the leadership, resigns, and campaigns again, until a clone is shut down or
+    /// closed. Nothing interrupts the work: it should ask [`Leadership::is_leader`] between two
+    /// steps, and return when that is false.
     ///
     /// # Errors
     /// The same.
@@ -64,8 +65,8 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// How long a term lasts at most. Then it is stepped down from: [`Leadership::is_leader`] is false, and the work has to
-    /// return. No end by default.
+    /// The longest term. After it, [`Leadership::is_leader`] is false and the work must return.
+    /// There is no limit by default.
     pub fn longest(mut self, longest: Duration) -> Self {
         self.plan.longest = Some(longest);
         self
@@ -83,21 +84,21 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// Is called when a term begins, before the work.
+    /// Called when a term begins, before the work.
     pub fn on_elected(mut self, call: impl FnMut(&Leadership) + 'a) -> Self {
         self.on_elected = Some(Box::new(call));
         self
     }
 
-    /// Is called when the work has returned from a term that was lost or stepped down from; not where the term was as long as it
-    /// [may be](Self::longest).
+    /// Called after the work has returned from a term that was lost or stepped down from. Not
+    /// called for a term that reached its [longest](Self::longest) time.
     pub fn on_lost(mut self, call: impl FnMut(&Lost) + 'a) -> Self {
         self.on_lost = Some(Box::new(call));
         self
     }
 
-    /// Leads again and again, as [`Election::run`] does, with these options. To see who leads elsewhere, use
-    /// [`Election::leaders`] on another thread.
+    /// Leads again and again, as [`Election::run`] does, with these options. To learn who else
+    /// leads, use [`Election::leaders`] on another thread.
     ///
     /// # Errors
     /// As [`Election::run`].
@@ -127,7 +128,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Leads once. How long to wait afterwards.
+    /// Leads once. Returns how long to wait afterwards.
     fn lead(
         &mut self,
         leadership: &Leadership,
@@ -145,13 +146,13 @@ impl<'a> Terms<'a> {
         let lasted = election.now().saturating_since(began_at);
         let missing = self.plan.least.saturating_sub(lasted);
         let lost = leadership.lost_timeout(missing);
-        // A term that was as long as it may be has ended as it should.
+        // A term that reached its longest time has ended as planned.
         let is_over = self.plan.longest.is_some_and(|longest| longest <= lasted);
         let lost = lost.filter(|lost| !(is_over && matches!(lost, Lost::SteppedDown)));
         if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
             call(lost);
         }
-        // What could not be cleaned up at once goes on in the background.
+        // What could not be cleaned up at once continues in the background.
         let _ = leadership.resign();
         lost.is_none().then_some(self.plan.pause)
     }

@@ -1,4 +1,4 @@
-//! What all semaphores and elections of a client are told, and how it is built.
+//! The common options of a client's semaphores and elections, and how it is built.
 
 use std::sync::Arc;
 
@@ -12,21 +12,23 @@ use crate::runtime::{BlockOn, Runtime};
 use crate::subject::Subject;
 use crate::transport::Transport;
 
-/// A client is about nothing in particular.
+/// A client has no subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anything {
     own_polls: Option<usize>,
 }
 
 impl<T: Contends<Settings = Anything>> Builder<T> {
-    /// Up to `most` semaphores of the client watch their records by separate polls while they only hold. 16, unless it is
-    /// told otherwise.
+    /// Sets how many semaphores of the client may watch their records by separate polls while they
+    /// only hold. The default is 16.
     ///
-    /// If there are more, none of them does: the client asks for dozens at once, four times within the TTL of their sessions, so that
-    /// it needs few connections and requests. A holder then learns within a quarter of the TTL that it was evicted, and not at once.
-    /// As many semaphores that somebody waits for have a poll each, and the waiter learns of its turn at once. The client asks for those
-    /// beyond once a second, 32 in a request: a thousand waiting semaphores cost 32 requests a second. From 2,000 on it asks less
-    /// often, so that it sends 64 requests a second for them at most.
+    /// If there are more, none of them has a separate poll. The client then asks for dozens at
+    /// once, four times within the TTL of their sessions, so it needs few connections and requests.
+    /// A holder learns of its eviction within a quarter of the TTL instead of at once. Of the
+    /// semaphores that somebody waits for, the same number have separate polls, and their waiters
+    /// learn of their turn at once. The client asks for the others once a second, 32 in a request:
+    /// a thousand waiting semaphores cost 32 requests a second. From 2,000 on it asks less often,
+    /// so that it sends at most 64 requests a second for them.
     pub fn own_polls(self, most: usize) -> Self {
         self.checked(|told| {
             told.subject.settings.own_polls = Some(most);
@@ -36,7 +38,8 @@ impl<T: Contends<Settings = Anything>> Builder<T> {
 }
 
 impl Client {
-    /// These options hold for all that is connected to the client, unless that has other ones.
+    /// A builder with options for everything that is connected to the client. Each semaphore or
+    /// election can override them.
     pub fn builder() -> Builder<Self> {
         Builder::contending(Ok(Anything::default()))
     }
@@ -57,7 +60,7 @@ impl Contends for Client {
 }
 
 impl blocking::Client {
-    /// See [`Client::builder`](crate::Client::builder). What it connects are handles that block.
+    /// See [`Client::builder`](crate::Client::builder). It builds blocking handles.
     pub fn builder() -> Builder<Self> {
         Builder::contending(Ok(Anything::default()))
     }
@@ -84,7 +87,7 @@ impl Builder<Client> {
         self.connect_parts(backend.clone(), backend)
     }
 
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    /// Like [`Self::connect`], with a separate transport and runtime.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
@@ -106,8 +109,8 @@ impl Builder<Client> {
         Ok(Client::new(presence))
     }
 
-    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
-    /// [`blocking::Client::builder`] leads to them alone.
+    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
+    /// kinds. [`blocking::Client::builder`] makes only blocking handles.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].

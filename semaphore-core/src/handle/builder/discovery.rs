@@ -1,4 +1,4 @@
-//! Discoveries are built.
+//! How discoveries are built.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::subject::Subject;
 use crate::transport::Transport;
 
 impl Discovery {
-    /// The election on `key`, for example `service/db/leader`. Of the builder's options, the scope, the seed and the
-    /// [greatest age](Builder::max_age) are a discovery's.
+    /// The election on `key`, for example `service/db/leader`. A discovery uses only the options
+    /// for the scope, the seed and the [greatest age](Builder::max_age).
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_discovery(key.as_ref())
     }
@@ -34,7 +34,7 @@ impl Buildable for Discovery {
 }
 
 impl blocking::Discovery {
-    /// See [`Discovery::builder`](crate::Discovery::builder). What it connects are handles that block.
+    /// See [`Discovery::builder`](crate::Discovery::builder). It builds blocking handles.
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_discovery(key.as_ref())
     }
@@ -51,9 +51,9 @@ impl<T: Buildable<Subject = Following>> Builder<T> {
         Self::of(key.map(|key| Following { key, max_age }))
     }
 
-    /// How old what a [`Follower`](crate::Follower) knows may get before it says that it is
-    /// [interrupted](crate::LeaderEvent::Interrupted): between 3 s and 10 min, 15 s otherwise. While nothing changes a follower
-    /// asks each third of it.
+    /// Sets how old the knowledge of a [`Follower`](crate::Follower) may get before it reports that
+    /// it is [interrupted](crate::LeaderEvent::Interrupted): 3 s to 10 min, 15 s by default. While
+    /// nothing changes, a follower asks each third of this time.
     pub fn max_age(self, max_age: Duration) -> Self {
         self.checked(|told| {
             Follow::check_max_age(max_age)?;
@@ -64,7 +64,7 @@ impl<T: Buildable<Subject = Following>> Builder<T> {
 }
 
 impl Builder<Discovery> {
-    /// Checks everything. Sends nothing, and runs nothing in the background.
+    /// Checks everything. Sends nothing, and starts no task.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong.
@@ -76,7 +76,7 @@ impl Builder<Discovery> {
         self.connect_parts(backend.clone(), backend)
     }
 
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    /// Like [`Self::connect`], with a separate transport and runtime.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong.
@@ -98,8 +98,8 @@ impl Builder<Discovery> {
         Ok(presence.discovery(told.subject, scope, told.seed, told.tokens))
     }
 
-    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
-    /// [`blocking::Discovery::builder`] leads to them alone.
+    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
+    /// kinds. [`blocking::Discovery::builder`] makes only blocking handles.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong.
@@ -114,7 +114,7 @@ impl Builder<Discovery> {
 }
 
 impl Builder<blocking::Discovery> {
-    /// Checks everything. Sends nothing, and runs nothing in the background.
+    /// Checks everything. Sends nothing, and starts no task.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong.

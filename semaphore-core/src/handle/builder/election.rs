@@ -1,4 +1,4 @@
-//! Elections are built.
+//! How elections are built.
 
 use std::sync::Arc;
 
@@ -16,11 +16,12 @@ use crate::subject::Subject;
 use crate::transport::Transport;
 
 impl Election {
-    /// The election for this key, for example `service/db/leader`. All who take part must agree on it.
+    /// The election for this key, for example `service/db/leader`. All candidates must use the same
+    /// key.
     ///
-    /// Of the options, mind [`ttl`](Builder::ttl), which decides how long a leader that crashed is
-    /// waited for (twice the TTL at most, and the lock delay), and
-    /// [`lock_delay`](Builder::lock_delay).
+    /// Consider the options [`ttl`](Builder::ttl) and [`lock_delay`](Builder::lock_delay): they
+    /// decide how long a crashed leader blocks the election (at most twice the TTL, plus the lock
+    /// delay).
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_election(key.as_ref())
     }
@@ -41,7 +42,7 @@ impl Contends for Election {
 }
 
 impl blocking::Election {
-    /// See [`Election::builder`](crate::Election::builder). What it connects are handles that block.
+    /// See [`Election::builder`](crate::Election::builder). It builds blocking handles.
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_election(key.as_ref())
     }
@@ -75,7 +76,7 @@ impl Builder<Election> {
         self.connect_parts(backend.clone(), backend)
     }
 
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    /// Like [`Self::connect`], with a separate transport and runtime.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
@@ -109,7 +110,7 @@ impl Builder<Election> {
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
         let is_alone = is_isolated || recorder.is_some();
-        // Who renews a session needs a token that may.
+        // Renewing a shared session needs the client's token.
         let shares = presence.is_some() && !is_alone && told.tokens.is_none();
         let settings = if shares {
             settings.with_shared_sessions(session_options)
@@ -128,8 +129,8 @@ impl Builder<Election> {
         Ok(Election::of(owner, &kept))
     }
 
-    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
-    /// [`blocking::Election::builder`] leads to them alone.
+    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
+    /// kinds. [`blocking::Election::builder`] makes only blocking handles.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].

@@ -1,4 +1,4 @@
-//! What only a semaphore is told, and how it is built.
+//! The options of only a semaphore, and how it is built.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::transport::Transport;
 
 impl Semaphore {
     /// A semaphore of `limit` slots under `prefix`, for example `service/db`. All who share it must
-    /// agree on both.
+    /// use the same limit and prefix.
     pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder<Self> {
         Builder::for_semaphore(prefix.as_ref(), limit)
     }
@@ -43,7 +43,7 @@ impl Contends for Semaphore {
 }
 
 impl blocking::Semaphore {
-    /// See [`Semaphore::builder`](crate::Semaphore::builder). What it connects are handles that block.
+    /// See [`Semaphore::builder`](crate::Semaphore::builder). It builds blocking handles.
     pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder<Self> {
         Builder::for_semaphore(prefix.as_ref(), limit)
     }
@@ -57,7 +57,7 @@ impl Contends for blocking::Semaphore {
     type Settings = Settings;
 }
 
-/// What only a semaphore is told.
+/// Options of only a semaphore.
 impl<T: Contends<Settings = Settings>> Builder<T> {
     fn for_semaphore(prefix: &str, limit: u32) -> Self {
         let settings = Prefix::new(prefix).map_err(Error::from);
@@ -68,40 +68,44 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         }))
     }
 
-    /// Up to how many contenders each participant watches the whole prefix, see [`Settings::with_crowd`].
+    /// Sets up to how many contenders each participant watches the whole prefix, see
+    /// [`Settings::with_crowd`].
     pub fn crowd(self, crowd: usize) -> Self {
         self.setting(|settings| settings.with_crowd(crowd))
     }
 
-    /// Takes over another limit that is found in the semaphore's record, instead of failing with
+    /// Adopts another limit from the semaphore's record instead of failing with
     /// [`Error::LimitConflict`].
     pub fn adopt_limit(self) -> Self {
         self.setting(|settings| settings.with_limit_adopted(true))
     }
 
-    /// Writes this limit into a record that has another one, if nobody holds a slot and nobody came before. The same write
-    /// admits. It waits for the slot of a holder that has died. If somebody holds, another limit is [`Error::LimitConflict`];
-    /// with [`Self::adopt_limit`] it is taken over until an acquisition finds nobody.
+    /// Writes this limit into a record with another limit, if nobody holds a slot or came before.
+    /// The same write admits this contender. It waits for the slots of dead holders. If somebody
+    /// holds, the other limit is [`Error::LimitConflict`]; with [`Self::adopt_limit`] it is adopted
+    /// until an acquisition finds nobody.
     ///
-    /// It is for a new limit in a rolling deploy, together with `adopt_limit`: docs/RUNNING.md says what happens when. Old and new
-    /// instances that both ask for it change the limit back and forth while they run side by side.
+    /// Use it with `adopt_limit` to change the limit in a rolling deploy: docs/RUNNING.md has the
+    /// details. If old and new instances both use it, the limit changes back and forth while both
+    /// run.
     pub fn resize_if_idle(self) -> Self {
         self.setting(|settings| settings.with_limit_replaced_if_idle(true))
     }
 
-    /// For work that takes time to stop: if a slot is lost because its session has ended, it stays taken until its permit is
-    /// given back or dropped, or the lock delay is over. Without this option others may have the slot as soon as this process
-    /// notices the loss. It makes no difference if somebody takes the session out of the record.
+    /// For work that takes time to stop. If a slot is lost because its session has ended, the slot
+    /// stays taken until its permit is given back or dropped, or until the lock delay is over.
+    /// Without this option others may have the slot as soon as this process notices the loss. It
+    /// makes no difference if somebody removes the session from the record.
     pub fn keep_lost(self) -> Self {
         self.setting(|settings| settings.with_lost_kept(true))
     }
 
-    /// What becomes of contender keys whose session is invalidated.
+    /// Sets what happens to contender keys whose session is invalidated.
     pub fn behavior(self, behavior: Behavior) -> Self {
         self.session_option(move |options| Ok(options.with_behavior(behavior)))
     }
 
-    /// Contends with a session of the caller's own, see [`Settings::with_session`].
+    /// Contends with the caller's session, see [`Settings::with_session`].
     pub fn session(self, session: SessionId) -> Self {
         self.setting(|settings| settings.with_session(session))
     }
@@ -128,7 +132,7 @@ impl Builder<Semaphore> {
         self.connect_parts(backend.clone(), backend)
     }
 
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    /// Like [`Self::connect`], with a separate transport and runtime.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
@@ -162,7 +166,7 @@ impl Builder<Semaphore> {
             .with_value(value.of_contender()?)
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
-        // Who renews a session needs a token that may.
+        // Renewing a shared session needs the client's token.
         let is_alone = is_isolated || recorder.is_some();
         let shares = presence.is_some() && !is_alone && !has_tokens;
         let settings = match (settings.owns_sessions(), shares) {
@@ -184,8 +188,8 @@ impl Builder<Semaphore> {
         }
     }
 
-    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
-    /// [`blocking::Semaphore::builder`] leads to them alone.
+    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
+    /// kinds. [`blocking::Semaphore::builder`] makes only blocking handles.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 
-/// How many elections are led at once by all that share this: see [`Terms::at_most`](crate::terms::Terms::at_most). Clones share it.
+/// How many elections are led at once by all that share this: see
+/// [`Terms::at_most`](crate::terms::Terms::at_most). Clones share it.
 ///
-/// Those that wait for a place have it in the order in which they came.
+/// Those that wait for a place get it in the order in which they came.
 #[derive(Clone)]
 pub struct TermLimit(Arc<Mutex<Places>>);
 
@@ -19,11 +20,11 @@ struct Places {
     waiting: VecDeque<oneshot::Sender<TermPlace>>,
 }
 
-/// One of the elections that may be led; it is given back by dropping.
+/// One place. Dropping it gives it back.
 pub(in crate::handle) struct TermPlace(Option<TermLimit>);
 
 impl TermLimit {
-    /// As many at once as this.
+    /// At most this many at once.
     pub fn new(most: NonZeroUsize) -> Self {
         Self(Arc::new(Mutex::new(Places {
             most: most.get(),
@@ -32,7 +33,7 @@ impl TermLimit {
         })))
     }
 
-    /// How many are led now, or about to be.
+    /// How many elections are led now, or are about to be.
     pub fn taken(&self) -> usize {
         self.places().taken
     }
@@ -49,11 +50,11 @@ impl TermLimit {
             places.waiting.push_back(sender);
             receiver
         };
-        // Its sender is kept until it has sent.
+        // The sender is kept until it has sent.
         waiting.await.unwrap_or(TermPlace(None))
     }
 
-    /// Hands a place on.
+    /// Passes a place on.
     fn leave(&self) {
         loop {
             let next = {
@@ -67,7 +68,8 @@ impl TermLimit {
             let Some(next) = next else { return };
             match next.send(TermPlace(Some(self.clone()))) {
                 Ok(()) => return,
-                // Nobody waits there any more. The place is not to be given back by its drop.
+                // That one no longer waits. The place passes to the next, so its drop must not give
+                // it back.
                 Err(mut place) => place.0 = None,
             }
         }
@@ -131,7 +133,7 @@ mod tests {
         for waiting in &mut all {
             assert!(waiting.as_mut().now_or_never().is_none());
         }
-        // One leaves before its turn, one when it has the place already.
+        // One leaves before its turn, the other when it already has the place.
         drop(all.remove(0));
         drop(first);
         drop(all.remove(0));

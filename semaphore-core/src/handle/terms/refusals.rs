@@ -1,24 +1,24 @@
-//! What becomes of a campaign that fails: it ends the loop from the beginning, and is waited out later.
+//! What a failed campaign means: it ends the loop at the beginning, and delays it later.
 
 use core::time::Duration;
 
 use crate::error::Error;
 use crate::time::Instant;
 
-/// What is refused so soon has been wrong from the beginning.
+/// A refusal within this time was there from the beginning.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// What is refused, and since when it could have been told.
+/// The refusals, and since when they could have been noticed.
 pub(in crate::handle) struct Refusals {
     began_at: Instant,
     has_led: bool,
 }
 
-/// What follows from a campaign that failed.
+/// What follows from a failed campaign.
 pub(in crate::handle) enum Verdict {
-    /// The loop ends so.
+    /// The loop ends with this result.
     Over(Result<(), Error>),
-    /// It goes on after a pause.
+    /// It continues after a pause.
     Later,
 }
 

@@ -1,7 +1,9 @@
-//! Campaigns only when nobody leads: for candidates that let others go first, or that lead few elections at once.
+//! Campaigns only when nobody leads: for candidates that let others go first, or that lead few
+//! elections at once.
 //!
-//! A campaign that waits takes the key as soon as it is free. Who may not do that follows the election instead, without a session, and
-//! campaigns for a moment when the key has been free for long enough.
+//! A waiting campaign takes the key as soon as it is free. A candidate that must not do that
+//! follows the election instead, without a session. When the key has been free long enough, it
+//! campaigns for a moment.
 
 use core::future::Future;
 use core::pin::pin;
@@ -14,10 +16,11 @@ use crate::error::Error;
 use crate::handle::{Election, Follower, Leadership};
 use crate::leader::LeaderStatus;
 
-/// For how long it campaigns for a free key. By then it leads, or another one does, or a lock delay is on.
+/// How long it campaigns for a free key. By then it leads, another candidate does, or a lock delay
+/// runs.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// How often who waits looks whether the election is closed, of which nobody tells it.
+/// How often a waiting candidate checks whether the election is closed. Nobody tells it.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) async fn campaign(
@@ -54,12 +57,13 @@ async fn vacant(leaders: &mut Follower) {
     while !matches!(leaders.current(), Some(LeaderStatus::Leaderless { .. }))
         || leaders.is_interrupted()
     {
-        // What goes wrong is waited out, and what is refused the attempt would tell.
+        // Failures are waited out; the attempt would report a refusal.
         let _ = leaders.next().await;
     }
 }
 
-/// Waits for a place. None if somebody leads meanwhile: a place would be of no use, and others wait for one.
+/// Waits for a place. `None` if somebody leads meanwhile: the place would be useless, and others
+/// wait for it.
 async fn enter(limit: &TermLimit, leaders: &mut Follower) -> Option<TermPlace> {
     match select(pin!(limit.enter()), pin!(led(leaders))).await {
         Either::Left((place, _)) => Some(place),
@@ -74,7 +78,7 @@ async fn led(leaders: &mut Follower) {
     }
 }
 
-/// Whether nobody leads for so long.
+/// Whether nobody leads for this time.
 async fn stays_vacant(election: &Election, leaders: &mut Follower, time: Duration) -> bool {
     if time.is_zero() {
         return true;

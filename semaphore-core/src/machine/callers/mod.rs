@@ -22,12 +22,13 @@ use crate::work;
 
 pub(super) use queue::{Patience, Queue, Ticket};
 
-/// The callers of one machine, which are granted a `G`. What the machine keeps of each that holds is a `T`.
+/// The callers of one machine, which get grants of type `G`. `T` is what the machine keeps for each
+/// holder.
 #[derive(Clone, Debug)]
 pub(super) struct Callers<G, T> {
     queue: Queue,
     holds: BTreeMap<CommandId, Holding<T>>,
-    /// Those of the holds whose caller has them no longer.
+    /// The holds that were given back.
     given_back: BTreeSet<CommandId>,
     events: VecDeque<Event<G>>,
     /// The last failure since the last success.
@@ -36,7 +37,7 @@ pub(super) struct Callers<G, T> {
     is_closed: bool,
 }
 
-/// What was granted and is not gone yet.
+/// A grant that is not gone yet.
 #[derive(Clone, Debug)]
 pub(super) struct Holding<T> {
     pub(super) lost: Option<Lost>,
@@ -44,12 +45,12 @@ pub(super) struct Holding<T> {
     pub(super) of: T,
 }
 
-/// Whether somebody still has what was granted.
+/// Whether somebody still has the grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// Its caller has it.
     Present,
-    /// Its caller gave it back and wants to know the end.
+    /// Its caller gave it back and waits for the end.
     Released,
     /// Its caller is gone.
     Gone,
@@ -81,12 +82,12 @@ impl<G, T> Callers<G, T> {
         Ok(())
     }
 
-    /// Those who wait.
+    /// The waiting callers.
     pub(super) fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// What is told to observers.
+    /// The notices for observers.
     pub(super) fn notices(&self) -> &Notices {
         &self.notices
     }
@@ -105,12 +106,12 @@ impl<G, T> Callers<G, T> {
         self.notices.queued(&ticket, self.queue.len());
     }
 
-    /// Takes one who waits out of the queue, if it is there.
+    /// Removes a waiter from the queue, if it is there.
     pub(super) fn take(&mut self, command: CommandId) -> Option<Ticket> {
         self.queue.remove(command)
     }
 
-    /// One who waits does so no more. Whether it did.
+    /// Removes a waiter that gives up. Returns whether it waited.
     pub(super) fn give_up(&mut self, now: Instant, command: CommandId) -> bool {
         let ticket = self.queue.remove(command);
         if let Some(ticket) = &ticket {
@@ -119,22 +120,22 @@ impl<G, T> Callers<G, T> {
         ticket.is_some()
     }
 
-    /// Takes everybody out of the queue.
+    /// Empties the queue.
     pub(super) fn take_all(&mut self) -> Vec<Ticket> {
         self.queue.drain()
     }
 
-    /// Takes the instant tries out of the queue.
+    /// Removes the instant tries.
     pub(super) fn take_tries(&mut self) -> Vec<Ticket> {
         self.queue.drain_tries()
     }
 
-    /// Takes those out of the queue who want more than there is.
+    /// Removes the waiters that want more than the limit.
     pub(super) fn take_over(&mut self, limit: u32) -> Vec<Ticket> {
         self.queue.drain_over(limit)
     }
 
-    /// Takes those out of the queue whose time is over.
+    /// Removes the waiters whose time is over.
     pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Ticket> {
         self.queue.drain_expired(now)
     }
@@ -156,7 +157,7 @@ impl<G, T> Callers<G, T> {
         self.holds.get_mut(&command)
     }
 
-    /// Its caller has it no longer, and wants to know the end or not.
+    /// Its caller gives it back. `caller` says whether it waits for the end.
     pub(super) fn give_back(
         &mut self,
         now: Instant,
@@ -174,13 +175,13 @@ impl<G, T> Callers<G, T> {
         self.holds.values_mut().inspect(|_| work::passed(1))
     }
 
-    /// The caller that had this is told nothing more of it.
+    /// The caller of this command is told nothing more.
     pub(super) fn forget(&mut self, command: CommandId) -> Option<Holding<T>> {
         self.given_back.remove(&command);
         self.holds.remove(&command)
     }
 
-    /// Takes out what was given back and of which nothing is left.
+    /// Removes what was given back if nothing of it is left.
     pub(super) fn take_given_back(
         &mut self,
         is_over: impl Fn(&Holding<T>) -> bool,
@@ -190,7 +191,7 @@ impl<G, T> Callers<G, T> {
         self.take_given_back_of(&given_back, is_over)
     }
 
-    /// The same of these alone.
+    /// The same, only for these commands.
     pub(super) fn take_given_back_of(
         &mut self,
         commands: &BTreeSet<CommandId>,
@@ -241,7 +242,7 @@ impl<G, T> Callers<G, T> {
         self.events.push_back(Event::Failed { command, error });
     }
 
-    /// Its time is over, and this stood in the way at last: a failure, or those who hold.
+    /// Its time is over. The reason is the last failure, or those who hold.
     pub(super) fn timed_out(
         &mut self,
         now: Instant,
@@ -262,7 +263,7 @@ impl<G, T> Callers<G, T> {
         self.failed(now, ticket, error);
     }
 
-    /// Somebody who has it is told that it is lost.
+    /// A caller learns that its hold is lost.
     pub(super) fn lost(&mut self, now: Instant, command: CommandId, reason: Lost) {
         self.notices.lost(now, command, &reason);
         self.events.push_back(Event::Lost { command, reason });

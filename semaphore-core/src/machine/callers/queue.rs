@@ -5,21 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::CommandId;
 use crate::time::Instant;
 
-/// Every event asks it something, so that nothing here may go through everyone who waits unless
-/// everyone leaves.
+/// Every event asks it something. So nothing here may visit every waiter, unless all leave.
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Queue {
-    /// A caller that came later has a higher number.
+    /// A later caller has a higher number.
     tickets: BTreeMap<CommandId, Ticket>,
     /// The sum of their permits.
     wanted: u64,
     tries: BTreeSet<CommandId>,
     deadlines: BTreeSet<(Instant, CommandId)>,
-    /// Those who want more than one permit, by how many.
+    /// Those that want more than one permit, sorted by that number.
     wide: BTreeSet<(u32, CommandId)>,
 }
 
-/// One caller that waits.
+/// A waiting caller.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::machine) struct Ticket {
     pub(in crate::machine) id: CommandId,
@@ -33,14 +32,14 @@ pub(in crate::machine) struct Ticket {
 pub(in crate::machine) enum Patience {
     /// Until a slot is free.
     Unlimited,
-    /// Until then.
+    /// Until this time.
     Until(Instant),
-    /// Not at all: what is not free now is not worth waiting for.
+    /// Not at all: only what is free now.
     None,
 }
 
 impl Queue {
-    /// Adds a caller, whose number is higher than that of any before.
+    /// Adds a caller. Its number must be higher than all before.
     pub(in crate::machine) fn push(&mut self, ticket: Ticket) {
         let id = ticket.id;
         self.wanted += u64::from(ticket.permits);
@@ -59,12 +58,12 @@ impl Queue {
         self.tickets.insert(id, ticket);
     }
 
-    /// The caller whose turn it is.
+    /// The caller whose turn is next.
     pub(in crate::machine) fn head(&self) -> Option<&Ticket> {
         self.tickets.first_key_value().map(|(_, ticket)| ticket)
     }
 
-    /// Those who wait, in order.
+    /// The waiters, in order.
     pub(in crate::machine) fn first(&self) -> impl Iterator<Item = &Ticket> {
         self.tickets.values()
     }
@@ -77,12 +76,12 @@ impl Queue {
         self.tickets.is_empty()
     }
 
-    /// Whether anybody waits until a slot is free.
+    /// Whether anybody waits, other than instant tries.
     pub(in crate::machine) fn has_waiters(&self) -> bool {
         self.tickets.len() > self.tries.len()
     }
 
-    /// How many permits are wanted in all.
+    /// How many permits all waiters want.
     pub(in crate::machine) fn wanted(&self) -> u32 {
         u32::try_from(self.wanted).unwrap_or(u32::MAX)
     }
@@ -103,25 +102,26 @@ impl Queue {
         Some(ticket)
     }
 
-    /// Takes out everyone, in order.
+    /// Removes everyone, in order.
     pub(in crate::machine) fn drain(&mut self) -> Vec<Ticket> {
         core::mem::take(self).tickets.into_values().collect()
     }
 
-    /// Takes out the instant tries, in order.
+    /// Removes the instant tries, in order.
     pub(in crate::machine) fn drain_tries(&mut self) -> Vec<Ticket> {
         let tries = core::mem::take(&mut self.tries);
         self.take(tries)
     }
 
-    /// Takes out every caller whose time is over, in order.
+    /// Removes every caller whose time is over, in order.
     pub(in crate::machine) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket> {
         let expired = self.deadlines.iter().take_while(|(end, _)| *end <= now);
         let expired = expired.map(|(_, id)| *id).collect();
         self.take(expired)
     }
 
-    /// Takes out every caller who wants more permits than a limit of one or more, in order.
+    /// Removes every caller that wants more permits than the limit, which is at least one, in
+    /// order.
     pub(in crate::machine) fn drain_over(&mut self, limit: u32) -> Vec<Ticket> {
         let over = self
             .wide
@@ -151,7 +151,7 @@ mod tests {
         Instant::from_origin(Duration::from_secs(secs))
     }
 
-    /// Callers, numbered as they come, with what each wants.
+    /// Callers with rising numbers, and what each wants.
     fn queue(callers: &[(u32, Patience)]) -> Queue {
         let mut queue = Queue::default();
         for (no, (permits, patience)) in (0..).zip(callers) {

@@ -1,8 +1,9 @@
-//! What outlasts a campaign: what is known of the key, the session, where another campaign is expected soon, and what is wanted of
-//! those that are shared.
+//! What outlives a campaign: what is known about the key, the session if another campaign is
+//! expected soon, and its wishes for shared sessions.
 //!
-//! To make and to destroy a session are two writes of Consul's log. Where campaigns follow one another within half a second, as in a loop
-//! of `campaign_timeout` or of short terms, the session is kept for the next one.
+//! Creating and destroying a session are two writes of Consul's log. If campaigns follow one
+//! another within half a second, as in a loop of `campaign_timeout` or of short terms, the session
+//! is kept for the next one.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -11,34 +12,36 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::loan::{LoanNo, LoanStep, LoanWish};
 use crate::time::Instant;
 
-/// How soon after a campaign the next one comes where another one is expected, and how long a session is kept for it.
+/// How soon after a campaign the next one must come to be expected, and how long a session is kept
+/// for it.
 const SOON: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub(super) struct Between {
-    /// No new candidacy before it is over.
+    /// No new candidacy begins before this is over.
     pub(super) respawn: Pause,
     pub(super) key: Acquaintance,
     next: Next,
-    /// When a campaign or a term ended here last.
+    /// When the last campaign or term ended here.
     released_at: Option<Instant>,
-    /// The last loan of a session that is shared.
+    /// The last loan of a shared session.
     loan: LoanNo,
     wishes: VecDeque<LoanWish>,
 }
 
-/// What is known of the key as such.
+/// What is known about the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acquaintance {
-    /// It has not been seen. What is no election's then never was one: a wrong key, most likely.
+    /// It has not been seen. If it is not an election's, it probably never was: the key is wrong.
     Unknown,
-    /// It has been seen as an election's, or missing. What becomes something else may become an election's again.
+    /// It was seen as an election's, or missing. If it becomes something else, it may become an
+    /// election's again.
     Election,
-    /// It has become something else, which has been told.
+    /// It has become something else. That was reported.
     Overwritten,
 }
 
-/// Whether another campaign is expected soon after one.
+/// Whether another campaign is expected soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Unlikely,
@@ -59,17 +62,17 @@ impl Between {
         }
     }
 
-    /// Another candidacy begins.
+    /// A new candidacy begins.
     pub(super) fn begin_loan(&mut self) {
         self.loan.0 += 1;
     }
 
-    /// The loan of the candidacy that there is.
+    /// The loan of the present candidacy.
     pub(super) fn loan(&self) -> LoanNo {
         self.loan
     }
 
-    /// What it wants of the sessions that are shared.
+    /// A wish for the shared sessions.
     pub(super) fn wish(&mut self, step: LoanStep) {
         let loan = self.loan;
         self.wishes.push_back(LoanWish { loan, step });
@@ -99,7 +102,7 @@ impl Between {
         self.next = Next::Never;
     }
 
-    /// Until when a session is worth keeping that nobody campaigns with, if it is at all.
+    /// How long a session is kept without a campaign, if at all.
     pub(super) fn expects_another_until(&self, now: Instant) -> Option<Instant> {
         (self.next == Next::Likely).then(|| now + SOON)
     }

@@ -1,22 +1,26 @@
-//! What one candidate does by one session, be it for itself or shared: from its first request to its last.
+//! What one candidate does with one session, its own or a shared one, from its first request to its
+//! last.
 //!
-//! Its states are drawn in [`phase`], which alone changes them.
+//! [`phase`] has the drawing of its states, and alone changes them.
 //!
-//! - *Campaigning*: the session is made and renewed while the key is watched. When the key is free
-//!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
-//!   attempt waits between half a second and a whole one, unless somebody else is seen to have led: that
-//!   explains it. An attempt that came too late, since the key has changed under it, is repeated at once
-//!   from what is there now, but only once until somebody else is seen to have led. [`pace`] has the times.
-//! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
-//!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
-//!   later than that still is one of ours: whatever view shows our session makes us the leader; one that leaves
-//!   releases the key for as long as one may arrive, and a session that is destroyed acquires nothing.
-//! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
-//!   election and shows another term. The value is written whenever the key shows another one.
+//! - *Campaigning*: the session is created and renewed while the key is watched. When the key is
+//!   free, it is acquired. If that is refused, a lock delay after the former leader may run, so the
+//!   next attempt waits between half a second and a second, unless somebody else was seen to lead,
+//!   which explains the refusal. If the key has changed before an attempt, the attempt is repeated
+//!   at once from the present state, but only once until somebody else was seen to lead. [`pace`]
+//!   has the times.
+//! - *Unresolved*: the answer to an attempt, or to a change of the value, does not tell the
+//!   outcome. Nothing is written until a later read shows it. An attempt may arrive even after
+//!   that: any view that shows our session makes us the leader. A candidacy that leaves releases
+//!   the key for as long as an attempt may arrive. A destroyed session acquires nothing.
+//! - *Leading*: the belief ends with the lease (S2), or with the first view that was requested
+//!   after the election and shows another term. The value is written whenever the key shows another
+//!   one.
 //! - *Leaving* and *Settling*: see [`leaving`].
 //!
-//! Sources: Consul's guide to leader elections; its documentation of the KV endpoint (`release` by a session that does not
-//! have the key is answered `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes that were given up.
+//! Sources: Consul's guide to leader elections; its documentation of the KV endpoint (`release` by
+//! a session that does not have the key returns `false` and changes nothing); docs/CONSUL.md,
+//! "Limits and timeouts", on writes that were given up.
 
 mod leaving;
 mod pace;
@@ -57,63 +61,66 @@ use crate::transport::{TransportError, TransportErrorKind};
 #[derive(Clone, Debug)]
 pub(super) struct Candidacy {
     session: Tenure,
-    /// Since when its session is known. One that is shared may have led here before, for another candidacy.
+    /// Since when its session is known. A shared session may have led here before, for another
+    /// candidacy.
     known_since: Moment,
     phase: Phase,
-    /// The key as it was last seen; none before the first answer.
+    /// The key as it was last seen. `None` before the first answer.
     seen: Option<Seen>,
     /// The write under way.
     writing: Option<Writing>,
-    /// When the next one is due.
+    /// When the next write is due.
     pace: Pace,
-    /// Against others who see the key free, too.
+    /// The race with others who also see the key free.
     race: Race,
-    /// Since when only a read tells what became of a write.
+    /// Since when the outcome of a write is unknown. Only a later read tells.
     unresolved: Option<Moment>,
-    /// What may be applied even after such a read.
+    /// Writes that may be applied even after such a read.
     given_up: GivenUp,
-    /// Whether what was seen of the key is known to be of the past.
+    /// Whether the last view of the key is known to be outdated.
     sight: Sight,
     is_reading: bool,
-    /// After a read that failed.
+    /// The pause after a failed read.
     rest: Pause,
-    /// What the key is to show.
+    /// The value that the key should show.
     value: Vec<u8>,
-    /// What of ours it was last seen to show. A late copy of an older write may have come after that.
+    /// The last of our values that the key was seen to show. A late copy of an older write may have
+    /// followed.
     last_shown: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
-    /// The last term that this session had.
+    /// The last term of this session.
     led: Option<TermIndexes>,
     fencing: Fencing,
     names: Names,
-    /// Why the last request failed, where it did.
+    /// Why the last request failed, if it did.
     failure: Option<RequestError>,
 }
 
 #[derive(Clone, Debug)]
 enum Writing {
-    /// Of the key as it was changed last at `base`.
+    /// An acquisition of the key whose last change was at `base`.
     Acquisition {
         encoding: Encoding,
         value: Vec<u8>,
         base: Index,
     },
     Release,
-    /// A release that is applied to the key as it was seen, or not at all: no late copy of it unties a later term's.
+    /// A release that only applies to the key as it was seen. So no late copy of it unties the key
+    /// in a later term.
     HandOn {
         value: Vec<u8>,
     },
 }
 
-/// Whether each write so far names the key as it was seen, so that a late copy of it changes nothing.
+/// Whether every write so far named the key as it was seen, so that late copies change nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fencing {
     Whole,
     Partial,
 }
 
-/// Whether a term by this session would have a name that no other term has had.
+/// Whether a term of this session would have a unique name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
     Unused,
@@ -121,48 +128,49 @@ enum Names {
     Spent,
 }
 
-/// Which request of a candidacy is meant.
+/// Identifies a request of a candidacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// With its number among those of the session.
+    /// With its number among the session's requests.
     Session(u32),
     Write,
     Read,
 }
 
-/// What the candidate must know.
+/// News for the candidate.
 #[derive(Debug)]
 pub(super) enum CandidacyEvent {
     /// It leads.
     Elected(Term),
-    /// Another one leads, or may not be followed yet.
+    /// Another one leads, or a lock delay may run.
     NotAvailable(Refusal),
-    /// It led, and does so no longer.
+    /// It no longer leads.
     Lost(Lost),
     /// It has given the key back, and can campaign again.
     HandedOn,
-    /// It can't campaign any longer with this session.
+    /// It can't campaign with this session any more.
     SessionGone,
     /// The key is not an election's.
     Conflict(Conflict),
-    /// It will never be elected.
+    /// It can never be elected.
     Refused(Error),
-    /// The value will never be taken.
+    /// The value is refused permanently.
     ValueRefused(RequestError),
 }
 
-/// What a leader has.
+/// The content of a leadership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Term {
-    /// `ModifyIndex` of the key as it was first seen in this term: higher than in any term before.
+    /// `ModifyIndex` of the key when it was first seen in this term. It is higher than in any
+    /// earlier term.
     pub token: FencingToken,
-    /// Proof of the term, for anyone who can read the key.
+    /// Proof of the term for everybody who can read the key.
     pub sequencer: Sequencer,
 }
 
 impl Candidacy {
-    /// Where no answer will show the key at once, it must be read: `unseen_since` then.
+    /// If no answer will soon show the key, it must be read: `unseen_since` says since when.
     pub(super) fn new(settings: &ElectionSettings, unseen_since: Option<Moment>) -> Self {
         let cap = settings.session.retry_cap();
         Self {
@@ -200,7 +208,7 @@ impl Candidacy {
         matches!(self.phase.state(), State::Gone(_))
     }
 
-    /// Until when it may believe that it leads.
+    /// When the belief that it leads ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.session.lease().map(Lease::deadline)
     }
@@ -209,14 +217,14 @@ impl Candidacy {
         self.failure.as_ref()
     }
 
-    /// What the key is to show from now on.
+    /// Sets the value that the key should show.
     pub(super) fn set_value(&mut self, value: Vec<u8>) {
         self.value = value;
         self.note_shown_value();
         self.pace.reset();
     }
 
-    /// Whether the key shows what it is to show, and nothing under way may change that.
+    /// Whether the key shows that value, and nothing under way may change it.
     pub(super) fn is_value_set(&self) -> bool {
         if is_on(Defect::ValueToldUnshown) {
             return true;
@@ -225,8 +233,8 @@ impl Candidacy {
         shown && self.writing.is_none() && self.unresolved.is_none()
     }
 
-    /// Whether its session lives, or is about to, and nothing of what it has written can come back and act in the session's name
-    /// later.
+    /// Whether its session lives or will soon, and none of its writes can come back later and act
+    /// in the session's name.
     fn may_be_kept(&self, now: Instant) -> bool {
         self.fencing == Fencing::Whole
             && self.writing.is_none()
@@ -234,8 +242,8 @@ impl Candidacy {
             && (self.has_valid_lease(now) || self.session.is_being_created())
     }
 
-    /// Keeps its session while nobody campaigns with it. Says whether it can. A campaign that was too short to
-    /// see the key has left nothing.
+    /// Keeps its session while nobody campaigns. Returns whether it can. A campaign that was too
+    /// short to see the key has left nothing.
     pub(super) fn keep(&mut self, now: Instant, until: Instant) -> bool {
         let can_wait = self.is_campaigning() && !self.may_hold && self.may_be_kept(now);
         if can_wait {
@@ -244,17 +252,17 @@ impl Candidacy {
         can_wait
     }
 
-    /// Whether it stands on a session that others of the process may stand on, too.
+    /// Whether others of the process may share its session.
     pub(super) fn shares_session(&self) -> bool {
         self.session.is_shared()
     }
 
-    /// What it wants of the sessions that are shared.
+    /// Its next wish for the shared sessions.
     pub(super) fn poll_wish(&mut self) -> Option<LoanStep> {
         self.session.poll_wish()
     }
 
-    /// Until when it is kept, if nobody campaigns with it.
+    /// Until when it is kept, if nobody campaigns.
     pub(super) fn kept_until(&self) -> Option<Instant> {
         match self.phase.state() {
             State::Kept { until } => Some(*until),
@@ -262,8 +270,8 @@ impl Candidacy {
         }
     }
 
-    /// Somebody campaigns with its session again. What it has seen of the key is of the past; where no answer will show the key at
-    /// once, it must be read: `unseen_since` then.
+    /// Somebody campaigns with its session again. Its view of the key is outdated. If no answer
+    /// will soon show the key, it must be read: `unseen_since` says since when.
     pub(super) fn take_up(&mut self, value: &Value, unseen_since: Option<Moment>) {
         self.phase.taken_up();
         self.session.stay();
@@ -278,13 +286,13 @@ impl Candidacy {
         self.pace.reset();
     }
 
-    /// When the watch looks next, where the key changes more often than it may look.
+    /// Decides when the watch looks next, if the key changes more often than it may look.
     pub(super) fn pace_watch(&mut self, now: Instant, watch: &mut Poller, rng: &mut fastrand::Rng) {
         let is_paced = watch.spread(now, self.race.spread(), rng);
         self.race.watch_is_paced(is_paced);
     }
 
-    /// Until when it lets others go first, if it does.
+    /// Until when it lets others go first.
     pub(super) fn yields_until(&self) -> Instant {
         self.race.until()
     }
@@ -294,18 +302,18 @@ impl Candidacy {
         self.race.hurry();
     }
 
-    /// The write under way is sent again, in another way.
+    /// The write under way will be sent again in another form.
     pub(super) fn take_back(&mut self, settings: &ElectionSettings) {
         self.writing = None;
         self.settle(settings);
     }
 
-    /// Whether it has to ask for a session first of all.
+    /// Whether it must create a session first.
     pub(super) fn wants_creation(&self) -> bool {
         self.session_is_active() && self.session.wants_creation()
     }
 
-    /// Whether a request under way asks for a session.
+    /// Whether this request creates a session.
     pub(super) fn is_creation(&self, part: Part) -> bool {
         matches!(part, Part::Session(no) if self.session.is_creation(no))
     }
@@ -377,7 +385,7 @@ impl Candidacy {
         }
     }
 
-    /// Takes the answer to a request that was sent at the second of these moments. It is the first now.
+    /// Takes the answer to a request. `moments` are the present moment, and that of the request.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -421,7 +429,7 @@ impl Candidacy {
         event.or_else(|| self.check_session())
     }
 
-    /// This is known of the session that it shares with others. It is that moment now.
+    /// Takes news of its shared session, at this moment.
     pub(super) fn learn(
         &mut self,
         moment: Moment,
@@ -449,7 +457,7 @@ impl Candidacy {
         }
     }
 
-    /// What was seen of its session before it was lent was another candidacy's.
+    /// Forgets what was seen of its session before it was lent: that belonged to another candidacy.
     fn forget_former_term(&mut self, moment: Moment) {
         if self.shown_as_own().is_some() {
             if let Some(seen) = &mut self.seen {
@@ -460,7 +468,8 @@ impl Candidacy {
         }
     }
 
-    /// Ends belief when the lease is over, and the way out when its time is. It is that moment now.
+    /// Ends the belief when the lease is over, and the way out when its time is over, at this
+    /// moment.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -472,7 +481,8 @@ impl Candidacy {
                 let lost = self.session.lease_expired(now).filter(|_| is_over)?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            // If it came, a read shows it. Time alone says that it can't come later: nobody new stands on the session.
+            // If it came, a read shows it. It can still come later: only time says otherwise, and
+            // nobody new uses the session.
             State::Settling(_) if self.given_up.latest().is_some_and(|at| at <= now) => {
                 self.given_up.end();
                 self.fencing = Fencing::Partial;
@@ -492,7 +502,7 @@ impl Candidacy {
         }
     }
 
-    /// A session that is being made is waited for before it is destroyed.
+    /// A session that is being created must be there before it can be destroyed.
     fn session_is_active(&self) -> bool {
         match self.phase.state() {
             State::Leaving(_) | State::Settling(_) => self.session.is_ending(),
@@ -520,7 +530,7 @@ impl Candidacy {
         }
     }
 
-    /// Reads only where no answer under way will tell: the watch shows what changes on its own.
+    /// Whether to read: only if no answer under way will tell. The watch shows changes.
     fn wants_read(&self) -> bool {
         if self.is_reading || self.writing.is_some() {
             return false;
@@ -561,7 +571,7 @@ impl Candidacy {
             }
             // Nobody waits for it.
             State::Kept { .. } => Some(CandidacyEvent::SessionGone),
-            // It goes on for as long as the lease does.
+            // It continues as long as the lease.
             State::Leading(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }

@@ -1,7 +1,8 @@
-//! Leader election as the guide describes it: the one that acquires the key leads.
+//! Leader election as the guide describes it: the owner of the key leads.
 //!
-//! A [`Candidate`] is one process's part in the election for one key: a sans-IO machine with the
-//! contract of a [`Participant`](crate::sans_io::Participant). Local callers queue; one at a time leads.
+//! A [`Candidate`] is one process's part in the election of one key: a sans-IO machine with the
+//! contract of a [`Participant`](crate::sans_io::Participant). Local callers queue, and one at a
+//! time leads.
 //!
 //! ```text
 //! campaign · try_campaign · set_value · resign · cancel · close      commands
@@ -11,48 +12,56 @@
 //! poll_event                              what happened
 //! poll_abort                              which answers are of no more use
 //! ```
-//! The files: this one has the commands and the state, [`terms`] says what comes back and who leads. The states are drawn in
-//! [`candidacy`]: each campaign stands on a session. A candidate that is alone makes one for it and destroys it afterwards; the
-//! elections of a [`Client`](crate::Client) stand on sessions that they share. The key stays, with its last value and without a
-//! session: that is how Consul leaves it, and how its `LockIndex` goes on counting the terms.
+//! The files: this one has the commands and the state, [`terms`] handles answers and decides who
+//! leads, and [`candidacy`] has the drawing of the states. Each campaign uses a session. A
+//! candidate that is alone creates one and destroys it afterwards. The elections of a
+//! [`Client`](crate::Client) share sessions. The key stays, with its last value and without a
+//! session: so Consul leaves it, and so its `LockIndex` keeps counting the terms.
 //!
 //! # On a session that lives on
-//! The end of a session makes all that was written in its name harmless: Consul ties no key to a session that has ended, and unties the
-//! keys of one that ends. A session on which others stand can't be ended for the sake of one election. So:
+//! The end of a session makes everything harmless that was written in its name: Consul ties no key
+//! to an ended session, and unties the keys of one that ends. But a session that others use can't
+//! be ended for one election. So:
 //!
-//! - *Each write is fenced.* Attempts, changes of the value and resignations are transactions of which the first operation checks that
-//!   the key is as it was seen. Each write moves the key's index, so that a copy of an earlier one is never applied after it.
-//! - *An attempt that was given up may come* as long as the key stays as it was seen (`process::late`). The candidacy goes on watching
-//!   the key (*Settling*), gives it back if the attempt comes, and leaves the session when the index has moved or, where it does not,
-//!   when the time is over in which such attempts were ever seen to come. Another campaign of the same candidate goes on with that session meanwhile. If nothing else
-//!   stands on the session, the pool ends it, which settles the matter.
-//! - *Where that does not suffice the session is retired* (`tenancy::pool`): nobody new stands on it, and it ends with the last that
-//!   does. That is so if time alone has settled an attempt, if a leader had to write without a fence, since its agent refuses
-//!   transactions now or the value is too large for one, and if the way out was refused.
-//! - *By the guide's requests nothing is fenced*, so that there, and with a value that no transaction takes, each election has
-//!   a session for itself.
-//! - *An answer from before the session was lent* may show it as the leader's: another candidate of the process led by it then, and has
-//!   given the key back. It is not believed, and the key is read again.
-//! - *A term has a name that no other has.* `LockIndex` rises with each acquisition also where the same session acquires again. It
-//!   starts again with a key that was deleted. So the pool remembers the last term that a session had at each key, and a session
-//!   whose terms are counted again at a key is not lent there any more.
+//! - *Each write is fenced.* Attempts, changes of the value and resignations are transactions whose
+//!   first operation checks that the key is as it was seen. Each write moves the key's index, so no
+//!   copy of an earlier one is applied after it.
+//! - *A given-up attempt may come* as long as the key stays as it was seen (`process::late`). The
+//!   candidacy keeps watching the key (*Settling*), and gives it back if the attempt comes. It
+//!   leaves the session when the index has moved or, if it does not move, after the longest time in
+//!   which such attempts were ever seen to come. Meanwhile another campaign of the same candidate
+//!   may use the session. If nothing else uses the session, the pool ends it, which settles the
+//!   matter.
+//! - *If that is not enough, the session is retired* (`tenancy::pool`): nobody new uses it, and it
+//!   ends with its last user. That is so if only time has settled an attempt, if the way out was
+//!   refused, or if a leader had to write without a fence: its agent now refuses transactions, or
+//!   the value is too large for one.
+//! - *The guide's requests have no fence.* So each election has its own session with them, and also
+//!   with a value that is too large for a transaction.
+//! - *An answer from before the session was lent* may show the session as the leader's: another
+//!   candidate of the process led with it, and has given the key back. It is not believed, and the
+//!   key is read again.
+//! - *Each term has a unique name.* `LockIndex` grows with each acquisition, even by the same
+//!   session. It starts again after the key was deleted. So the pool remembers each session's last
+//!   term at each key. If terms are counted again at a key, the session is no longer lent there.
 //!
-//! Nobody else's term ends for any of this. What others on a session have in common is its end, and its lock delay with it: a
-//! resignation has none.
+//! None of this ends another term. What the users of a session share is its end, and the lock delay
+//! after it; a resignation has no lock delay.
 //!
 //! # What a term is known by
-//! - The *fencing token* is the key's `ModifyIndex` as the leader first saw it. Each acquisition is a
-//!   write with a higher index than all before it, also when the key was deleted in between or
-//!   overwritten without `acquire`, so the token rises with every change of leader. (Only a restored
-//!   snapshot brings indexes back.)
-//! - The *sequencer* is `(key, LockIndex, session)`, for a resource that checks it against Consul. `LockIndex`
-//!   rises by one with every acquisition of a key that has no session, and starts again with the key.
+//! - The *fencing token* is the key's `ModifyIndex` when the leader first saw its term. Each
+//!   acquisition is a write with a higher index than all before, even if the key was deleted or
+//!   overwritten without `acquire` in between. So the token grows with every change of leader.
+//!   (Only a restored snapshot takes indexes back.)
+//! - The *sequencer* is `(key, LockIndex, session)`, for a resource that checks it with Consul.
+//!   `LockIndex` grows by one with every acquisition of a key without a session, and starts again
+//!   with a new key.
 //!
 //! # What it costs
-//! A leader or a candidate that waits holds one long poll open, which the leader of the cluster
-//! confirms, and renews its session three times per TTL, or shares that with others. The ceiling (L3): a hundred polls a second in
-//! the long run, two attempts a second and one more for each acquisition by somebody else, and one read
-//! after each write whose answer does not tell what became of it.
+//! A leader or waiting candidate holds one long poll open, which the cluster's leader confirms. It
+//! renews its session three times per TTL, or shares that with others. The limit (L3): a hundred
+//! polls a second in the long run, two attempts a second plus one for each acquisition by somebody
+//! else, and one read after each write with an unknown outcome.
 
 mod between;
 mod candidacy;
@@ -89,27 +98,27 @@ use crate::transport::TransportError;
 pub use candidacy::Term;
 pub use settings::ElectionSettings;
 
-/// One process's part in one election: a sans-IO machine. Any order of polls is correct, and
-/// spurious calls do nothing.
+/// One process's part in one election: a sans-IO machine. Polls may come in any order, and
+/// superfluous calls do nothing.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     settings: ElectionSettings,
     rng: fastrand::Rng,
     requests: Requests<From>,
-    /// Of the key. The leader of the cluster confirms each answer.
+    /// The watch of the key. The cluster's leader confirms each answer.
     watch: Poller,
     callers: Callers<Term, Leading>,
     candidacy: Option<Candidacy>,
-    /// Whose the candidacy is, once it was elected.
+    /// The campaign that was elected with the candidacy.
     leader: Option<CommandId>,
-    /// The values to show, first things first.
+    /// The values to show, in order.
     changes: VecDeque<Change>,
     between: Between,
-    /// When [`Self::handle_timeout`] was called last.
+    /// When [`Self::handle_timeout`] was last called.
     timed_at: Instant,
 }
 
-/// What a campaign that was elected has.
+/// An elected campaign.
 #[derive(Clone, Debug)]
 struct Leading {
     /// Whether nothing of it is left.
@@ -122,7 +131,7 @@ struct Change {
     value: Value,
 }
 
-/// Which room of a candidate a request is of.
+/// The part of a candidate that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     Watch,
@@ -136,8 +145,8 @@ impl Sender for From {
 }
 
 impl Candidate {
-    /// A candidate that does nothing yet. `seed` decides its jitter: give each another one, and a
-    /// fixed one to repeat a run.
+    /// An idle candidate. `seed` decides its jitter: use a different seed for each, and a fixed one
+    /// to repeat a run.
     pub fn new(settings: ElectionSettings, seed: u64) -> Self {
         let cap = settings.session.retry_cap();
         Self {
@@ -157,22 +166,21 @@ impl Candidate {
         }
     }
 
-    /// Draws its jitter from this seed from now on, as
-    /// `Participant::reseed` does.
+    /// Uses this seed for its jitter from now on, as `Participant::reseed` does.
     #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
     }
 
-    /// What it was told.
+    /// Its settings.
     pub fn settings(&self) -> &ElectionSettings {
         &self.settings
     }
 
-    /// Waits until it leads, until `deadline` if there is one. Local campaigns lead in turn.
+    /// Waits until it leads, or until `deadline` if there is one. Local campaigns lead in turn.
     ///
     /// # Errors
-    /// [`Error::Closed`] after [`Self::close`]. Nothing is sent then.
+    /// [`Error::Closed`] after [`Self::close`]. Then nothing is sent.
     pub fn campaign(
         &mut self,
         now: Instant,
@@ -184,8 +192,8 @@ impl Candidate {
         self.enqueue(now, deadline.map_or(Patience::Unlimited, Patience::Until))
     }
 
-    /// Leads if nobody does now. Answered by [`Event::NotAvailable`] when somebody does, also a
-    /// local one, or waits already, and during a lock delay.
+    /// Leads if nobody leads now. Answered by [`Event::NotAvailable`] if somebody leads, even
+    /// locally, if somebody already waits, and during a lock delay.
     ///
     /// # Errors
     /// As [`Self::campaign`].
@@ -194,7 +202,7 @@ impl Candidate {
         self.enqueue(now, Patience::None)
     }
 
-    /// How it stands, as far as is known. Nothing is sent for it.
+    /// The present state, as far as it is known. It sends nothing.
     pub fn status(&self, now: Instant) -> Status {
         let is_held = |campaign| self.is_held(now, campaign);
         let head = self.callers.queue().head();
@@ -210,18 +218,19 @@ impl Candidate {
         }
     }
 
-    /// The campaign that leads, or did until it resigned and something of it is left.
+    /// The campaign that leads, or has resigned and is not cleaned up yet.
     pub fn leading(&self) -> Option<CommandId> {
         self.leader
     }
 
-    /// Who leads, as far as this candidate knows: as it saw the key last, while somebody campaigns or leads by it.
+    /// Who leads, as far as this candidate knows: by its last view of the key, while somebody
+    /// campaigns or leads with it.
     pub fn known_leader(&self) -> Option<Leader> {
         self.candidacy.as_ref()?.leader(&self.settings.key)
     }
 
-    /// Changes what the key shows, for this leadership and those that follow by this candidate. Answered by
-    /// [`Event::Done`]. It is written through `acquire` only, one change after the other.
+    /// Changes the value of the key, for this leadership and later ones of this candidate. Answered
+    /// by [`Event::Done`]. It writes only with `acquire`, and one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
         self.callers.commanded(now, || Command::SetValue {
             of: campaign.0,
@@ -269,7 +278,7 @@ impl Candidate {
         is_leading && self.leader == Some(campaign)
     }
 
-    /// The next request of the candidacy, if one is due.
+    /// The candidacy's next request, if one is due.
     fn transmit_candidacy(&mut self, now: Instant) -> Option<(Part, Request)> {
         let candidacy = self.candidacy.as_mut()?;
         let rests = self.callers.queue().is_empty() && candidacy.rests(now);
@@ -322,7 +331,7 @@ impl Candidate {
         Some((campaign, self.deadline(campaign)?))
     }
 
-    /// Observers are told if the lease lasts longer than it did.
+    /// Tells observers if the lease was extended.
     fn note_renewal(&mut self, now: Instant, held: Option<(CommandId, Instant)>) {
         if let (Some((_, before)), Some((campaign, until))) = (held, self.held_until())
             && before < until
@@ -332,14 +341,14 @@ impl Candidate {
         }
     }
 
-    /// Observers are told of requests that fail, and of outages.
+    /// Tells observers of failed requests and of outages.
     fn tell_outage(&mut self) {
         while let Some(notice) = self.requests.outage_mut().poll() {
             self.callers.notices_mut().tell(|| notice);
         }
     }
 
-    /// What the candidacy wants of the sessions that are shared outlasts it.
+    /// The candidacy's wishes for shared sessions outlive it.
     fn collect_wishes(&mut self) {
         if let Some(candidacy) = &mut self.candidacy {
             while let Some(step) = candidacy.poll_wish() {
@@ -348,7 +357,7 @@ impl Candidate {
         }
     }
 
-    /// When observers are warned of the end of a lease.
+    /// When observers are warned of the lease's end.
     fn warns_at(&self) -> Option<Instant> {
         let warning = self.settings.session.warning();
         let held = self.held_until();
@@ -366,7 +375,7 @@ impl Candidate {
     }
 }
 
-/// Holding is leading: the key shows the term, and the lease holds.
+/// Holding means leading: the key shows the term, and the lease is valid.
 impl Machine for Candidate {
     type Grant = Term;
 
@@ -397,7 +406,7 @@ impl Machine for Candidate {
             return;
         };
         self.tell_outage();
-        // What comes after the lease brings no belief back that has ended.
+        // A late renewal must not bring back a belief that has ended.
         self.let_time_pass(now);
         let held = self.held_until();
         let event = self.handle_answer(now, id, received);
@@ -508,7 +517,7 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         let of = command.0;
         self.callers.commanded(now, || Command::Release { of });
-        // Belief ends by the clock, no matter who looks at it first.
+        // The clock ends the belief, no matter who looks first.
         self.let_time_pass(now);
         if self.leads(command) {
             self.between.ended(now);

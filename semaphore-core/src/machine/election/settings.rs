@@ -1,4 +1,4 @@
-//! What a candidate is told once.
+//! The settings of a candidate.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::machine::process::tenancy::tenure::Tenure;
 /// Which key a candidate campaigns for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElectionSettings {
-    /// The key whose holder is the leader.
+    /// The election's key.
     pub(crate) key: LockKey,
-    /// Where sessions come from, and what every request carries.
+    /// The source of the sessions, and what every request carries.
     pub(crate) session: SessionSettings,
-    /// What the key shows of the leader.
+    /// The leader's value in the key.
     pub(crate) value: Value,
     /// How the steps become requests.
     pub(crate) encoding: Encoding,
@@ -34,48 +34,49 @@ impl ElectionSettings {
         }
     }
 
-    /// How sessions are made. Their behavior is always `release`: the key stays when its session
-    /// ends, since its `LockIndex` counts the terms.
+    /// Sets how sessions are created. Their behavior is always `release`: the key must stay when
+    /// its session ends, since its `LockIndex` counts the terms.
     #[must_use]
     pub fn with_session_options(mut self, options: SessionOptions) -> Self {
         self.session.source = SessionSource::Create(options.for_election(&self.key));
         self
     }
 
-    /// The same, on sessions that it shares with other elections of its process. The program that drives it lends them: see
-    /// [`Household`](crate::sans_io::Household).
+    /// The same, with sessions that it shares with other elections of its process. The program that
+    /// drives it lends them: see [`Household`](crate::sans_io::Household).
     ///
-    /// Where a write of the key can't be fenced, it has a separate session all the same: with [`Encoding::Requests`], and with
-    /// a value that is too large for a transaction.
+    /// If a write of the key can't be fenced, it still has its own session: with
+    /// [`Encoding::Requests`], and with a value that is too large for a transaction.
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
         self.session.source = SessionSource::Shared(options.for_elections());
         self
     }
 
-    /// What the key shows while this candidate leads.
+    /// Sets the key's value while this candidate leads.
     #[must_use]
     pub fn with_value(mut self, value: Value) -> Self {
         self.value = value;
         self
     }
 
-    /// Token, datacenter, namespace, partition and consistency of every request.
+    /// Sets token, datacenter, namespace, partition and consistency of every request.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.session.scope = scope;
         self
     }
 
-    /// How the steps become requests. A value that makes a transaction larger than
-    /// [`Txn::MAX_BYTES`](crate::sans_io::api::Txn::MAX_BYTES) is written by the guide's requests in any case.
+    /// Sets how the steps become requests. If a value would make a transaction larger than
+    /// [`Txn::MAX_BYTES`](crate::sans_io::api::Txn::MAX_BYTES), the guide's requests are used in
+    /// any case.
     #[must_use]
     pub fn with_encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
         self
     }
 
-    /// The key whose holder is the leader.
+    /// The election's key.
     pub fn key(&self) -> &LockKey {
         &self.key
     }
@@ -85,16 +86,17 @@ impl ElectionSettings {
         &self.session.scope
     }
 
-    /// What it shares with others of its process, if it does: what a [`Household`](crate::sans_io::Household) has to know.
+    /// What it shares with others of its process, for a [`Household`](crate::sans_io::Household).
+    /// `None` if it shares nothing.
     pub fn shares(&self) -> Option<Shares> {
         self.session.shares_sessions().then(|| Shares {
             settings: self.session.clone(),
-            // No prefix of a semaphore begins so.
+            // No prefix of a semaphore begins with a slash.
             place: Arc::from(format!("/{}", self.key)),
         })
     }
 
-    /// What the next candidacy stands on.
+    /// The session of the next candidacy.
     pub(super) fn tenure(&self) -> Tenure {
         if self.encoding == Encoding::Transactions && self.fits_transaction() {
             Tenure::new(&self.session, self.encoding)
@@ -103,12 +105,12 @@ impl ElectionSettings {
         }
     }
 
-    /// Whether an acquisition is one transaction. It carries the value in base 64.
+    /// Whether an acquisition fits into one transaction. It carries the value in base 64.
     fn fits_transaction(&self) -> bool {
         let value = self.value.as_bytes().len().div_ceil(3) * 4;
         value + 2 * self.key.as_str().len() + BESIDE_VALUE <= Txn::MAX_BYTES
     }
 }
 
-/// More than all else of a transaction that ties a key takes.
+/// More than everything else takes in a transaction that ties a key.
 const BESIDE_VALUE: usize = 1_024;

@@ -1,15 +1,15 @@
 //! Terms: what names one, when one has begun, and what ends it.
 //!
-//! Sources: Consul's documentation of the KV endpoint (`LockIndex` counts successful acquisitions) and of sequencers; that a
-//! write without `acquire` resets it was seen on 1.8.7.
+//! Sources: Consul's documentation of the KV endpoint (`LockIndex` counts successful acquisitions)
+//! and of sequencers. That a write without `acquire` resets it was seen on 1.8.7.
 
 use crate::election_key::{ElectionKey, TermIndexes};
 use crate::error::Lost;
 use crate::id::SessionId;
 use crate::subject::Subject;
 
-/// Whether somebody has acquired the key between one sighting and the next, or deleted it: `consul lock` does so
-/// after its turn. A write without `acquire` is no such thing.
+/// Whether somebody has acquired or deleted the key between two views (`consul lock` deletes it
+/// after its turn). A write without `acquire` does not count.
 pub(super) fn was_acquired_since(
     former: Option<&ElectionKey>,
     shown: Option<&ElectionKey>,
@@ -22,7 +22,7 @@ pub(super) fn was_acquired_since(
     shown.session.is_some() || shown.lock_index > acquired_before
 }
 
-/// Why the leader of this term leads no more; none while it does.
+/// Why the leader of this term no longer leads. `None` while it does.
 pub(super) fn loss(
     shown: Option<&ElectionKey>,
     session: &SessionId,
@@ -39,13 +39,13 @@ pub(super) fn loss(
             by: by.clone(),
             on,
         }),
-        // Where the indexes of a term are no others: it was one of a key that had been overwritten before.
+        // If its indexes are the same, the term was one of a key that had already been overwritten.
         Some(_) if shown.foreign_flags().is_some() => Some(Lost::KeyOverwritten { session, on }),
         Some(_) if TermIndexes::of(shown) == term => None,
         Some(_) if shown.create_index != term.create_index => {
             Some(Lost::KeyDeleted { session, on })
         }
-        // Acquired again in our name: in between it was nobody's, or anybody's.
+        // It was acquired again in our name: in between it belonged to nobody, or to somebody else.
         Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session, on }),
         Some(_) => Some(Lost::KeyOverwritten { session, on }),
     }

@@ -1,4 +1,4 @@
-//! What comes back, and what follows from it: who leads, from the election to the last word about it, and what the key
+//! Handles answers, and what follows: who leads, from the election to its end, and what the key
 //! shows meanwhile.
 
 use crate::api::ReadKey;
@@ -19,7 +19,7 @@ use crate::machine::process::tenancy::loan::LoanNews;
 use crate::time::Instant;
 
 impl Candidate {
-    /// Takes the answer to a request: it goes to the watch or to the candidacy.
+    /// Takes the answer to a request, for the watch or the candidacy.
     pub(super) fn handle_answer(
         &mut self,
         now: Instant,
@@ -67,7 +67,7 @@ impl Candidate {
             }
             Err(error) => {
                 self.watch.failed(now, &mut self.rng);
-                // A plain read tells at once where Consul is now, also when indexes went backwards meanwhile.
+                // A plain read tells at once where Consul is now, even if indexes went backwards.
                 self.watch.restart();
                 self.candidacy.as_mut()?.fail(error)
             }
@@ -93,19 +93,19 @@ impl Candidate {
         candidacy.handle(now, moments, part, answer, settings, rng)
     }
 
-    /// The agent refuses transactions: the guide's requests do the same.
+    /// The agent refuses transactions: the guide's requests are used instead.
     fn do_without_transactions(&mut self, now: Instant) {
         self.settings.encoding = Encoding::Requests;
         if let Some(candidacy) = &mut self.candidacy {
             candidacy.take_back(&self.settings);
-            // By those requests a campaign needs a separate session.
+            // With those requests a campaign needs its own session.
             if candidacy.shares_session() && candidacy.is_campaigning() {
                 self.leave(now);
             }
         }
     }
 
-    /// Takes what is known of a session that is shared.
+    /// Takes news of a shared session.
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
         self.requests.outage_mut().hear_of_session(now, news);
         self.tell_outage();
@@ -177,8 +177,9 @@ impl Candidate {
         }
     }
 
-    /// The key is something else's. If it never was an election's as far as is known, nobody will lead by it; otherwise a candidate that waits
-    /// goes on waiting until it is one again, as when somebody has written it by mistake.
+    /// The key is something else's. If it was never seen as an election's, nobody will lead with
+    /// it. Otherwise a waiting candidate waits until it is one again: somebody may have written it
+    /// by mistake.
     fn meet_conflict(&mut self, now: Instant, conflict: Conflict) {
         let error = self.not_an_election(conflict);
         match self.between.key {
@@ -199,7 +200,7 @@ impl Candidate {
         }
     }
 
-    /// What stands in the way, if that is what the key is.
+    /// The error about the key, if it is not an election's.
     pub(super) fn conflict(&self) -> Option<Error> {
         let candidacy = self.candidacy.as_ref()?;
         let conflict = candidacy.conflict(&self.settings.key)?;
@@ -237,7 +238,7 @@ impl Candidate {
         self.callers.lost(now, campaign, reason);
     }
 
-    /// The campaign leads no more, if it did.
+    /// The campaign no longer leads, if it did.
     pub(super) fn step_down(&mut self, now: Instant, campaign: CommandId, lost: Option<&Lost>) {
         if self.leader != Some(campaign) {
             return;
@@ -257,7 +258,7 @@ impl Candidate {
             let change = change.id;
             self.callers.done(change, result);
         }
-        // A resignation waits for the candidacy's end; a loss is over for the next one.
+        // A resignation waits for the candidacy's end. A loss ends at once for the next one.
         if lost.is_some() {
             self.leader = None;
         }
@@ -340,7 +341,7 @@ impl Candidate {
         }
     }
 
-    /// Who waits for a short time only does not let others go first for longer than that.
+    /// A campaign with a short timeout lets others go first only within its time.
     fn hurry(&mut self, now: Instant) {
         let (Some(head), Some(candidacy)) = (self.callers.queue().head(), &mut self.candidacy)
         else {
@@ -377,14 +378,15 @@ impl Candidate {
         self.end_leading(failure);
     }
 
-    /// One at a time leads: whatever was lost was lost with the candidacy that is over, or before.
+    /// One at a time leads: everything that was lost belonged to the ended candidacy, or to an
+    /// earlier one.
     fn end_losses(&mut self) {
         for hold in self.callers.holds_mut() {
             hold.of.is_over |= hold.lost.is_some();
         }
     }
 
-    /// Nobody waits any longer for the end of what was led: the one that resigned is told.
+    /// Nobody waits any longer for the end of the leadership: the one that resigned is told.
     fn end_leading(&mut self, failure: Option<RequestError>) {
         if let Some(campaign) = self.leader.take()
             && let Some(hold) = self.callers.forget(campaign)
@@ -395,7 +397,7 @@ impl Candidate {
         }
     }
 
-    /// A resignation from what was lost is answered when nothing of it is left.
+    /// A resignation after a loss is answered when nothing is left.
     pub(super) fn tell_resigned(&mut self) {
         let over = self.callers.take_given_back(|it| it.of.is_over);
         for (campaign, hold) in over {
@@ -430,7 +432,8 @@ impl Candidate {
     }
 }
 
-/// Watches the key. Where the poll under way may last, only a read shows the present: from when on.
+/// Starts the watch of the key. If the poll under way may last, only a read shows the present:
+/// returns since when.
 fn watch_anew(watch: &mut Poller, moment: Moment) -> Option<Moment> {
     watch.start();
     watch.is_polling().then_some(moment)

@@ -6,9 +6,9 @@
 //! | resignation | `PUT ?release` | `PUT ?release` |
 //! | resignation that keeps the session, or leaves it to others | `[check-index, unlock]` | – |
 //!
-//! The transaction applies only to the very key that was read: so it overwrites nothing that turned
-//! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The
-//! plain request tells no more than that it was applied; a read after it tells the rest.
+//! The transaction only applies to the key that was read. So it never overwrites something newer, a
+//! late copy of it changes nothing, and its answer has the indexes of the term. The plain request
+//! only says that it was applied; a later read tells the rest.
 //!
 //! Sources: Consul's documentation of the KV endpoint (`acquire`, `release`, `Flags`) and of transactions (`lock`, `check-index`,
 //! `check-not-exists`).
@@ -25,21 +25,21 @@ use crate::id::{Index, SessionId};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::encoding::Encoding;
 
-/// What an acquisition of the key was answered.
+/// The outcome of an acquisition of the key.
 #[derive(Debug)]
 pub(super) enum Acquired {
-    /// The key is the session's, and this is what it was written as.
+    /// The key belongs to the session, with this state.
     Tied(ElectionKey),
-    /// The key is the session's, as far as that can be told without its indexes.
+    /// The key belongs to the session, as far as is known without its indexes.
     Untold,
-    /// It was not applied: another session has the key, or its lock delay is not over.
+    /// It was not applied: another session has the key, or its lock delay runs.
     Refused,
     /// It was not applied: the key has changed since it was read.
     Outdated,
 }
 
-/// Ties the key to the session with this value, if it still is as it was read: last changed at
-/// `base`, which is zero where there was none.
+/// Ties the key to the session with this value, if its last change is still at `base`, which is
+/// zero if it did not exist.
 pub(super) fn acquire(
     session: &SessionId,
     value: &[u8],
@@ -76,7 +76,7 @@ pub(super) fn acquire(
     acquire.request(scope)
 }
 
-/// The check comes first.
+/// The check is the first operation.
 fn fenced<'o, 'a>(operations: &'o [Operation<'a>]) -> &'o [Operation<'a>] {
     if is_on(Defect::ElectionUnfenced) {
         return operations.get(1..).unwrap_or_default();
@@ -84,7 +84,7 @@ fn fenced<'o, 'a>(operations: &'o [Operation<'a>]) -> &'o [Operation<'a>] {
     operations
 }
 
-/// Unties the key. It keeps the value and the flags that it was last seen with.
+/// Unties the key. It keeps its last seen value and flags.
 pub(super) fn release(
     session: &SessionId,
     value: &[u8],
@@ -128,7 +128,8 @@ pub(super) fn hand_on(
     Txn::fits(&request, operations.len()).then_some(request)
 }
 
-/// Reads the answer to [`hand_on`]: the key as it was written; none where that can't be told, or it was not applied.
+/// Reads the answer to [`hand_on`]: the key as it was written. `None` if that is unknown, or it was
+/// not applied.
 pub(super) fn handed_on(
     response: &Response,
     value: &[u8],
@@ -171,7 +172,7 @@ pub(super) fn acquired(
     }
 }
 
-/// A write's result leaves the value out. What the token may not read is left out altogether.
+/// A write's result has no value. A key that the token may not read is left out completely.
 fn applied(
     results: &Results<'_>,
     session: &SessionId,
@@ -193,7 +194,7 @@ fn applied(
 
 fn rolled_back(faults: Vec<TxnFault>) -> Result<Acquired, RequestError> {
     let is = |kind| faults.iter().any(|fault| fault.kind == kind);
-    // A key that another session has, or its lock delay, tells more than that it has changed.
+    // That another session has the key, or its lock delay runs, says more than that it has changed.
     if is(TxnFaultKind::Held) || is(TxnFaultKind::Delayed) {
         return Ok(Acquired::Refused);
     }

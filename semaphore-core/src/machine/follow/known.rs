@@ -1,7 +1,7 @@
-//! What a follower knows of its leader, and which part of it one listener has yet to be told.
+//! What a follower knows about its leader, and what one listener has not been told yet.
 //!
-//! A listener is told states, not every change: of what happens between two questions the last is told. So each of many
-//! listeners needs no more than what it was told last, and nothing piles up for one that asks seldom.
+//! A listener is told states, not every change: between two calls only the last one counts. So each
+//! listener only needs what it was told last, and nothing accumulates for a slow one.
 
 use crate::error::{Conflict, Error, RequestError};
 use crate::id::{FencingToken, Index};
@@ -12,60 +12,61 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LeaderEvent {
-    /// Somebody leads: the first thing learned, another leader, or the same one in a new term.
+    /// Somebody leads: the first known leader, another leader, or the same one in a new term.
     Elected(Leader),
-    /// The leader says something else of itself.
+    /// The leader has changed its value.
     ValueChanged(Leader),
-    /// Nobody leads, or what was left there changed.
+    /// Nobody leads, or the value that was left has changed.
     Leaderless {
-        /// What the key says all the same, none where there is no key.
+        /// The key's value, or `None` without a key.
         last_value: Option<Vec<u8>>,
     },
-    /// Consul can't be asked for now, for this reason. What was learned last may be outdated. The
-    /// follower goes on trying; told once, until it [resumes](Self::Resumed).
+    /// Consul can't be asked now, for this reason. The last known state may be outdated. The
+    /// follower keeps trying. This is reported once, until it [resumes](Self::Resumed).
     Interrupted(RequestError),
-    /// Consul answers again, or what it refused or had in the key's place has passed. Whatever changed meanwhile follows.
+    /// Consul answers again, or a refusal or a foreign key has passed. Changes that happened
+    /// meanwhile follow.
     Resumed,
 }
 
-/// What is known of an election's leader.
+/// What is known about an election's leader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     status: Option<LeaderStatus>,
     confirmed: Option<Confirmed>,
-    /// Consul's index in the last answer that was believed.
+    /// The index of the last accepted answer.
     index: Index,
     trouble: Option<Trouble>,
     troubles: u64,
 }
 
-/// When an answer was asked for and received that has told, or confirmed, what is known.
+/// When the answer was requested and received that last confirmed the knowledge.
 #[derive(Clone, Copy, Debug)]
 struct Confirmed {
     asked_at: Instant,
     answered_at: Instant,
 }
 
-/// Why what is known may be outdated.
+/// Why the knowledge may be outdated.
 #[derive(Clone, Debug)]
 struct Trouble {
-    /// Each one has another number.
+    /// Its number, which is unique.
     no: u64,
     why: Why,
 }
 
 #[derive(Clone, Debug)]
 enum Why {
-    /// Consul can't be asked for now.
+    /// Consul can't be asked now.
     Unreachable(RequestError),
-    /// Consul refuses what is asked.
+    /// Consul refuses the request.
     Refused(RequestError),
-    /// What the key has is not an election's.
+    /// The key is not an election's.
     NotAnElection { key: String, conflict: Conflict },
 }
 
 impl Why {
-    /// Whether who was told of the one need not be told of the other.
+    /// Whether a listener that knows one need not be told the other.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unreachable(_), Self::Unreachable(_)) | (Self::Refused(_), Self::Refused(_)) => {
@@ -99,7 +100,7 @@ impl Known {
         self.status.as_ref()
     }
 
-    /// When the request was sent whose answer has told, or confirmed, what is known.
+    /// When the request was sent whose answer last confirmed the knowledge.
     pub(crate) fn asked_at(&self) -> Option<Instant> {
         self.confirmed.map(|it| it.asked_at)
     }
@@ -113,7 +114,7 @@ impl Known {
         self.trouble.is_some()
     }
 
-    /// An answer with this index says this of the leader.
+    /// Takes an answer about the leader, with its index.
     pub(super) fn learn(
         &mut self,
         (asked_at, answered_at): (Instant, Instant),
@@ -129,7 +130,8 @@ impl Known {
             let former = self.status.as_ref().and_then(LeaderStatus::leader);
             leader.fence = match former.filter(|former| former.is_same_term(leader)) {
                 Some(former) => former.fence,
-                // A term begins with a write, whose index is higher than that of any answer before it.
+                // A term begins with a write, and its index is higher than that of any earlier
+                // answer.
                 None => leader
                     .fence
                     .max(FencingToken(self.index.0.saturating_add(1))),
@@ -139,13 +141,13 @@ impl Known {
         self.status = Some(status);
     }
 
-    /// Consul answers, but what it says is doubted.
+    /// Consul answers, but the answer is in doubt.
     pub(super) fn heard(&mut self) {
         self.trouble
             .take_if(|it| matches!(it.why, Why::Unreachable(_)));
     }
 
-    /// An answer says that the key has become something else's. Its leader is not known to lead any more.
+    /// The key has become something else's. Its leader is not known to lead any more.
     pub(super) fn conflicts(&mut self, index: Index, key: String, conflict: Conflict) {
         self.status = None;
         self.index = index;
@@ -181,7 +183,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What comes next for this listener, if there is something.
+    /// The next event for this listener, if there is one.
     pub(crate) fn next(&mut self, known: &Known) -> Option<Result<LeaderEvent, Error>> {
         if let Some(trouble) = &known.trouble {
             if self.trouble == Some(trouble.no) {
@@ -213,17 +215,17 @@ impl Told {
         }))
     }
 
-    /// Whether something does.
+    /// Whether there is one.
     pub(crate) fn is_behind(&self, known: &Known) -> bool {
         self.clone().next(known).is_some()
     }
 
-    /// What this listener was told last of the leader; none, too, where that was taken back.
+    /// The last state that this listener was told. `None` if it was taken back.
     pub(crate) fn status(&self) -> Option<&LeaderStatus> {
         self.status.as_ref()
     }
 
-    /// Whether it was told that what it knows may be outdated.
+    /// Whether it was told that its knowledge may be outdated.
     pub(crate) fn is_in_trouble(&self) -> bool {
         self.trouble.is_some()
     }

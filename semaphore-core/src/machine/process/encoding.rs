@@ -1,6 +1,7 @@
-//! Which requests the steps of a protocol become. What they say is each machine's own.
+//! The kind of requests that the steps of a protocol become. Each machine decides their content.
 //!
-//! Agents before 0.7 have no transactions, and a proxy may allow none: the guide's requests do the same, in more steps.
+//! Agents before 0.7 have no transactions, and a proxy may not allow them. The guide's requests do
+//! the same, in more steps.
 
 use crate::api::{Txn, TxnFault, TxnFaultKind, TxnOutcome};
 use crate::error::RequestError;
@@ -10,18 +11,19 @@ use crate::http::{Request, Response};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// One transaction for each step (`/v1/txn`). Where an agent refuses them, the participant goes
-    /// on with [`Self::Requests`] on its own.
+    /// One transaction for each step (`/v1/txn`). If an agent refuses transactions, the participant
+    /// changes to [`Self::Requests`].
     #[default]
     Transactions,
-    /// The guide's separate requests. By these nobody can ask Consul whether the lock delay of a holder that has
-    /// vanished is over: a contender that has not seen it alive waits for as long as a lock delay can be, a minute, and an
-    /// instant try does not get such a slot until its process has known of it for so long.
+    /// The guide's separate requests. With them nobody can ask Consul whether the lock delay of a
+    /// vanished holder is over. If a contender has not seen the holder alive, it waits for the
+    /// longest possible lock delay, a minute. An instant try does not get such a slot before its
+    /// process has known of it for that time.
     Requests,
 }
 
 impl Encoding {
-    /// How a request that was made here, or elsewhere, is encoded.
+    /// The encoding of a request from here or elsewhere.
     pub(in crate::machine) fn of(request: &Request) -> Self {
         if request.target().starts_with("/v1/txn") {
             Self::Transactions
@@ -30,12 +32,12 @@ impl Encoding {
         }
     }
 
-    /// Whether this answer to a transaction says that no such transaction will ever be served. What
-    /// is denied in truth is denied to separate requests, too, which tell it better.
+    /// Whether this answer to a transaction says that transactions will never be served. A real
+    /// denial also affects separate requests, which report it better.
     pub(in crate::machine) fn is_refused(response: &Response) -> bool {
         match response.status() {
             200 => return false,
-            // A proxy's way to say that there is no such thing here.
+            // A proxy's answer to an unsupported request.
             501 => return true,
             _ => {}
         }

@@ -1,11 +1,13 @@
-//! Writes that were given up, and that an agent may go on with.
+//! Writes that were given up, and that an agent may still apply.
 //!
-//! An agent that finds no leader holds a request and tries again on its own, whether or not its client still waits. So a write
-//! may be applied after a read that was sent later has not shown it: no read settles it. What does is an index: a write that
-//! names the one at which it found its key is never applied once the key has moved on. One that names none, or that names
-//! that there is no key, of which there may be none again, is over when its time is.
+//! An agent that finds no leader holds a request and retries it, whether or not its client still
+//! waits. So a write may be applied after a later read has not shown it: no read settles it. An
+//! index does: a write that names the index at which it found its key is never applied once the key
+//! has moved on. A write that names no index, or that there must be no key (which may be so again),
+//! is only over after a time.
 //!
-//! Source: measured on agents of 1.23 (held for up to 18 s, applied up to 4.7 s after such a read) and of 1.8.7 (7 s, 0.3 s).
+//! Source: measured on agents of 1.23 (held for up to 18 s, applied up to 4.7 s after such a read)
+//! and of 1.8.7 (7 s, 0.3 s).
 
 use core::time::Duration;
 
@@ -13,22 +15,22 @@ use crate::defect::{Defect, is_on};
 use crate::id::Index;
 use crate::time::Instant;
 
-/// How long a write that was not answered may still be applied: what was measured, and some.
+/// How long an unanswered write may still be applied: the measured time, and some more.
 pub(in crate::machine) const LATEST: Duration = Duration::from_secs(25);
 
-/// The writes of one key that were given up and may yet be applied.
+/// Writes of one key that were given up and may still be applied.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::machine) struct GivenUp {
-    /// Until when one may be that no index settles.
+    /// Until when a write may be applied that no index settles.
     until: Option<Instant>,
-    /// The index that the others name.
+    /// The index that the other writes name.
     base: Option<Index>,
-    /// By when the last of them has come, if it comes, for all that was measured.
+    /// By when the last of them must have come, according to the measurements.
     latest: Option<Instant>,
 }
 
 impl GivenUp {
-    /// One more was given up, which names this index; zero where it says that there is no key, or nothing.
+    /// Another write was given up. It names this index, or zero for a missing key or no index.
     pub(in crate::machine) fn add(&mut self, now: Instant, base: Index) {
         self.latest = Some(now + LATEST);
         if base == Index::ZERO {
@@ -38,7 +40,7 @@ impl GivenUp {
         }
     }
 
-    /// The key was seen at this index, which is zero where there is none.
+    /// The key was seen at this index, or zero if it does not exist.
     pub(in crate::machine) fn saw(&mut self, now: Instant, index: Index) {
         self.base.take_if(|base| *base != index);
         self.until.take_if(|until| *until <= now);
@@ -50,17 +52,17 @@ impl GivenUp {
         }
     }
 
-    /// By when the last of them has come, if it comes, for all that was measured.
+    /// By when the last of them must have come, according to the measurements.
     pub(in crate::machine) fn latest(&self) -> Option<Instant> {
         self.latest
     }
 
-    /// None is waited for any longer.
+    /// Nothing is waited for any longer.
     pub(in crate::machine) fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether any may be applied yet.
+    /// Whether any may still be applied.
     pub(in crate::machine) fn may_come(&self, now: Instant) -> bool {
         self.base.is_some() || self.until.is_some_and(|until| now < until)
     }

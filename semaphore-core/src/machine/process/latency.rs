@@ -1,4 +1,4 @@
-//! Whether answers are slow of late, and so how long the next one is waited for.
+//! Whether recent answers were slow, and so how long to wait for the next one.
 //!
 //! ```text
 //!            no answer in time, or one that took more than half of it
@@ -6,15 +6,15 @@
 //!     ▲                                                                 │
 //!     └───────────────────── an answer in less than half ◀──────────────┘
 //! ```
-//! A request that gets no answer in time is sent again, perhaps on a connection that works. Where every answer takes
-//! longer than that nothing would ever succeed, so that the next one is waited for twice as long. With a fifth of the TTL as
-//! the usual time an answer may take a third of the TTL.
+//! A request without an answer in time is sent again, perhaps on a better connection. If every
+//! answer took longer than that, nothing would ever succeed. So the next one is waited for twice as
+//! long. The usual time is a fifth of the TTL, so an answer may take a third of the TTL.
 
 use core::time::Duration;
 
 use crate::defect::{Defect, is_on};
 
-/// Of one machine's requests.
+/// The latency of one machine's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::machine) enum Latency {
     #[default]
@@ -23,7 +23,7 @@ pub(in crate::machine) enum Latency {
 }
 
 impl Latency {
-    /// An answer came after so long, where `usual` is how long one is waited for.
+    /// An answer came after this time. `usual` is the usual wait.
     pub(in crate::machine) fn answered(&mut self, took: Duration, usual: Duration) {
         *self = if took > usual / 2 {
             Self::Slow
@@ -32,12 +32,12 @@ impl Latency {
         };
     }
 
-    /// None came in time.
+    /// No answer came in time.
     pub(in crate::machine) fn timed_out(&mut self) {
         *self = Self::Slow;
     }
 
-    /// How long the next one is waited for.
+    /// How long to wait for the next answer.
     pub(in crate::machine) fn patience(self, usual: Duration) -> Duration {
         match self {
             Self::Slow if !is_on(Defect::LatencyIgnored) => usual * 2,

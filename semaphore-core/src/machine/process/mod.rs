@@ -1,4 +1,4 @@
-//! What one process shares, whatever it contends for.
+//! What a process shares, whatever it contends for.
 
 pub(super) mod encoding;
 pub(super) mod late;

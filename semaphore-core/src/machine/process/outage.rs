@@ -1,4 +1,4 @@
-//! Whether Consul serves what it is asked for: since when not, and why.
+//! Whether Consul serves the requests, and if not, since when and why.
 //!
 //! ```text
 //!             a request fails                     it has lasted for a second
@@ -6,8 +6,9 @@
 //!     ▲                               │                                               │
 //!     └── what has failed is served ──┴───────────────────────────────────────────────┘ which is told, too
 //! ```
-//! One reset, or an agent that refuses for some milliseconds, is no outage. What has failed is told apart by what it was for:
-//! an agent that serves reads and no writes neither recovers nor fails again with each answer.
+//! One reset, or an agent that refuses for some milliseconds, is no outage. Failures are counted by
+//! the purpose of the request: an agent that serves reads but no writes neither recovers nor fails
+//! again with each answer.
 
 use core::fmt;
 use core::time::Duration;
@@ -20,14 +21,15 @@ use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::status::Trouble;
 use crate::time::Instant;
 
-/// How long a failure lasts before it is told as an outage.
+/// How long a failure lasts before it is reported as an outage.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// What has not failed for so long does not keep an outage going, while other things are served: nobody may need it any more.
+/// A failure that is this old does not prolong an outage while other requests are served: nobody
+/// may need that service any more.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 
-/// The same of a poll: the next one may be held open for long before it says that it is served. One that fails again does so
-/// sooner, since no pause between two attempts is longer than five seconds.
+/// The same for a poll. The next poll may be held open for long before it shows success. A failing
+/// poll fails again sooner, since pauses between attempts are at most five seconds.
 const POLL_FORGOTTEN: Duration = Duration::from_secs(6);
 
 #[derive(Clone, Default)]
@@ -36,7 +38,7 @@ pub(in crate::machine) struct Outage {
     news: VecDeque<Notice>,
 }
 
-/// Nothing that is sent depends on it, so that it tells no two states apart.
+/// No request depends on it, so it does not distinguish states.
 impl fmt::Debug for Outage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Outage")
@@ -46,20 +48,20 @@ impl fmt::Debug for Outage {
 #[derive(Clone)]
 struct Failing {
     since: Instant,
-    /// When each of these failed last, and whether it was a poll.
+    /// When each of these last failed, and whether it was a poll.
     services: BTreeMap<Service, (Instant, Kind)>,
     cause: RequestError,
     word: Word,
 }
 
-/// Whether an outage was told.
+/// Whether an outage was reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     Untold,
     Told,
 }
 
-/// What kind of request it was.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Kind {
     Short,
@@ -67,7 +69,7 @@ pub(in crate::machine) enum Kind {
 }
 
 impl Outage {
-    /// A request for this, which has had no answer since then, has failed in a way that passes.
+    /// A request for this service has failed transiently. It had no answer since `since`.
     pub(in crate::machine) fn failed(
         &mut self,
         now: Instant,
@@ -95,7 +97,7 @@ impl Outage {
         }
     }
 
-    /// A request for this was served.
+    /// A request for this service was served.
     pub(in crate::machine) fn served(&mut self, now: Instant, service: Service) {
         let Some(failing) = &mut self.failing else {
             return;
@@ -117,7 +119,7 @@ impl Outage {
         }
     }
 
-    /// This is known of a session that is shared with others.
+    /// News of a shared session.
     pub(in crate::machine) fn hear_of_session(&mut self, now: Instant, news: &LoanNews) {
         let Some(Heard::Answer(took) | Heard::Silence(took)) = news.heard else {
             return;

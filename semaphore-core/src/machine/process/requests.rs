@@ -1,5 +1,5 @@
-//! What is under way: a machine's requests by their ids, which answers are of no more use, and how others like them
-//! have fared. Each machine sends and receives through here, whatever it is for.
+//! A machine's requests under way by their ids, which answers are no longer needed, and how similar
+//! requests have fared. Every machine sends and receives through this module.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,18 +19,19 @@ use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::work;
 
-/// Who sent a request, within one machine.
+/// The part of a machine that sent a request.
 pub(in crate::machine) trait Sender: Copy {
-    /// Whether it is the one that polls: how long that takes says nothing of how prompt answers are.
+    /// Whether it polls: the duration of a poll says nothing about the speed of answers.
     fn polls(&self) -> bool;
 
-    /// Whether it is a step of the protocol, of which few are under way at a time. What keeps sessions is none.
+    /// Whether it is a step of the protocol. Few of them are under way at a time. What keeps
+    /// sessions does not count.
     fn is_step(&self) -> bool {
         true
     }
 }
 
-/// The requests of one machine, each with whose it is.
+/// The requests of one machine with their senders.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Requests<F> {
     next_id: u64,
@@ -43,9 +44,9 @@ pub(in crate::machine) struct Requests<F> {
     latency: Latency,
     outage: Outage,
     orphans: Orphans,
-    /// How long the answer to a short request is waited for.
+    /// How long to wait for the answer to a short request.
     usual: Duration,
-    /// For how long may be refused what was served before.
+    /// How long a served request may be refused before that is reported.
     patience: Duration,
 }
 
@@ -58,7 +59,7 @@ struct InFlight<F> {
     service: Service,
 }
 
-/// What came back.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Received<'a, F> {
     pub(in crate::machine) from: F,
@@ -68,7 +69,7 @@ pub(in crate::machine) struct Received<'a, F> {
 }
 
 impl<F> Received<'_, F> {
-    /// Whether it says that no transaction will ever be served.
+    /// Whether it says that transactions will never be served.
     pub(in crate::machine) fn refuses_transactions(&self) -> bool {
         let is_refused = |response: &&Response| Encoding::is_refused(response);
         self.encoding == Encoding::Transactions && self.answer.as_ref().is_ok_and(is_refused)
@@ -76,7 +77,8 @@ impl<F> Received<'_, F> {
 }
 
 impl<F: Sender> Requests<F> {
-    /// The answer to a short one is waited for `usual`ly so long, and what was served before may be refused for `patience`.
+    /// `usual` is the wait for a short answer. `patience` is the time for which served requests may
+    /// be refused.
     pub(in crate::machine) fn new(usual: Duration, patience: Duration) -> Self {
         Self {
             next_id: 0,
@@ -93,23 +95,23 @@ impl<F: Sender> Requests<F> {
         }
     }
 
-    /// A number that nothing else of this machine has, and that is higher than any before.
+    /// A number that is unique in this machine and higher than all before.
     pub(in crate::machine) fn number(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
     }
 
-    /// The present, in the order of what is sent and learned.
+    /// The present moment in the order of what is sent and learned.
     pub(in crate::machine) fn moment(&self) -> Moment {
         Moment(self.next_id)
     }
 
-    /// Whether answers have been prompt of late.
+    /// Whether recent answers were prompt.
     pub(in crate::machine) fn are_prompt(&self) -> bool {
         self.latency == Latency::Prompt
     }
 
-    /// A request goes out.
+    /// Sends a request.
     pub(in crate::machine) fn send(
         &mut self,
         now: Instant,
@@ -117,7 +119,7 @@ impl<F: Sender> Requests<F> {
         service: Service,
         request: Request,
     ) -> Transmit {
-        // A node is registered by a transaction, which is no step of a protocol.
+        // A transaction that registers a node is not a step of a protocol.
         let encoding = match service {
             Service::Sessions => Encoding::Requests,
             _ => Encoding::of(&request),
@@ -138,7 +140,7 @@ impl<F: Sender> Requests<F> {
         Transmit { id, request }
     }
 
-    /// Something came back for a request: what it is to be taken for; none where nobody waits for it any more.
+    /// Takes the outcome of a request, and how to treat it. `None` if nobody waits for it.
     pub(in crate::machine) fn receive<'a>(
         &mut self,
         now: Instant,
@@ -186,7 +188,7 @@ impl<F: Sender> Requests<F> {
         })
     }
 
-    /// Whether Consul serves what it is asked for.
+    /// Whether Consul serves the requests.
     pub(in crate::machine) fn outage(&self) -> &Outage {
         &self.outage
     }
@@ -195,7 +197,7 @@ impl<F: Sender> Requests<F> {
         &mut self.outage
     }
 
-    /// What came back for a short request, after so long.
+    /// The outcome of a short request, after this time.
     fn took(&mut self, time: Duration, result: &Result<Response, TransportError>) {
         match result {
             Ok(_) => self.latency.answered(time, self.usual),
@@ -204,12 +206,12 @@ impl<F: Sender> Requests<F> {
         }
     }
 
-    /// Nobody needs anything any more: the next use of each service is the first.
+    /// Nobody needs anything any more: the next use of each service counts as the first.
     pub(in crate::machine) fn forget_services(&mut self) {
         self.services.forget();
     }
 
-    /// The sessions that it may have made without knowing.
+    /// Sessions that it may have created without knowing.
     pub(in crate::machine) fn orphans(&self) -> &Orphans {
         &self.orphans
     }
@@ -218,18 +220,18 @@ impl<F: Sender> Requests<F> {
         &mut self.orphans
     }
 
-    /// How many are under way that are no polls.
+    /// How many are under way, without polls.
     pub(in crate::machine) fn short(&self) -> usize {
         self.in_flight.len() - self.polls
     }
 
-    /// How many of these are under way. It goes through all of them.
+    /// How many of these are under way. It visits all of them.
     pub(in crate::machine) fn count(&self, is: impl Fn(F) -> bool) -> usize {
         work::passed(self.in_flight.len());
         self.in_flight.values().filter(|it| is(it.from)).count()
     }
 
-    /// When the last of these steps was sent that are under way.
+    /// When the last of these steps under way was sent.
     pub(in crate::machine) fn last_step(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
         work::passed(self.steps.len());
         let steps = self.steps.iter().filter_map(|id| self.in_flight.get(id));
@@ -237,7 +239,7 @@ impl<F: Sender> Requests<F> {
         those.map(|it| it.sent_at).max()
     }
 
-    /// The answers to these are of no more use.
+    /// The answers to these are no longer needed.
     pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
         work::passed(self.in_flight.len());
         self.in_flight.retain(|id, it| {

@@ -1,4 +1,4 @@
-//! What Consul has served before and refuses now (invariant L4).
+//! What Consul has served before and refuses now (L4).
 //!
 //! ```text
 //!            served                      refused                      for longer than a lease lasts
@@ -7,12 +7,12 @@
 //!      ▼               └──────────────────────────────────┘    ▼
 //!  told at once                    served                  retried
 //! ```
-//! A token is gone for some seconds while it is rotated; a gateway answers in Consul's place with 403, 404 or 413 while
-//! its backend is away. A holder outlasts it by its lease, and so does a waiter. What is refused
-//! at first use is a mistake to be told at once.
+//! A token is missing for some seconds while it is rotated. A gateway answers in Consul's place
+//! with 403, 404 or 413 while its backend is away. A holder waits for the time of its lease, and so
+//! does a waiter. A refusal at first use is a mistake, and is reported at once.
 //!
-//! What an agent says of a token that is unknown to it, 403 `ACL not found`, is the same on 1.8.7 and 1.23, whether that
-//! passes or not.
+//! An agent's answer to an unknown token, 403 `ACL not found`, is the same on 1.8.7 and 1.23,
+//! whether or not it will pass.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -22,24 +22,25 @@ use crate::error::RequestError;
 use crate::http::Response;
 use crate::time::Instant;
 
-/// What needs a separate permission.
+/// Something that needs a separate permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) enum Service {
-    /// To make, renew, read and end sessions of ours: who may write one may read it.
+    /// Creating, renewing, reading and ending our sessions. The permission to write includes
+    /// reading.
     Sessions,
-    /// To read what is waited for.
+    /// Reading what is waited for.
     Reads,
-    /// To write a contender's key.
+    /// Writing a contender's key.
     Keys,
-    /// To write the record, or an election's key.
+    /// Writing the record, or an election's key.
     Records,
-    /// To learn what belongs to others: where that is hidden, it is so for good.
+    /// Reading what belongs to others: if that is hidden, it stays hidden.
     Inquiries,
-    /// To send several operations at once, whatever they are for: an agent or a proxy may serve none of these.
+    /// Sending several operations at once: an agent or a proxy may not serve transactions.
     Transactions,
 }
 
-/// How the services have fared, as long as somebody needs them.
+/// How the services have fared, while somebody needs them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Services {
     known: BTreeMap<Service, Standing>,
@@ -52,8 +53,8 @@ enum Standing {
 }
 
 impl Services {
-    /// The answer as it is to be taken: what was served before, and was refused for less than `patience`, is not
-    /// available now.
+    /// The answer with its meaning: what was served before, and is refused for less than
+    /// `patience`, is not available now.
     pub(in crate::machine) fn judge<'a>(
         &mut self,
         now: Instant,
@@ -66,13 +67,14 @@ impl Services {
             if matches!(response.status(), 200 | 404) {
                 self.known.insert(service, Standing::Served);
             }
-            // 409 is how one is rolled back (Consul's documentation of transactions).
+            // 409 means a rollback (Consul's documentation of transactions).
             if is_transaction && matches!(response.status(), 200 | 409) {
                 self.known.insert(Service::Transactions, Standing::Served);
             }
             return Ok(response);
         };
-        // What is asked beside is asked late. What is refused at the first use of all else is told at once, and so is a denial.
+        // Inquiries come late. For everything else, a refusal at first use is reported at once, and
+        // so is a denial.
         let is_beside = service == Service::Inquiries;
         let is_about_all = is_transaction && is_beside && !is_denied(response);
         let service = if is_about_all && !self.known.contains_key(&service) {
@@ -96,7 +98,7 @@ impl Services {
         Err(RequestError::RefusedForNow(Box::new(refusal)))
     }
 
-    /// Nobody needs them any more: the next use is the first.
+    /// Nobody needs them any more: the next use counts as the first.
     pub(in crate::machine) fn forget(&mut self) {
         self.known.clear();
     }
@@ -109,7 +111,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Whether an answer is taken for one that passes on its own.
+    /// Whether an answer counts as one that will pass.
     fn passes(services: &mut Services, now: u64, status: u16, body: &str) -> bool {
         let response = Response::new(status, body);
         let judged = services.judge(at(now), Service::Sessions, &response, false, PATIENCE);
@@ -176,7 +178,8 @@ mod tests {
         assert!(!passes(&mut services, 1, 500, "invalid session \"a\""));
     }
 
-    /// As of one that asks for the first time whether the lock delay of a dead holder is over: it is told that it is not.
+    /// As when somebody asks for the first time whether a dead holder's lock delay is over, and it
+    /// is not.
     #[test]
     fn where_a_transaction_was_served_or_rolled_back_a_gateway_ends_none() {
         let rolled_back = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"failed to lock"}]}"#;

@@ -1,63 +1,72 @@
-//! What a machine waits for, beside answers: one table of its timers.
+//! What a machine waits for, besides answers: the table of its timers.
 //!
-//! No machine has a clock. Its driver asks when to come back, and is told the first time of all that the rooms wait
-//! for; what a room does then is its own. The rows say which rooms those are, and why anything has to happen by the clock.
-//! A follower has one of them, [`Timer::Poll`], and needs no table.
+//! No machine has a clock. Its driver asks when to come back, and gets the earliest time in this
+//! table. What is done then is each room's matter. The rows say which rooms wait, and why they need
+//! the clock. A follower has only [`Timer::Poll`], and needs no table.
 
 use crate::time::Instant;
 
-/// What something is due for. Where two are due at the same time, the first row is told.
+/// Why something is due. If two are due at the same time, the first row counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) enum Timer {
-    /// Belief in a slot or a term ends, as no renewal came in time (`tenancy::lease`); or a caller that gave one back is told that it
-    /// takes longer (`tenancy::departure`); or nothing that was given up can come late any more (`semaphore::key`).
+    /// The belief in a slot or a term ends, because no renewal came in time (`tenancy::lease`). Or
+    /// a caller that gave one back is told that it takes longer (`tenancy::departure`). Or nothing
+    /// that was given up can come late any more (`semaphore::key`).
     ///
-    /// Source: Consul's documentation of sessions: a TTL is a lower bound, and after it anybody may hold (S2).
+    /// Source: Consul's documentation of sessions: a TTL is a lower bound, and after it anybody may
+    /// hold (S2).
     End,
-    /// The time is over that a caller wanted to wait (`callers::queue`). No answer need come for that.
+    /// A caller's timeout is over (`callers::queue`). No answer need come for that.
     Caller,
-    /// The next request of a session or a contender's key: a renewal, or another attempt after a pause (`tenancy::session`,
-    /// `semaphore::key`).
+    /// The next request of a session or a contender's key: a renewal, or another attempt after a
+    /// pause (`tenancy::session`, `semaphore::key`).
     ///
-    /// Source: Consul's documentation of sessions: who does not renew within the TTL has it no longer. docs/CONSUL.md,
-    /// "Limits and timeouts": what is refused for its rate is to be retried with growing pauses.
+    /// Source: Consul's documentation of sessions: a client that does not renew within the TTL
+    /// loses the session. docs/CONSUL.md, "Limits and timeouts": after a refusal by a rate limit,
+    /// retries need growing pauses.
     Request,
-    /// A session may be asked for again, after creations whose answers were lost (`tenancy::orphans`). Each may have made one
-    /// that nobody ends before its TTL.
+    /// A session may be requested again, after creations whose answers were lost
+    /// (`tenancy::orphans`). Each may have created one that lives until its TTL.
     Creation,
-    /// Another contender or candidacy may come, after one that could not go on (`Pause`). Without it a session that ends at
-    /// once would be followed by another without end.
+    /// Another contender or candidacy may come, after one that could not continue (`Pause`).
+    /// Without the pause, a session that ends at once would be followed by another without end.
     Respawn,
-    /// The next write of the record or of an election's key (`semaphore::ledger`, `candidacy::pace`): after a failure, after one
-    /// that the record's index or a lock delay refused, or when a free slot was left to those ahead for long enough.
+    /// The next write of the record or of an election's key (`semaphore::ledger`,
+    /// `candidacy::pace`). It comes after a failure, after a refusal because of the record's index
+    /// or a lock delay, or when a free slot was left long enough to those ahead.
     ///
-    /// Source: Consul's guide to leader elections: a lock delay refuses attempts, and no event tells of its end.
+    /// Source: Consul's guide to leader elections: a lock delay refuses attempts, and no event
+    /// tells of its end.
     Write,
-    /// The next poll, from when on one is wanted and the budget has room (`reader::poller`, `semaphore::outlook`); or the one
-    /// under way may be given up for another.
+    /// The next poll, if one is wanted and the budget allows it (`reader::poller`,
+    /// `semaphore::outlook`). Or the poll under way may be given up for another one.
     ///
-    /// Source: Consul's documentation of blocking queries: clients limit their rate themselves.
+    /// Source: Consul's documentation of blocking queries: clients must limit their rate.
     Poll,
-    /// A plain read that the leader confirms, where polls can't tell (`semaphore::refresh`, `election::candidacy`).
+    /// A plain read that the leader confirms, if polls can't tell (`semaphore::refresh`,
+    /// `election::candidacy`).
     ///
     /// Source: Consul's documentation of consistency modes.
     Read,
-    /// The first read has taken longer than an agent nearby needs: newcomers don't wait for it any more.
+    /// The first read has taken longer than a nearby agent needs: newcomers don't wait for it any
+    /// more.
     FirstView,
-    /// A holder without a key is to be asked for (`semaphore::vanished`): nothing changes in Consul when its lock delay ends.
+    /// A holder without a key is checked (`semaphore::vanished`): nothing changes in Consul when
+    /// its lock delay ends.
     Question,
-    /// The lock delay of such a holder is over, by our own clock.
+    /// The lock delay of such a holder is over, by our clock.
     LockDelay,
-    /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`, `election::between`).
+    /// Kept sessions without a next turn are no longer needed (`semaphore::spare`,
+    /// `election::between`).
     Spares,
     /// The lease of a hold ends soon: observers are told (`notice`).
     Warning,
-    /// What is left behind has rested after a failure (`tenancy::departure`).
+    /// What was left behind has rested after a failure (`tenancy::departure`).
     Rest,
 }
 
-/// The first of what is waited for. What was due by the time when timers were looked at last has been done, or waits for
-/// an answer to make room.
+/// The earliest timer. What was already due when timers were last handled has been done, or waits
+/// for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::machine) struct Timers {
     looked_at: Instant,
@@ -72,7 +81,7 @@ impl Timers {
         }
     }
 
-    /// This is due then, if it is at all.
+    /// Something is due at this time, if at all.
     #[must_use]
     pub(in crate::machine) fn with(self, timer: Timer, due: Option<Instant>) -> Self {
         let due = due.filter(|at| *at > self.looked_at).map(|at| (at, timer));
@@ -92,7 +101,7 @@ impl Timers {
         all.fold(self, |all, (timer, due)| all.with(timer, due))
     }
 
-    /// Nothing is done before this time, whatever is due.
+    /// Nothing is done before this time.
     #[must_use]
     pub(in crate::machine) fn resting_until(self, rest: Option<Instant>) -> Self {
         let all = self.with(Timer::Rest, rest);

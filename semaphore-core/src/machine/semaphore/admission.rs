@@ -1,32 +1,36 @@
-//! Which write of the record comes next: the one place where slots are given and taken back.
+//! Decides the next write of the record. Only this module gives slots and takes them back.
 //!
-//! The rules, each with its invariant:
-//! - A record that is not there yet is created without holders. A claim then always replaces a
-//!   record, and that record's `ModifyIndex` is in the grant's fencing token (S5). A client, which may have thousands of semaphores,
-//!   creates each record with those whom it may admit: their tokens are from the index before the one that the answer tells.
-//! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
-//!   say that it left keys out, and the holder's key is not merely hidden (S3), and not before its
-//!   belief must have ended (S1): see [`vanished`](crate::machine::semaphore::vanished).
-//! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
-//!   writing the record from the same index makes sure that it is not (L2).
-//! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
-//!   as there are free slots, in the order of their contender keys. It may claim out of turn when
-//!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
-//!   waiting for are overtaken then, and not waited for again for a while.
-//! - A newcomer enters and is admitted in one step when a slot is free and nobody waits.
-//! - One that has entered since the whole prefix was read does not know its place: somebody may be ahead.
-//! - Several permits are admitted in one write or not at all.
-//! - One write admits as many acquisitions as it is the turn of, in the order of our queue, and as fit into a
-//!   transaction: the record is one key, which is written once in each round of requests, however many wait. Each of them has
-//!   a separate fencing token.
-//! - Of another limit than ours nothing is written but that somebody leaves, unless that limit is ours, too. Where nobody holds, or
-//!   waits ahead, ours may take its place, if it was asked for; the same write then admits.
-//! - A write always changes the value, if only in its white space. One that did not would leave the
-//!   record's `ModifyIndex`, and with it every other write from that index, as they were.
+//! The rules, each with its promise:
+//! - A missing record is created without holders. So a claim always replaces a record, and that
+//!   record's `ModifyIndex` is in the grant's fencing token (S5). A client may have thousands of
+//!   semaphores, so it creates each record together with those whom it may admit. Their tokens come
+//!   from the index before the one in the answer.
+//! - Holders without a live session are pruned if three things are true. The view shows a key of
+//!   ours, the server does not say that it left keys out, and the holder's key is not merely hidden
+//!   (S3). And they are not pruned before their belief must have ended (S1): see
+//!   [`vanished`](crate::machine::semaphore::vanished).
+//! - Our leaving contenders are removed. So is one whose admission may still be applied: a write of
+//!   the record from the same index prevents that (L2).
+//! - The first of our queue is admitted when it is its turn: as many of the live waiters may claim
+//!   as there are free slots, in the order of their contender keys. When its patience is over it
+//!   may claim out of turn, so that no stuck stranger ahead blocks it forever (L1). Those that it
+//!   was waiting for are then overtaken, and not waited for again for a while.
+//! - A newcomer enters and is admitted in one step if a slot is free and nobody waits.
+//! - A contender that has entered since the whole prefix was read does not know its place: somebody
+//!   may be ahead.
+//! - Several permits are admitted in one write, or none is.
+//! - One write admits all acquisitions whose turn it is, in the order of our queue, as far as they
+//!   fit into a transaction. The record is one key, which is written once in each round of
+//!   requests, however many wait. Each acquisition has its own fencing token.
+//! - If the record has another limit, nothing is written except that somebody leaves, unless we
+//!   adopt that limit. If nobody holds or waits ahead, our limit may replace it, if that was
+//!   requested; the same write then admits.
+//! - A write always changes the value, at least its white space. Otherwise the record's
+//!   `ModifyIndex` would stay, and other writes from that index would remain possible.
 //!
-//! Sources: Consul's guide to semaphores has the record, its check-and-set and the pruning of those whose key has no
-//! session; the queue by `CreateIndex`, patience and S5 are ours: by the guide the one that writes first is next, and nobody's
-//! turn ever comes for certain.
+//! Sources: Consul's guide to semaphores has the record, its check-and-set, and the pruning of
+//! contenders whose key has no session. The queue by `CreateIndex`, patience and S5 are ours: in
+//! the guide whichever client writes first is next, and nobody's turn is certain.
 
 use std::collections::BTreeSet;
 
@@ -38,33 +42,34 @@ use crate::machine::semaphore::settings::OtherLimit;
 use crate::record::Record;
 use crate::view::{Contender, Key, Source, View};
 
-/// Names one contender of a participant.
+/// Identifies one contender of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) struct ContenderNo(pub(in crate::machine) u64);
 
-/// What the write does that creates the record.
+/// What the first write of a record does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum FirstWrite {
     /// It creates it without holders.
     Creates,
-    /// It admits, too. Its answer has to tell the index that it was made at, or there would be no token.
+    /// It also admits. Its answer must have its index, or there would be no token.
     Admits,
 }
 
-/// What the decision is made from.
+/// The input of the decision.
 #[derive(Debug)]
 pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) view: &'a View,
-    /// The limit of a record that is still to be created.
+    /// The limit of a new record.
     pub(in crate::machine) limit: u32,
-    /// What becomes of a record of another limit.
+    /// What to do with a record of another limit.
     pub(in crate::machine) other_limit: OtherLimit,
-    /// How many permits each of those wants who wait first in our queue.
+    /// The permits wanted by each of the first callers in our queue.
     pub(in crate::machine) wanted: &'a [u32],
-    /// How many operations a transaction has for what belongs to a write; see [`Situation::admit`].
+    /// How many operations a transaction has left for the parts of a write; see
+    /// [`Situation::admit`].
     pub(in crate::machine) steps: usize,
     pub(in crate::machine) first_write: FirstWrite,
-    /// Our contenders that may be admitted, first come first.
+    /// Our contenders that may be admitted, in the order of the queue.
     pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
     /// Our contenders that could enter and be admitted in one step.
     pub(in crate::machine) newcomers: &'a [(ContenderNo, SessionId)],
@@ -74,13 +79,13 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) patience_is_over: bool,
     /// Whether the view shows a contender key of ours.
     pub(in crate::machine) sees_ours: bool,
-    /// Who has been waited for without success.
+    /// Those who were waited for without success.
     pub(in crate::machine) overtaken: &'a BTreeSet<SessionId>,
     /// Holders whose contender key has gone and who may be pruned.
     pub(in crate::machine) dead: &'a BTreeSet<SessionId>,
-    /// Those of whom it is known that they may not be pruned yet.
+    /// Those who may certainly not be pruned yet.
     pub(in crate::machine) withheld: &'a BTreeSet<SessionId>,
-    /// Those whom a list has shown to be without a key.
+    /// Those without a key in a list.
     pub(in crate::machine) suspected: &'a BTreeSet<SessionId>,
 }
 
@@ -88,14 +93,14 @@ pub(in crate::machine) struct Situation<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::machine) struct Write {
     pub(in crate::machine) record: Record,
-    /// What it names as `cas`.
+    /// The index for its check-and-set.
     pub(in crate::machine) base: Index,
-    /// Of all acquisitions that it admits, one after the other, in the order of our queue.
+    /// The contenders of all admitted acquisitions, in the order of our queue.
     pub(in crate::machine) admit: Vec<ContenderNo>,
     pub(in crate::machine) withdraw: Vec<ContenderNo>,
 }
 
-/// How the first of our queue stands.
+/// The state of the first in our queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Turn {
     /// Nobody waits, or too few slots are free.
@@ -106,10 +111,10 @@ pub(in crate::machine) enum Turn {
     Now,
 }
 
-/// Where one of ours stands in the queue.
+/// The place of one of ours in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Place {
-    /// Everybody is shown who is ahead.
+    /// All who are ahead are shown.
     Known,
     /// Somebody may be ahead who is not shown.
     Unknown,
@@ -120,23 +125,24 @@ pub(in crate::machine) enum Place {
 pub(in crate::machine) struct Room {
     limit: u32,
     free: usize,
-    /// Those who wait and come first.
+    /// The number of waiters who come first.
     ahead: usize,
-    /// The slots of holders who seem dead and may not be pruned yet.
+    /// The slots of holders who seem dead but may not be pruned yet.
     withheld: usize,
     whose: Whose,
 }
 
-/// Whose the limit is by which slots are free.
+/// Whose limit counts for free slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Ours,
-    /// Of others, who hold or come first, until ours takes its place.
+    /// That of others, who hold or come first, until ours replaces it.
     Others,
 }
 
 impl Room {
-    /// Why so many slots are not free beyond what the waiters ahead of a newcomer will take; none if they are.
+    /// Why this number of slots is not free, besides those that waiters ahead will take. `None` if
+    /// they are free.
     pub(in crate::machine) fn refusal(&self, permits: u32) -> Option<Refusal> {
         let wanted = permits as usize;
         if self.ahead + wanted <= self.free && self.whose == Whose::Ours {
@@ -161,7 +167,7 @@ impl Room {
 }
 
 impl Situation<'_> {
-    /// The next write, if one is due, and how the first of our queue stands.
+    /// The next write, if one is due, and the state of the first in our queue.
     pub(in crate::machine) fn plan(&self) -> (Option<Write>, Turn) {
         let Some(lock) = self.view.lock() else {
             return self.create();
@@ -196,13 +202,13 @@ impl Situation<'_> {
         (is_due.then_some(write), turn)
     }
 
-    /// What is left for a newcomer; none where there is no record to say so, and nobody who has anything.
+    /// What is left for a newcomer. `None` if there is no record, and nobody has anything.
     pub(in crate::machine) fn room(&self) -> Option<Room> {
         let found = self.view.record()?;
         let mut record = found.clone();
         record.remove(self.admissible_sessions());
         self.withdraw(&mut record);
-        // The dead are pruned by the one that claims; a newcomer has no key in the view yet.
+        // The claiming contender prunes the dead. A newcomer has no key in the view yet.
         let mut withheld = 0;
         if !self.view.is_filtered() && self.view.keyless().next().is_some() {
             let is_missing = |holder: &&str| !self.view.is_alive(holder);
@@ -219,8 +225,8 @@ impl Situation<'_> {
         })
     }
 
-    /// Our limit takes the place of another one in a record in which nobody is left, if that was asked for and nobody waits ahead:
-    /// the one that does may want the same, or claims at once.
+    /// Replaces another limit in a record without holders by ours, if that was requested and nobody
+    /// waits ahead: somebody ahead may want the same, or claim at once.
     fn resize(&self, record: &mut Record) {
         let is_first = || self.patience_is_over || self.ahead().next().is_none();
         let is_asked_for = self.other_limit.is_replaced_if_idle() && record.limit() != self.limit;
@@ -229,7 +235,7 @@ impl Situation<'_> {
         }
     }
 
-    /// Whether the record has a limit that ours is to take the place of, and can't yet.
+    /// Whether ours is to replace the record's limit, but can't yet.
     fn whose(&self, record: &Record) -> Whose {
         if self.other_limit == OtherLimit::ReplacedIfIdle && record.limit() != self.limit {
             Whose::Others
@@ -238,7 +244,7 @@ impl Situation<'_> {
         }
     }
 
-    /// How the first of our queue stands in such a record: others who came before may claim there while nobody holds.
+    /// The state of the first in our queue, if others who came before may claim while nobody holds.
     fn turn_of_others(&self, record: &Record) -> Turn {
         if self.wanted.is_empty() || self.admissible.is_empty() || record.holders().len() > 0 {
             Turn::NotYet
@@ -260,7 +266,7 @@ impl Situation<'_> {
         if !waits && admit.is_empty() && withdraw.is_empty() {
             return (None, Turn::NotYet);
         }
-        // Where many come at once, those who were first do it.
+        // If many come at once, the first ones create it.
         let is_late = self.ahead().count() >= CREATORS && !self.patience_is_over;
         if is_late && withdraw.is_empty() {
             return (None, Turn::BehindOthers);
@@ -295,8 +301,8 @@ impl Situation<'_> {
         sessions.collect()
     }
 
-    /// Holders that seem dead. They stay until it is known that they may go; the next write then prunes
-    /// them.
+    /// Holders that seem dead. They stay until it is certain that they may be pruned; the next
+    /// write then prunes them.
     pub(in crate::machine) fn suspects(&self) -> BTreeSet<SessionId> {
         if !self.may_prune() || self.view.source() != Source::List {
             return BTreeSet::new();
@@ -333,13 +339,14 @@ impl Situation<'_> {
         self.sees_ours && !self.view.is_filtered()
     }
 
-    /// Whether somebody seems dead of whom only a list can raise suspicion.
+    /// Whether somebody seems dead, but only a list can confirm the suspicion.
     pub(in crate::machine) fn needs_list(&self) -> bool {
         let is_partial = matches!(self.view.source(), Source::Transaction | Source::Named);
         is_partial && !self.missing().is_subset(self.suspected)
     }
 
-    /// Of a holder that is not alive in the view. A name that is no session's can't live.
+    /// Whether a holder that is not alive in the view is dead. A name that is not a session's can't
+    /// live.
     fn is_dead(&self, holder: &str) -> bool {
         SessionId::new(holder).map_or(true, |session| self.dead.contains(&session))
     }
@@ -348,8 +355,8 @@ impl Situation<'_> {
         SessionId::new(holder).is_ok_and(|session| self.withheld.contains(&session))
     }
 
-    /// Admits those whose turn it is. Each takes two operations of the transaction at most, and the keys of those who leave
-    /// have theirs; the first of our queue is admitted in any case.
+    /// Admits those whose turn it is. Each takes at most two operations of the transaction, and the
+    /// keys of those who leave take one each. The first in our queue is admitted in any case.
     fn admit(&self, record: &mut Record, leaving: usize) -> (Vec<ContenderNo>, Turn) {
         let kept = self.admissible_sessions().into_iter();
         let kept: usize = kept.map(|session| record.slots_of(session)).sum();
@@ -363,7 +370,8 @@ impl Situation<'_> {
             return (newcomers.iter().map(|(no, _)| *no).collect(), Turn::Now);
         }
         let (admitted, turn) = self.turns(free, steps / 2);
-        // One of ours that has a slot in the record claims that one: beside it none may be free.
+        // A contender of ours with a slot in the record claims that slot: there may be no other
+        // free one.
         let has_slot = |session: &SessionId| record.holds(session.as_str());
         let (with_slot, without): (Vec<_>, Vec<_>) = self
             .admissible
@@ -380,8 +388,8 @@ impl Situation<'_> {
         (admitted.iter().map(|(no, _)| *no).collect(), turn)
     }
 
-    /// How many of our contenders may claim, for as many of our queue as it is the turn of: one after the other, and all that
-    /// one wants or nothing. And how the first of them stands.
+    /// How many of our contenders may claim, for the callers in our queue whose turn it is. Each
+    /// gets all that it wants or nothing. Also returns the state of the first of them.
     fn turns(&self, free: usize, most: usize) -> (usize, Turn) {
         let mut admitted = 0;
         let mut turn = Turn::NotYet;
@@ -394,7 +402,8 @@ impl Situation<'_> {
             let unknown = usize::from(self.place(admitted) == Place::Unknown);
             let ahead = self.ahead_of(admitted).count() + unknown;
             if ahead + upon > free {
-                // Out of turn goes the first alone: who is passed by is not waited for from then on.
+                // Only the first may claim out of turn: those who are passed are not waited for
+                // afterwards.
                 if is_first && self.patience_is_over {
                     return (wanted, Turn::Now);
                 }
@@ -408,7 +417,7 @@ impl Situation<'_> {
         (admitted, turn)
     }
 
-    /// A newcomer that finds a free slot and nobody who waits for it does not queue.
+    /// Newcomers that find a free slot without waiters. They do not queue.
     fn newcomers(&self, free: usize) -> &[(ContenderNo, SessionId)] {
         let wanted = self.wanted.iter().take_while(|wanted| **wanted == 1);
         let is_welcome = self.admissible.is_empty() && self.ahead().next().is_none();
@@ -419,18 +428,19 @@ impl Situation<'_> {
             .unwrap_or_default()
     }
 
-    /// What an earlier hold with a session of the caller's has left in the record is the slot that the session waits for.
+    /// If an earlier hold with a caller's session left a slot in the record, the session waits for
+    /// that slot.
     fn admissible_sessions(&self) -> BTreeSet<&str> {
         let admissible = self.admissible.iter().map(|(_, session)| session.as_str());
         admissible.collect()
     }
 
-    /// Those who wait ahead of the first of our queue and have to be waited for.
+    /// The waiters ahead of the first in our queue that have to be waited for.
     pub(in crate::machine) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
         self.ahead_of(0)
     }
 
-    /// Whether it is known where one of our contenders stands.
+    /// Whether the place of one of our contenders is known.
     pub(in crate::machine) fn place(&self, rank: usize) -> Place {
         let is_known = |(_, us): &(ContenderNo, SessionId)| match self.view.key(us) {
             Key::Tied(own) => self.view.shows_all_before(own),
@@ -443,10 +453,10 @@ impl Situation<'_> {
         }
     }
 
-    /// Those who wait ahead of one of our contenders and have to be waited for, but for those of ours before it.
+    /// The waiters ahead of one of our contenders that have to be waited for, without our own.
     fn ahead_of(&self, rank: usize) -> impl Iterator<Item = &SessionId> {
         let place_of = |(_, us): &(ContenderNo, SessionId)| match self.view.key(us) {
-            // It need not be among the waiters: an earlier hold may have left it in the record.
+            // It need not be a waiter: an earlier hold may have left it in the record.
             Key::Tied(first) => Some(place(first)),
             _ => None,
         };
@@ -474,7 +484,7 @@ fn free(record: &Record) -> usize {
     free_beside(record, record.holders().len())
 }
 
-/// How many slots are free beside so many that are held.
+/// How many slots are free if this number is held.
 fn free_beside(record: &Record, held: usize) -> usize {
     let limit = record.limit() as usize + usize::from(is_on(Defect::LimitExceeded));
     limit.saturating_sub(held)

@@ -8,23 +8,25 @@ use crate::machine::semaphore::roster::{Group, Roster};
 use crate::record::Record;
 use crate::time::Instant;
 
-/// How many slots of a semaphore were free when Consul said so last.
+/// How many slots of a semaphore were free at Consul's last answer.
 ///
-/// It is for people, metrics and estimates: a slot that was free may be taken by now, or belong to those who wait.
-/// `try_acquire` alone says whether one can be had.
+/// It is for people, metrics and estimates. A slot that was free may be taken by now, or belong to
+/// a waiter. Only `try_acquire` tells whether you can have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Availability {
-    /// The slots without a holder. The slot of a holder that has died counts as held until somebody has taken it away.
+    /// The slots without a holder. A dead holder's slot counts as held until somebody has removed
+    /// it.
     pub permits: u32,
-    /// All slots, as the semaphore's record has it; as it was given here where there is no record yet.
+    /// All slots according to the record, or according to the settings if there is no record yet.
     pub limit: u32,
-    /// How long ago Consul said so.
+    /// The age of Consul's answer.
     pub age: Duration,
 }
 
 impl Availability {
-    /// As the newest view and our own contenders say; none where that is not known. Without a record the limit is this.
+    /// From the newest view and our own contenders. `None` if it is unknown. `limit` counts if
+    /// there is no record.
     pub(super) fn of(
         now: Instant,
         knowledge: &Knowledge,

@@ -1,4 +1,5 @@
-//! What becomes of a claim: its write is applied, a view shows that it was, and it is a grant or nobody's.
+//! The end of a claim: its write is applied, or a view shows that it was. Then it is a grant, or
+//! nobody wants it.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +36,7 @@ impl Participant {
             }
         }
         let index = after.map_or(Index::ZERO, |after| after.index);
-        // Where there is no record any more, one was there that has been deleted.
+        // If the record is missing, one existed and was deleted.
         let base = match sent.write.base {
             Index::ZERO => index,
             base => base,
@@ -53,8 +54,8 @@ impl Participant {
         }
     }
 
-    /// Claims whose answer was lost: every contender that they admit is in the record, or none is. Where they were in it
-    /// before, that says nothing, and they leave.
+    /// Settles claims whose answer was lost: either all contenders that they admit are in the
+    /// record, or none is. If they were in it before, that says nothing, and they leave.
     pub(super) fn settle_claims(&mut self, now: Instant, view: &View) {
         let is_open = |claim: &Claim| view.record_index() == claim.base;
         if self.ledger.claims().first().is_none_or(is_open) {
@@ -73,8 +74,9 @@ impl Participant {
         }
     }
 
-    /// The record, which was created at this index if the claim has made it, names the claim's contenders. It is a grant if its
-    /// caller still waits and every lease holds; otherwise they leave again.
+    /// The record names the claim's contenders. `created` is its creation index, if the claim has
+    /// created it. The claim is a grant if its caller still waits and all leases are valid;
+    /// otherwise they leave again.
     fn grant(&mut self, now: Instant, claim: Claim, created: Index) {
         let is_wanted = claim.contenders.iter().all(|no| {
             self.roster
@@ -115,8 +117,8 @@ impl Participant {
         self.callers.granted(now, &ticket, (token, grant), slots);
     }
 
-    /// A claim that was given up for another one may be the one that was applied. Whom it admitted
-    /// has a slot that nobody waits for.
+    /// A claim that was replaced by another one may have been the one that was applied. Its
+    /// contenders then have a slot that nobody waits for.
     pub(super) fn dismiss_unclaimed(&mut self, now: Instant) {
         let claims = self.ledger.claims().iter();
         let claimed = claims.flat_map(|claim| &claim.contenders);

@@ -1,14 +1,15 @@
 //! One session that wants, has or gives back one slot.
 //!
-//! Its states are drawn in [`phase`], which alone changes them.
+//! [`phase`] has the drawing of its states, and alone changes them.
 //!
-//! The [`ContenderKey`] and the [`Session`] have separate machines; this one says in which
-//! order they act. What the record says of the contender is its [`Presence`]. The record itself is
-//! written by the participant, for all its contenders. What happens on the way out is in [`leaving`]; a turn may be
-//! followed by another with the same session or in the same slot: see [`succession`].
+//! The [`ContenderKey`] and the [`Session`] have separate machines; this one decides their order.
+//! [`Presence`] is what the record says about the contender. The participant writes the record for
+//! all its contenders. [`leaving`] has the way out. Another turn may follow with the same session
+//! or in the same slot: see [`succession`].
 //!
-//! Sources: Consul's guide to semaphores (a session, a contender key that it acquires, then the record by `cas`); its
-//! documentation of sessions (what an invalidation does to the keys: `Behavior`).
+//! Sources: Consul's guide to semaphores (a session, a contender key that it acquires, then the
+//! record by `cas`); its documentation of sessions (what an invalidation does to the keys:
+//! `Behavior`).
 
 mod leaving;
 mod phase;
@@ -47,24 +48,24 @@ pub(in crate::machine) struct Contender {
     presence: Presence,
 }
 
-/// Which of a contender's two machines a request belongs to.
+/// Which of a contender's two machines sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Part {
-    /// With its number among those of its session.
+    /// With its number among the session's requests.
     Session(u32),
     Key,
 }
 
-/// What the participant must know.
+/// News for the participant.
 #[derive(Debug)]
 pub(in crate::machine) enum ContenderEvent {
-    /// It held a slot, and does so no longer.
+    /// It no longer holds its slot.
     Lost(CommandId, Lost),
-    /// It can't wait any longer with this session.
+    /// It can't wait with this session any longer.
     SessionGone,
     /// Somebody else has its key.
     KeyTaken,
-    /// Its key is acquired and not in the view.
+    /// Its key is acquired, but the view does not show it.
     Unseen,
     /// Consul will never let it in.
     Refused(RequestError),
@@ -85,12 +86,12 @@ impl Contender {
         self.is_entering() && self.key.is_unsent() && self.has_valid_lease(now)
     }
 
-    /// Whether its session or its key are not there yet.
+    /// Whether its session or its key does not exist yet.
     pub(in crate::machine) fn is_entering(&self) -> bool {
         matches!(self.phase.state(), State::Entering)
     }
 
-    /// Whether a write that admits it is out, or its answer was lost.
+    /// Whether a write that admits it is under way, or the answer was lost.
     pub(in crate::machine) fn is_claiming(&self) -> bool {
         matches!(self.phase.state(), State::Claiming(_))
     }
@@ -99,7 +100,7 @@ impl Contender {
         self.held_for().is_some()
     }
 
-    /// The acquisition for which it has its slot.
+    /// The acquisition that has its slot.
     pub(in crate::machine) fn held_for(&self) -> Option<CommandId> {
         self.phase.held_for()
     }
@@ -117,7 +118,7 @@ impl Contender {
         self.session.id()
     }
 
-    /// Whether it waits for a slot, or is about to.
+    /// Whether it waits for a slot, or soon will.
     pub(in crate::machine) fn is_wanting(&self) -> bool {
         matches!(
             self.phase.state(),
@@ -125,7 +126,7 @@ impl Contender {
         )
     }
 
-    /// Whether it is in the queue, and nothing that it sent is about to change that.
+    /// Whether it is in the queue, and none of its requests is about to change that.
     pub(in crate::machine) fn is_queued(&self) -> bool {
         matches!(self.phase.state(), State::Waiting(_))
     }
@@ -134,7 +135,7 @@ impl Contender {
         self.phase.leaving().is_some()
     }
 
-    /// Whether it may be admitted: in the queue, with a lease that holds.
+    /// Whether it may be admitted: it is in the queue, and its lease is valid.
     pub(in crate::machine) fn is_admissible(&self, now: Instant) -> bool {
         (self.is_queued() || self.is_claiming())
             && self.key.seen().is_some()
@@ -151,7 +152,7 @@ impl Contender {
         self.is_leaving() && self.presence != Presence::No
     }
 
-    /// Until when it may believe in its slot.
+    /// When the belief in its slot ends.
     pub(in crate::machine) fn deadline(&self) -> Option<Instant> {
         self.session.lease().map(Lease::deadline)
     }
@@ -161,17 +162,17 @@ impl Contender {
         self.key.failure().or(self.session.failure())
     }
 
-    /// Why it could not leave in order, if it could not.
+    /// Why it could not leave properly, if it could not.
     pub(in crate::machine) fn leave_failure(&self) -> Option<&RequestError> {
         self.phase.leave_failure()
     }
 
-    /// When its key was created, if a view has shown it: its place in the queue.
+    /// When its key was created, if a view has shown it. That is its place in the queue.
     pub(in crate::machine) fn create_index(&self) -> Option<Index> {
         self.key.seen().map(|seen| seen.create_index)
     }
 
-    /// The flags of its key as it enters.
+    /// The flags of its key when it enters.
     pub(in crate::machine) fn flags(&self) -> ContenderFlags {
         ContenderFlags::entering(self.session.lock_delay())
     }
@@ -185,7 +186,7 @@ impl Contender {
         })
     }
 
-    /// A write that admits it goes out, made from the record at `base`.
+    /// A write that admits it is sent, made from the record at `base`.
     pub(in crate::machine) fn claim(&mut self, base: Index) {
         self.phase.claimed();
         self.presence = Presence::Maybe(base);
@@ -194,31 +195,31 @@ impl Contender {
         }
     }
 
-    /// The record names it now, unless a view has shown since that it does not: a write's answer
-    /// may come late, when the session is gone without which the record can't be settled.
+    /// The record names it now, unless a later view has shown otherwise. A write's answer may come
+    /// late, after the session is gone without which the record can't be settled.
     pub(in crate::machine) fn admitted(&mut self, base: Index) {
-        // Without this an answer that comes late would bring a presence back that a view has settled.
+        // Otherwise a late answer would restore a presence that a view has settled.
         if self.presence != Presence::No {
             self.presence = Presence::Yes(base);
         }
     }
 
-    /// A transaction has locked its key, which is this now.
+    /// A transaction has locked its key. `key` is its new state.
     pub(in crate::machine) fn locked(&mut self, moment: Moment, key: Shown) {
         self.key.entered_by_write(moment, key);
     }
 
-    /// The write of the record by which it was to enter failed.
+    /// The write of the record with which it wanted to enter failed.
     pub(in crate::machine) fn write_failed(&mut self, now: Instant, is_unknown: bool) {
         self.key.write_failed(now, is_unknown);
     }
 
-    /// Its request under way was refused for how it is encoded: it is sent again.
+    /// Its request under way was refused because of its encoding: it is sent again.
     pub(in crate::machine) fn take_back(&mut self) {
         self.key.take_back();
     }
 
-    /// A write of the record goes out that deletes these keys.
+    /// A write of the record is sent that deletes these keys.
     pub(in crate::machine) fn leave_by_write(&mut self, leaving: &[SessionId]) {
         if self.session.id().is_some_and(|own| leaving.contains(own)) {
             self.key.await_write();
@@ -230,13 +231,13 @@ impl Contender {
         self.key.deleted_by_write(moment);
     }
 
-    /// The index at which its key was seen, if it is there.
+    /// The index at which its key was seen, if it exists.
     pub(in crate::machine) fn key_index(&self) -> Option<Index> {
         let seen = self.key.seen().filter(|_| self.key.is_there());
         seen.map(|seen| seen.modify_index)
     }
 
-    /// What the answer to entering showed.
+    /// What the answer to its entry showed.
     pub(in crate::machine) fn take_arrival(&mut self) -> Option<Arrival> {
         self.key.take_arrival()
     }
@@ -247,7 +248,7 @@ impl Contender {
         self.phase.granted(now, acquire);
     }
 
-    /// What was sent at `sent_at` has proved that its session lived then or later.
+    /// A request that was sent at `sent_at` has proved that its session lived then or later.
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
         self.session.lived(sent_at);
     }
@@ -259,17 +260,17 @@ impl Contender {
         self.settle(moment, settings);
     }
 
-    /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
+    /// Whether it needs a view that was requested after `view_sent`.
     pub(in crate::machine) fn needs_read(&self, view_sent: Moment) -> bool {
         self.key_is_active() && self.key.needs_read(view_sent)
     }
 
-    /// Whether only views tell how its key goes on.
+    /// Whether only views can move its key on.
     pub(in crate::machine) fn waits_for_view(&self) -> bool {
         self.key_is_active() && self.key.waits_for_view()
     }
 
-    /// When the next of its requests is due.
+    /// When its next request is due.
     pub(in crate::machine) fn due_at(&self) -> Option<Instant> {
         let key = self.key_is_active().then(|| self.key.timeout());
         let session = self.session_is_active().then(|| self.session.timeout());
@@ -287,8 +288,8 @@ impl Contender {
         Some(ContenderEvent::Lost(acquire, lost))
     }
 
-    /// When its lease is over while it holds, or when the time is over that it may take to leave in order, or that what
-    /// it has given up may take.
+    /// When something of it ends: the lease while it holds, the time for leaving properly, or the
+    /// time in which a given-up write may come.
     pub(in crate::machine) fn ends_at(&self) -> Option<Instant> {
         match self.phase.state() {
             State::Held(..) => self.deadline(),
@@ -301,12 +302,12 @@ impl Contender {
         }
     }
 
-    /// Whether it has to ask for a session first of all.
+    /// Whether it must create a session first.
     pub(in crate::machine) fn wants_creation(&self) -> bool {
         self.session_is_active() && self.session.wants_creation()
     }
 
-    /// Whether a request under way asks for a session.
+    /// Whether this request under way creates a session.
     pub(in crate::machine) fn is_creation(&self, part: Part) -> bool {
         matches!(part, Part::Session(no) if self.session.is_creation(no))
     }
@@ -344,8 +345,9 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session(no) => {
-                // By separate requests nothing ties a claim to the session: a renewal that no leader has confirmed might
-                // admit by a session that has ended (docs/CONSUL.md, "What ends a session").
+                // With separate requests nothing ties a claim to the session: a renewal that no
+                // leader has confirmed might admit with an ended session (docs/CONSUL.md, "What
+                // ends a session").
                 let is_held_by = self.is_held() || settings.encoding == Encoding::Requests;
                 let settings = &settings.session;
                 self.session
@@ -370,12 +372,12 @@ impl Contender {
         event.or_else(|| self.check_session())
     }
 
-    /// What it wants of the sessions that it shares with others.
+    /// Its next wish for its shared session.
     pub(in crate::machine) fn poll_wish(&mut self) -> Option<LoanStep> {
         self.session.poll_wish()
     }
 
-    /// What is known now of the session that it shares with others.
+    /// Takes news of its shared session.
     pub(in crate::machine) fn learn(
         &mut self,
         moment: Moment,
@@ -399,8 +401,8 @@ impl Contender {
         self.check_session()
     }
 
-    /// Compares with a view that was asked for at `sent`. It is `confirmed` if the leader
-    /// confirmed itself for it, after the last write of this participant had ended.
+    /// Compares with a view that was requested at `sent`. It is `confirmed` if the leader confirmed
+    /// it, after the last write of this participant had ended.
     pub(in crate::machine) fn observe(
         &mut self,
         now: Instant,
@@ -411,7 +413,7 @@ impl Contender {
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
-        // A lease that is over explains why the key is not there.
+        // If the lease is over, that explains the missing key.
         let is_over = self.session.lease().is_some_and(|it| !it.is_valid(now));
         let event = match self.key.observe(view, sent, &session) {
             Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
@@ -421,8 +423,8 @@ impl Contender {
         event.or(self.observe_record(moment, view, confirmed, settings))
     }
 
-    /// Compares its key with a view that is older than what is known. A record that has changed since before it was
-    /// admitted tells that the key had been there: if it is not, it is gone.
+    /// Compares its key with a view that is older than the known one. If the record has changed
+    /// since before the admission, the key existed at that time: if it is missing, it is gone.
     pub(in crate::machine) fn observe_older(
         &mut self,
         view: &View,
@@ -438,7 +440,7 @@ impl Contender {
         self.key_event(event, settings)
     }
 
-    /// Compares with what the record says.
+    /// Compares with the record.
     pub(in crate::machine) fn observe_record(
         &mut self,
         moment: Moment,
@@ -471,8 +473,8 @@ impl Contender {
         event
     }
 
-    /// Ends belief when the lease is over, and the way out when its time is. `last_failure` is the
-    /// participant's, for a contender that got no request of its own out.
+    /// Ends the belief when the lease is over, and the way out when its time is over.
+    /// `last_failure` is the participant's, for a contender that could not send its own request.
     pub(in crate::machine) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -522,7 +524,7 @@ impl Contender {
         }
     }
 
-    /// Its session is all that is left of it.
+    /// Only its session is left.
     fn settle_session(&mut self, settings: &Settings) {
         let is_in_order = self.leave_failure().is_none() && self.key.is_clean();
         if !is_in_order || !self.session.is_reusable() {
@@ -539,8 +541,8 @@ impl Contender {
         }
     }
 
-    /// A session that is being created is waited for before it is destroyed; a leaving contender
-    /// needs no renewals.
+    /// A session that is being created must be there before it can be destroyed. A leaving
+    /// contender needs no renewals.
     fn session_is_active(&self) -> bool {
         match self.phase.state() {
             State::Leaving(_) => self.session.is_ending(),
@@ -568,8 +570,8 @@ impl Contender {
         if self.is_leaving() {
             return None;
         }
-        // What an invalidation leaves behind depends on the session's behavior. A caller's session
-        // most likely has Consul's default, which is to release (its documentation of sessions).
+        // The session's behavior decides what an invalidation leaves behind. A caller's session
+        // probably has Consul's default, which is to release (its documentation of sessions).
         let event = match event {
             KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
             KeyEvent::Freed => KeyEvent::SessionGone,
@@ -582,7 +584,7 @@ impl Contender {
                 self.session.found_gone();
                 self.check_session()
             }
-            // A waiter learns it by the end of its session.
+            // A waiter learns it from the end of its session.
             KeyEvent::Evicted => {
                 let (acquire, session) = (self.held_for()?, self.session.id()?.clone());
                 let reason = self.key.seen()?.eviction.clone()?;

@@ -1,4 +1,4 @@
-//! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
+//! Departures: slots that are lost or given back, contenders that are replaced, and those of which
 //! nothing is left.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,8 @@ impl Participant {
         };
         match event {
             ContenderEvent::Lost(acquire, reason) => {
-                // Its holder has yet to stop: others get the slot when it is given back, or when its lock delay is over.
+                // Its holder must stop first: others get the slot when it is given back, or when
+                // its lock delay is over.
                 let is_kept = match reason {
                     Lost::Evicted { .. } => true,
                     Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } => {
@@ -81,8 +82,8 @@ impl Participant {
         }
     }
 
-    /// A contender that can't go on leaves. Another takes its place after a wait, unless that would
-    /// fare no better.
+    /// A contender that can't continue leaves. Another one takes its place after a pause, unless
+    /// that would have the same problem.
     fn replace(
         &mut self,
         now: Instant,
@@ -99,8 +100,8 @@ impl Participant {
         }
     }
 
-    /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
-    /// slot passes to it; otherwise it is freed.
+    /// A hold ends properly. If the next local caller wants as much and nobody else waits, the slot
+    /// passes to it. Otherwise it is freed.
     pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, caller: Caller) {
         let keeps_session = self.roster.spares().released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
@@ -166,7 +167,7 @@ impl Participant {
         self.leave(now, &contenders);
     }
 
-    /// Ends kept sessions for which no turn came.
+    /// Ends kept sessions without a next turn.
     pub(super) fn dismiss_spares(&mut self, now: Instant) {
         for spare in self.roster.spares().take_expired(now) {
             let no = self.add_contender(Some(spare));
@@ -179,8 +180,8 @@ impl Participant {
         self.roster.leave(now, moment, numbers, &self.settings);
     }
 
-    /// These are not needed: the slots that they were for have come in another way. Their sessions serve the next turns,
-    /// if such are expected.
+    /// These are not needed: their slots have come in another way. Their sessions are kept if more
+    /// turns are expected.
     pub(super) fn set_aside(&mut self, now: Instant, numbers: &[ContenderNo]) {
         let moment = self.moment();
         for no in numbers {
@@ -195,7 +196,7 @@ impl Participant {
         }
     }
 
-    /// Takes contenders out of which nothing is left, and tells the callers whose they were.
+    /// Removes contenders of which nothing is left, and tells their callers.
     pub(super) fn remove_gone(&mut self, now: Instant) {
         let gone = self.roster.take_gone();
         if !gone.is_empty() {
@@ -228,7 +229,7 @@ impl Participant {
         }
     }
 
-    /// Why those could not leave that are gone, or are left behind.
+    /// Why those that are gone, or left behind, could not leave properly.
     fn note_leave_failures(&mut self, gone: &BTreeMap<ContenderNo, Contender>) {
         let roster = &self.roster;
         if gone.is_empty() && !roster.has_any(Group::LeftBehind) {
@@ -252,8 +253,8 @@ impl Participant {
         }
     }
 
-    /// In a crowd the record has changed since a hold began in its first moments: it is looked at before it
-    /// is written.
+    /// In a crowd the record has changed since a hold in its first moments began: it is read before
+    /// it is written.
     fn look_before_write(&mut self) {
         let is_in_crowd = self.outlook().is_in_crowd();
         if let Some(observed) = self.knowledge.newest_mut()

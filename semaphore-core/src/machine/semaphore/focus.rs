@@ -1,4 +1,4 @@
-//! What a poll is for: the whole prefix, the record, or one key.
+//! What a poll reads: the whole prefix, the record, or one key.
 
 use core::time::Duration;
 
@@ -6,15 +6,15 @@ use crate::id::{Index, SessionId};
 use crate::machine::process::reader::poller::WAIT;
 use crate::machine::semaphore::settings::Settings;
 
-/// What a poll is for.
+/// What a poll reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Focus {
     /// Everything below the prefix.
     Prefix,
-    /// The record, beyond this index.
+    /// The record, from this index on.
     Record { index: Index },
-    /// The key of the one that is next ahead in the queue, beyond this index. Behind many others the
-    /// poll lasts longer, so that what they ask for while nothing happens stays bounded.
+    /// The key of the next waiter ahead, from this index on. With many ahead the poll lasts longer,
+    /// to limit the requests while nothing happens.
     Ahead {
         session: SessionId,
         index: Index,
@@ -23,7 +23,7 @@ pub(super) enum Focus {
 }
 
 impl Focus {
-    /// The one key that it is for.
+    /// The key, if it reads only one.
     pub(super) fn key(&self, settings: &Settings) -> Option<String> {
         match self {
             Self::Prefix => None,
@@ -50,6 +50,6 @@ impl Focus {
     }
 }
 
-/// How long the server may hold a poll of the record open. A holder that dies changes nothing of the record: the one that
-/// waits for its slot reads the prefix when this time is over.
+/// How long the server may hold a poll of the record open. A holder's death does not change the
+/// record. So a waiter reads the prefix after this time.
 const RECORD_WAIT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A look at who contends and at the record, and at nothing else that lies below the prefix.
+//! Reads the contenders and the record, and nothing else below the prefix.
 //!
 //! ```text
 //!            want()                       the names                       the keys are as they were taken to be
@@ -7,19 +7,23 @@
 //!                        └──────────┴─────────────────┼── failed ──┤
 //!                                                     └────────────┘ some are gone, or others hold
 //! ```
-//! A list of the prefix sends everything below it, with each value. Others may keep thousands of keys there, and a contender may
-//! show 100 kB: then a turn would cost as much as all of that. So where a list was much larger than contenders and record need
-//! ([`listing`](super::listing)), it is read in two steps, neither of which sends the value of a contender:
+//! A list of the prefix sends everything below it, with all values. Others may keep thousands of
+//! keys there, and a contender may show 100 kB: then every turn would cost all of that. So if a
+//! list was much larger than contenders and record require ([`listing`](super::listing)), they are
+//! read in two steps. Neither sends the value of a contender:
 //!
 //! - the names directly below the prefix;
-//! - one transaction of reads that checks for each name of a session that its key is tied to it, and gets the record. One
-//!   check that fails fails all of them: what is gone is left out, and the rest asked again.
+//! - one transaction of reads, which checks for each session's name that its key is tied to it, and
+//!   gets the record. One failed check fails the whole transaction: keys that failed are left out,
+//!   and the rest is asked again.
 //!
-//! What it does not see is a session that is tied to a key of another name. A holder that seems to have no key is looked for in a
-//! list before anything else is done (invariant S3, [`Source::Named`](crate::view::Source)).
+//! It misses a session that is tied to a key with another name. So a holder that seems to have no
+//! key is looked up in a list before anything else is done (S3,
+//! [`Source::Named`](crate::view::Source)).
 //!
-//! Sources: Consul's documentation of the KV endpoint (`keys`, `separator`) and of transactions (64 operations; one that only
-//! reads is answered like a read). Tried with 1.8.7: a check shows the key without its value, and each that fails is named.
+//! Sources: Consul's documentation of the KV endpoint (`keys`, `separator`) and of transactions (64
+//! operations; one that only reads is answered like a read). Tried with 1.8.7: a check returns the
+//! key without its value, and each failed check is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,10 +41,10 @@ use crate::view::{Contender, Lock, Orphan, View};
 #[derive(Clone, Debug)]
 pub(super) struct Glance {
     state: State,
-    /// The request under way, or the last: an answer to any other is of no use.
+    /// The number of the present or last request. Answers to others are not needed.
     number: u32,
     began_at: Instant,
-    /// Until it is due.
+    /// The pause before it.
     rest: Pause,
 }
 
@@ -52,23 +56,24 @@ enum State {
     Keys(Keys),
 }
 
-/// What is known so far.
+/// The results so far.
 #[derive(Clone, Debug)]
 struct Keys {
-    /// When the names were asked for.
+    /// When the names were requested.
     sent: (Moment, Instant),
     index: Index,
     is_filtered: bool,
-    /// Whose keys are still to be asked for, and whether that key is to be tied to its session or to nobody.
+    /// The keys that are still to be checked, and whether each should be tied to its session or to
+    /// none.
     left: BTreeMap<SessionId, Tie>,
-    /// Asked for by the transaction under way, if one is.
+    /// The transaction under way.
     asked: Option<Asked>,
     found: BTreeMap<SessionId, Contender>,
     orphans: BTreeMap<SessionId, Orphan>,
-    /// Those of whom something was not so, and what.
+    /// The keys that failed a check, and which.
     gone: BTreeMap<SessionId, Tie>,
     record: RecordKey,
-    /// How often it has asked for the record.
+    /// How often the record was requested.
     rounds: u32,
 }
 
@@ -92,7 +97,8 @@ enum What {
     KeysAndRecord,
 }
 
-/// Whom a key is to be tied to. A holder whose key was not tied to it may have entered since: it is asked for once more.
+/// What a key should be tied to. A holder whose key was not tied may have entered since, so it is
+/// checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tie {
     ItsSession,
@@ -101,7 +107,7 @@ enum Tie {
 }
 
 impl Tie {
-    /// What is asked next of a holder of whom this is not so.
+    /// The next check for a holder that failed this one.
     fn next(self) -> Option<Self> {
         match self {
             Self::ItsSession => Some(Self::ItsSessionNow),
@@ -131,7 +137,7 @@ impl Glance {
         }
     }
 
-    /// One of ours has entered. What is under way may have looked for its key before.
+    /// One of ours has entered. The requests under way may have looked for its key before.
     pub(super) fn entered(&mut self, now: Instant) {
         if self.began_at().is_some() {
             self.state = State::Idle;
@@ -147,7 +153,7 @@ impl Glance {
         matches!(self.state, State::Wanted)
     }
 
-    /// Since when it is under way.
+    /// Since when it runs.
     pub(super) fn began_at(&self) -> Option<Instant> {
         matches!(self.state, State::Names | State::Keys(_)).then_some(self.began_at)
     }
@@ -183,7 +189,7 @@ impl Glance {
         Some((self.number, request))
     }
 
-    /// Takes the answer to a request. `also` has whom it asks for beside those who are named.
+    /// Takes the answer to a request. `also` adds sessions to those in the names.
     pub(super) fn handle(
         &mut self,
         number: u32,
@@ -248,7 +254,7 @@ impl Keys {
         })
     }
 
-    /// Asks for as many as fit; with the last of them for the record.
+    /// Checks as many keys as fit. The last transaction also gets the record.
     fn transmit(&mut self, settings: &Settings) -> Option<Request> {
         if self.asked.is_some() {
             return None;
@@ -298,7 +304,7 @@ impl Keys {
         }
     }
 
-    /// These are not as they were taken to be.
+    /// These failed a check.
     fn leave_out(&mut self, asked: &Asked, faults: Vec<TxnFault>) -> Result<(), RequestError> {
         for fault in faults {
             if fault.kind != TxnFaultKind::Check {
@@ -347,7 +353,8 @@ impl Keys {
         self.is_filtered |= lock.is_none();
         let lock = lock.map(|entry: Entry<'_>| Lock::new(&entry));
         let record = lock.as_ref().and_then(|lock| lock.record.as_ref().ok());
-        // Who has come since the names were listed, and holds; and who holds by a key that is tied to nobody.
+        // Holders who came after the names were listed, and holders whose key is tied to no
+        // session.
         let holders = record.into_iter().flat_map(Record::holders);
         let unknown = holders.filter_map(|holder| {
             let session = SessionId::new(holder).ok()?;
@@ -362,7 +369,7 @@ impl Keys {
         is_over.then(|| self.view(lock))
     }
 
-    /// Whether nothing is left to be asked, the record included.
+    /// Whether nothing is left to request, including the record.
     fn knows_all(&self) -> bool {
         self.left.is_empty() && self.record == RecordKey::Missing
     }
@@ -375,10 +382,10 @@ impl Keys {
     }
 }
 
-/// Where others hold each time, a list of the prefix tells more.
+/// If others hold each time, a list of the prefix is better.
 const MOST_ROUNDS: u32 = 6;
 
-/// How many checks fit into a transaction beside a read, whatever the keys are.
+/// How many checks fit into a transaction besides a read, with keys of any length.
 fn most_checks(settings: &Settings) -> usize {
     let bytes = settings.prefix.as_str().len() + 256;
     (Txn::MAX_OPERATIONS - 1).min(Txn::MAX_BYTES / 2 / bytes)

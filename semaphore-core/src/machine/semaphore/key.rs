@@ -7,18 +7,19 @@
 //!                                               Settling (a session that lives on)
 //!                 └─▶ Contested ─▶ Reserving, Acquiring, or refused
 //! ```
-//! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
-//! the caller's may already contend here, and acquiring its key again would succeed: the same
-//! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
-//! with a random number for flags; the one that reserved it acquires it. Where the reservation is
-//! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
+//! A session that we made is ours alone, and so is its key: it is acquired at once. A caller's
+//! session may already contend here. Acquiring its key again would succeed, so one session would
+//! count once but be used twice. So its key is first *reserved*: created by `cas=0` with a random
+//! number as flags, and acquired only by the contender that reserved it. If the reservation is
+//! refused, or its answer is lost, the flags of the key in the next view show whose it is.
 //!
-//! No read settles a write that was given up: it may be applied later. A session of ours takes such a key along when it is
-//! destroyed. One of the caller's lives on, as does one that serves other semaphores of the process, so that the key is looked for
-//! until no such write can come any more (*Settling*): for so long, or until the session ends that serves no other any more.
+//! No read settles a given-up write: it may be applied later. If our session is destroyed, it takes
+//! the key with it. A caller's session lives on, and so does one that serves other semaphores of
+//! the process. Then the key is looked for until no such write can come any more (*Settling*): for
+//! a fixed time, or until the session ends because it serves nothing else.
 //!
-//! Sources: Consul's documentation of the KV endpoint (`acquire` by the session that has the key already succeeds again,
-//! and leaves `LockIndex` as it is).
+//! Sources: Consul's documentation of the KV endpoint (a second `acquire` by the session that has
+//! the key succeeds, and does not change `LockIndex`).
 
 use core::time::Duration;
 
@@ -45,16 +46,16 @@ pub(in crate::machine) struct ContenderKey {
     backoff: Backoff,
     /// Marks a reservation as ours.
     nonce: u64,
-    /// When the key of the same session was created for the turn before: a view may still show that one.
+    /// The creation index of the session's key of the last turn. A view may still show that key.
     former: Index,
     ownership: Ownership,
-    /// The key as the last view showed it.
+    /// The key in the last view.
     seen: Option<Contender>,
-    /// What a deletion names as `cas`.
+    /// The index for a deletion by check-and-set.
     deletable: Option<Index>,
-    /// What the answer to entering showed.
+    /// What the answer to its entry showed.
     arrival: Option<Arrival>,
-    /// Until when a write of it that was not answered may still be applied.
+    /// Until when an unanswered write of it may still be applied.
     unsettled_until: Option<Instant>,
     failure: Option<RequestError>,
 }
@@ -62,13 +63,13 @@ pub(in crate::machine) struct ContenderKey {
 /// Whose the key is, if it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ownership {
-    /// Ours: its session is ours alone, and takes it along when it ends.
+    /// Ours: its session is ours alone, and deletes it at its end.
     OfSession,
-    /// Ours: at this place the session is ours alone. Elsewhere it serves others, so that it lives on.
+    /// Ours: at this place the session is ours alone. Elsewhere it serves others, so it lives on.
     OfPlace,
-    /// Ours, although the session is the caller's: nobody else has reserved it.
+    /// Ours, although the session is the caller's: nobody else has reserved the key.
     Reserved,
-    /// It may be another contender's with the same session.
+    /// It may belong to another contender with the same session.
     Unproven,
 }
 
@@ -76,41 +77,41 @@ enum Ownership {
 enum State {
     Absent,
     Reserving,
-    /// The reservation met a key, or its answer was lost, at this moment.
+    /// The reservation found a key, or its answer was lost, at this moment.
     Contested(Moment),
     Acquiring,
-    /// Acquired; the acknowledgement came at this moment.
+    /// It is acquired. The acknowledgement came at this moment.
     There(Moment),
-    /// Left at this moment.
+    /// It was left at this moment.
     Deleting(Moment),
-    /// Nothing is there to delete, as was seen at this moment. What was given up may still be applied.
+    /// At this moment nothing was there to delete. A given-up write may still be applied.
     Settling(Moment),
     Deleted,
 }
 
-/// What the answer to entering showed.
+/// What the answer to the entry showed.
 #[derive(Clone, Debug)]
 pub(in crate::machine) enum Arrival {
     /// The whole prefix.
     Seen(Box<View>),
-    /// The key alone.
+    /// Only the key.
     Unseen(Contender),
 }
 
-/// What an answer or a view changed.
+/// The effect of an answer or a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum KeyEvent {
     /// The key is ours now.
     Entered,
     /// Another session, or another user of this session, has the key.
     Taken,
-    /// The key is there and tied to no session.
+    /// The key exists and is tied to no session.
     Freed,
-    /// The session behind it is gone.
+    /// Its session is gone.
     SessionGone,
-    /// Somebody asks its holder to go.
+    /// Somebody asks its holder to leave.
     Evicted,
-    /// The key was acquired, yet the view does not show it.
+    /// The key was acquired, but the view does not show it.
     Unseen,
 }
 
@@ -136,7 +137,7 @@ impl ContenderKey {
         }
     }
 
-    /// One whose session had a key before, which was created at `former` and is deleted.
+    /// A key whose session had one before, which was created at `former` and is deleted.
     pub(in crate::machine) fn after(
         former: Index,
         settings: &Settings,
@@ -163,19 +164,19 @@ impl ContenderKey {
         }
     }
 
-    /// Leaves the queue. Deletes the key where it may exist.
+    /// Leaves the queue. Deletes the key if it may exist.
     pub(in crate::machine) fn leave(&mut self, moment: Moment) {
         match self.state {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
-            // Nobody has asked for it yet.
+            // Nothing was sent for it yet.
             _ if self.ownership == Ownership::OfPlace && self.is_unsent() && self.is_clean() => {
                 self.forget();
             }
             _ => {
-                // The session may serve another turn, whose key has the same name: a deletion that is repeated on the way
-                // must not take that one.
+                // The session may serve another turn with a key of the same name. A repeated
+                // deletion must not delete that key.
                 let is_ours_alone =
                     matches!(self.ownership, Ownership::OfSession | Ownership::OfPlace);
                 let seen = self.seen.as_ref().filter(|_| is_ours_alone);
@@ -185,36 +186,37 @@ impl ContenderKey {
         }
     }
 
-    /// Gives the deletion up, or knows that there is nothing left to delete.
+    /// Gives the deletion up, or knows that nothing is left to delete.
     pub(in crate::machine) fn forget(&mut self) {
         self.state = State::Deleted;
         self.retry_at = None;
         self.failure = None;
     }
 
-    /// Whether it may be acquired at once, and no request to do so is under way.
+    /// Whether it may be acquired at once, and no request for that is under way.
     pub(in crate::machine) fn is_unsent(&self) -> bool {
         self.state == State::Acquiring && self.in_flight.is_none() && self.retry_at.is_none()
     }
 
-    /// Whether each of its requests has been answered: none can come true later.
+    /// Whether all its requests were answered: none can be applied later.
     pub(in crate::machine) fn is_clean(&self) -> bool {
         self.unsettled_until.is_none()
     }
 
-    /// Until when it is looked for again, although there is nothing to delete: what was given up may come late.
+    /// Until when it is looked for, although there is nothing to delete, because a given-up write
+    /// may come late.
     pub(in crate::machine) fn settles_at(&self) -> Option<Instant> {
         let is_settling = matches!(self.state, State::Settling(_));
         self.unsettled_until.filter(|_| is_settling)
     }
 
-    /// What was given up is not applied any more: the next view tells what there is to delete.
+    /// A given-up write can no longer be applied: the next view shows what to delete.
     pub(in crate::machine) fn settled(&mut self, moment: Moment) {
         self.unsettled_until = None;
         self.state = State::Deleting(moment);
     }
 
-    /// Its session has ended, be it for the others that stood on it: a write that was given up is not applied any more.
+    /// Its session has ended, also for its other users: a given-up write can no longer be applied.
     pub(in crate::machine) fn session_ended(&mut self, moment: Moment) {
         if self.ownership == Ownership::OfPlace && matches!(self.state, State::Settling(_)) {
             self.settled(moment);
@@ -229,12 +231,12 @@ impl ContenderKey {
         self.state == State::Deleted && self.in_flight.is_none()
     }
 
-    /// The key as the last view showed it.
+    /// The key in the last view.
     pub(in crate::machine) fn seen(&self) -> Option<&Contender> {
         self.seen.as_ref()
     }
 
-    /// Whether only views tell how it goes on.
+    /// Whether only views can move it on.
     pub(in crate::machine) fn waits_for_view(&self) -> bool {
         match self.state {
             State::Contested(_) | State::Settling(_) => true,
@@ -243,7 +245,7 @@ impl ContenderKey {
         }
     }
 
-    /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
+    /// Whether it needs a view that was requested after `view_sent`.
     pub(in crate::machine) fn needs_read(&self, view_sent: Moment) -> bool {
         match self.state {
             State::Contested(since) => view_sent <= since,
@@ -268,8 +270,8 @@ impl ContenderKey {
             return None;
         }
         match self.state {
-            // The key of a caller's session may be a later contender's by the time that a late
-            // request arrives: it is only ever deleted at the index where a view showed it.
+            // When a late request arrives, the key of a caller's session may belong to a later
+            // contender. So it is only deleted at the index at which a view showed it.
             State::Deleting(_) if !self.owns_session() && self.deletable.is_none() => None,
             State::Reserving | State::Acquiring | State::Deleting(_) => {
                 Some(self.retry_at.unwrap_or(Instant::ORIGIN))
@@ -321,7 +323,7 @@ impl ContenderKey {
         Some(request)
     }
 
-    /// The contender enters or leaves by a write of the record.
+    /// A write of the record also enters or leaves.
     pub(in crate::machine) fn await_write(&mut self) {
         self.in_flight = Some(KeyRequest::Write);
         self.retry_at = None;
@@ -333,7 +335,7 @@ impl ContenderKey {
         self.is_gone(moment);
     }
 
-    /// That write was applied. The key is what it shows.
+    /// That write was applied. `shown` is the new state of the key.
     pub(in crate::machine) fn entered_by_write(&mut self, moment: Moment, shown: Contender) {
         self.in_flight.take_if(|sent| *sent == KeyRequest::Write);
         if matches!(self.state, State::Acquiring | State::There(_)) {
@@ -355,7 +357,7 @@ impl ContenderKey {
         }
     }
 
-    /// What the answer to entering showed.
+    /// What the answer to its entry showed.
     pub(in crate::machine) fn take_arrival(&mut self) -> Option<Arrival> {
         self.arrival.take()
     }
@@ -379,7 +381,7 @@ impl ContenderKey {
             KeyRequest::Write => return None,
             KeyRequest::Deletion => answer.and_then(DeleteKey::parse),
         };
-        // A deletion that names an index comes too late for every other.
+        // A late deletion with an index affects no other key.
         let may_come_late = self.owns_session() || sent != KeyRequest::Deletion;
         if let Err(error) = &outcome
             && !error.was_not_applied()
@@ -387,7 +389,8 @@ impl ContenderKey {
         {
             self.unsettled_until = Some(now + LATEST);
         }
-        // It has left meanwhile: what a view has shown since is not what this has made.
+        // It was left meanwhile: what a view has shown since may not include the effect of this
+        // request.
         if matches!(self.state, State::Deleting(_)) && sent != KeyRequest::Deletion {
             self.state = State::Deleting(moment);
         }
@@ -412,7 +415,7 @@ impl ContenderKey {
                 return Some(KeyEvent::SessionGone);
             }
             (KeyRequest::Deletion, Ok(true)) => self.is_gone(moment),
-            // The key has changed since it was seen: the next view tells what it is now.
+            // The key has changed since it was seen: the next view shows its state.
             (KeyRequest::Deletion, Ok(false)) => {
                 self.deletable = None;
                 self.state = State::Deleting(moment);
@@ -422,13 +425,13 @@ impl ContenderKey {
                 self.contest(now, moment, rng);
                 self.failure = Some(error);
             }
-            // The view has shown that it was applied.
+            // A view has shown that it was applied.
             (KeyRequest::Acquisition { .. }, Err(_)) if self.is_there() => {}
             (_, Err(error)) => {
                 self.retry_at = Some(now + self.backoff.next(rng));
                 self.failure = Some(error);
             }
-            // Nothing of the kind is answered.
+            // A write has no such answer.
             (KeyRequest::Write, Ok(_)) => {}
         }
         None
@@ -453,7 +456,7 @@ impl ContenderKey {
         }
     }
 
-    /// Compares with a view that was asked for at `sent`.
+    /// Compares with a view that was requested at `sent`.
     pub(in crate::machine) fn observe(
         &mut self,
         view: &View,
@@ -462,18 +465,18 @@ impl ContenderKey {
     ) -> Option<KeyEvent> {
         let key = view.key(session);
         let is_former = matches!(key, Key::Tied(found) if found.create_index == self.former);
-        // One that is back is to be deleted like any other where its session lives on.
+        // If its session lives on, a key that is back must be deleted like any other.
         let is_to_go =
             matches!(self.state, State::Deleting(_)) && self.ownership == Ownership::OfPlace;
         if is_former && !is_to_go {
-            // A view from before, or the key is back with a restored snapshot: then another session is
-            // needed for a place that nobody takes for the former one.
+            // The view is older, or a restored snapshot brought the key back. In the latter case
+            // another session is needed, so that nobody takes its place for the former one.
             let is_back = matches!(self.state, State::There(since) if sent > since);
             return (is_back && self.seen.is_none()).then_some(KeyEvent::Unseen);
         }
         match self.state {
             State::Contested(since) if sent > since => match key {
-                // Still in the pace that the attempt before it has set.
+                // The pace of the former attempt still applies.
                 Key::Absent => self.state = State::Reserving,
                 Key::Free(orphan) if orphan.flags == self.nonce => {
                     self.ownership = Ownership::Reserved;
@@ -484,7 +487,7 @@ impl ContenderKey {
                     return Some(KeyEvent::Taken);
                 }
             },
-            // The view may overtake the answer, or show what the lost answer would have said.
+            // The view may overtake the answer, or show what a lost answer would have said.
             State::Acquiring => {
                 if let Key::Tied(found) = key {
                     self.seen = Some(found.clone());
@@ -511,7 +514,7 @@ impl ContenderKey {
             State::Deleting(since) | State::Settling(since)
                 if sent > since && self.in_flight.is_none() =>
             {
-                // The holder by the caller's session is another handle of the caller.
+                // If the caller's session holds, another handle of the caller holds with it.
                 let is_settling = matches!(self.state, State::Settling(_));
                 let holds = |record: &Record| record.holds(session.as_str());
                 if is_settling && view.record().is_some_and(holds) {
@@ -532,7 +535,7 @@ impl ContenderKey {
         self.ownership != Ownership::Unproven
     }
 
-    /// Finds what there is to delete.
+    /// Finds the key to delete.
     fn look_for(&mut self, key: Key<'_>, view: &View, since: Moment) {
         let found = match key {
             Key::Tied(found) if self.is_ours() => found.modify_index,
@@ -540,7 +543,7 @@ impl ContenderKey {
                 orphan.modify_index
             }
             Key::Absent if view.is_filtered() => return,
-            // Gone already, or somebody else's.
+            // It is already gone, or somebody else's.
             Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => return self.is_gone(since),
         };
         if matches!(self.state, State::Settling(_)) {
@@ -550,7 +553,8 @@ impl ContenderKey {
         self.deletable = Some(found);
     }
 
-    /// There is nothing of ours to delete, for now at least: what was seen at `moment` shows no write that comes later.
+    /// There is nothing of ours to delete, at least for now: what was seen at `moment` can't show
+    /// later writes.
     fn is_gone(&mut self, moment: Moment) {
         self.deletable = None;
         if self.owns_session() || self.is_clean() || is_on(Defect::ReadSettles) {
@@ -560,7 +564,7 @@ impl ContenderKey {
         }
     }
 
-    /// Only a view tells what became of the reservation. Another one has to wait.
+    /// Only a view shows the outcome of the reservation. Another one has to wait.
     fn contest(&mut self, now: Instant, moment: Moment, rng: &mut fastrand::Rng) {
         if self.state == State::Reserving {
             self.state = State::Contested(moment);
@@ -584,7 +588,7 @@ impl ContenderKey {
     }
 }
 
-/// Which request is under way: the state may have moved on since.
+/// The request under way. The state may have changed since it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRequest {
     Reservation,
@@ -592,7 +596,7 @@ enum KeyRequest {
         encoding: Encoding,
         along: Along,
     },
-    /// A write of the record, of which entering or leaving is a part.
+    /// A write of the record that also enters or leaves.
     Write,
     Deletion,
 }

@@ -1,7 +1,8 @@
-//! What is known of the prefix: the newest view, how good it is, and what in it is doubted.
+//! What is known about the prefix: the newest view, how reliable it is, and what is in doubt.
 //!
-//! The answer of a transaction comes from the leader after it was applied (Consul's documentation of transactions: all
-//! operations or none, in the order of its log). So it is as good as a read that the leader confirms, and saves it.
+//! A transaction's answer comes from the leader after it was applied (Consul's documentation of
+//! transactions: all operations or none, in the order of its log). So it is as good as a confirmed
+//! read, and saves one.
 
 use core::time::Duration;
 
@@ -13,45 +14,45 @@ use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock, View};
 
-/// How long what a transaction has shown is taken for the present.
+/// How long a transaction's view counts as the present.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Debug)]
 pub(super) struct Knowledge {
     newest: Option<Observed>,
-    /// When a transaction of ours last showed what is known.
+    /// When our transaction last showed what is known.
     confirmed_at: Option<Instant>,
-    /// Since when the leader must be asked what to think of an answer.
+    /// Since when an answer is in doubt, so that the leader must be asked.
     doubt: Option<Moment>,
-    /// Whether the record is looked at next, whatever else is watched.
+    /// Whether the record is read next, whatever else is watched.
     record_look: RecordLook,
-    /// Whether the next ahead has not moved for its time: then the record is watched, too.
+    /// Whether the next waiter ahead has not moved for too long. Then the record is watched, too.
     is_next_stuck: bool,
-    /// The limit that the record may show until it shows ours.
+    /// A limit that the record may show until it shows ours.
     former_limit: Option<u32>,
 }
 
-/// A view, and when it was asked for and received.
+/// A view, and when it was requested and received.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) view: View,
     pub(super) sent: Moment,
     pub(super) received: Moment,
-    /// When Consul last said that the record is as this view has it.
+    /// When Consul last said that the record is as in this view.
     pub(super) seen_at: Instant,
     /// When the whole prefix was read, and how many contended then.
     pub(super) read_at: Instant,
     width: usize,
-    /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
+    /// Whether it is, or may be, outdated. Nothing is decided from it then.
     is_outdated: bool,
 }
 
-/// Whether the record is looked at on its own, whatever else would be watched.
+/// Whether only the record is read, whatever else would be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordLook {
     Not,
     Now,
-    /// As soon as it has changed beyond this index.
+    /// When it has changed beyond this index.
     After(Index),
 }
 
@@ -67,7 +68,7 @@ impl Knowledge {
         }
     }
 
-    /// Nothing is asked for any more, and what is known will be outdated when something is.
+    /// Nothing is read any more, so what is known will be outdated.
     pub(super) fn forget(&mut self) {
         self.newest = None;
         self.record_look = RecordLook::Not;
@@ -75,12 +76,12 @@ impl Knowledge {
         self.doubt = None;
     }
 
-    /// What is known is read again.
+    /// Everything is read again.
     pub(super) fn drop_view(&mut self) {
         self.newest = None;
     }
 
-    /// The newest view, be it dated: that serves to tell older ones only.
+    /// The newest view, maybe outdated. It serves to recognise older ones.
     pub(super) fn newest(&self) -> Option<&Observed> {
         self.newest.as_ref()
     }
@@ -93,7 +94,7 @@ impl Knowledge {
         self.view()?.record()
     }
 
-    /// The view from which decisions are made.
+    /// The view for decisions.
     pub(super) fn current(&self) -> Option<&Observed> {
         self.newest.as_ref().filter(|it| !it.is_outdated)
     }
@@ -102,9 +103,9 @@ impl Knowledge {
         self.newest.as_mut()
     }
 
-    /// A list of the whole prefix came, newer than all that was known.
+    /// A list of the whole prefix came, newer than everything known.
     pub(super) fn learn(&mut self, now: Instant, received: Moment, view: View, sent: Moment) {
-        // The same index is the same state, as fresh as the later of the two requests.
+        // The same index means the same state, as fresh as the later of the two requests.
         let is_same = |known: &&Observed| {
             let known = &known.view;
             known.index() == view.index() && known.version() == view.version()
@@ -130,7 +131,8 @@ impl Knowledge {
         });
     }
 
-    /// What became of the next ahead, as a poll of its key alone shows it. Says whether that has changed since this index.
+    /// A poll of only its key has shown the next waiter ahead. Returns whether it has changed since
+    /// this index.
     pub(super) fn learn_ahead(&mut self, session: &SessionId, polled: Index, shown: Shown) -> bool {
         let is_changed = shown.modify_index > polled;
         self.is_next_stuck = !is_changed;
@@ -141,7 +143,7 @@ impl Knowledge {
             .filter(|_| is_changed)
             .map_or(Claimed::None, |flags| flags.claim);
         self.record_look = match claim {
-            // The claim has changed the record at the same index, and left nothing to claim.
+            // Its claim has changed the record at the same index, and no free slot is left.
             Claimed::Last => RecordLook::After(shown.modify_index),
             Claimed::One | Claimed::None => RecordLook::Now,
         };
@@ -154,18 +156,18 @@ impl Knowledge {
         is_changed
     }
 
-    /// A transaction of ours shows what is known.
+    /// Our transaction shows what is known.
     pub(super) fn confirm(&mut self, now: Instant) {
         self.confirmed_at = Some(now);
     }
 
-    /// From when on what a transaction has shown is no longer taken for the present.
+    /// Until when a transaction's view counts as the present.
     pub(super) fn confirmed_until(&self, now: Instant) -> Instant {
         let until = |confirmed| confirmed + FIRST_MOMENTS;
         self.confirmed_at.map_or(now, until)
     }
 
-    /// The leader has to be asked.
+    /// The leader must be asked.
     pub(super) fn doubt(&mut self, since: Moment) {
         self.doubt = Some(since);
     }
@@ -174,7 +176,7 @@ impl Knowledge {
         self.doubt.is_some()
     }
 
-    /// The leader has answered what was asked at this moment.
+    /// The leader has answered a request from this moment.
     pub(super) fn settle_doubt(&mut self, sent: Moment) {
         self.doubt.take_if(|since| *since < sent);
     }
@@ -183,12 +185,12 @@ impl Knowledge {
         self.record_look
     }
 
-    /// The record is looked at, or need not be.
+    /// Sets whether the record is read next.
     pub(super) fn set_record_look(&mut self, record_look: RecordLook) {
         self.record_look = record_look;
     }
 
-    /// Whether the next ahead has not moved for its time.
+    /// Whether the next waiter ahead has not moved for too long.
     pub(super) fn is_next_stuck(&self) -> bool {
         self.is_next_stuck
     }
@@ -202,7 +204,7 @@ impl Knowledge {
         self.former_limit = Some(former);
     }
 
-    /// Whether a record of this limit, which is not ours, is no conflict.
+    /// Whether this limit, which is not ours, is no conflict.
     pub(super) fn tolerates(&self, limit: u32) -> bool {
         self.former_limit == Some(limit)
     }
@@ -212,17 +214,17 @@ impl Knowledge {
         self.former_limit = None;
     }
 
-    /// Whether more than so many contend, and what they do can be watched key by key.
+    /// Whether more than `crowd` contend, and they can be watched key by key.
     pub(super) fn is_crowd(&self, crowd: usize, settings: &Settings) -> bool {
         settings.encoding == Encoding::Transactions
             && self.newest.as_ref().is_some_and(|observed| {
                 let is_understood = |lock: &Lock| lock.record.is_ok();
-                // Of those who were ahead fewer are left since, but as many may have come.
+                // Fewer of those ahead are left since then, but as many may have come.
                 observed.width > crowd && observed.view.lock().is_none_or(is_understood)
             })
     }
 
-    /// Whether a view from before the watch was paused is good for an attempt without a read.
+    /// Whether a view from before the watch was paused suffices for an attempt without a read.
     pub(super) fn is_useful_recollection(&self, settings: &Settings) -> bool {
         let is_settled = |record: &Record| record.limit() == settings.limit;
         settings.encoding == Encoding::Transactions
@@ -238,13 +240,13 @@ impl Observed {
         self.is_outdated = true;
     }
 
-    /// It is the present again, as of this moment.
+    /// It counts as the present again, as of this moment.
     pub(super) fn update(&mut self, now: Instant, received: Moment) {
         self.received = received;
         self.is_current_again(now);
     }
 
-    /// The record is as it was.
+    /// The record is unchanged.
     pub(super) fn seen_again(&mut self, now: Instant) {
         self.seen_at = now;
     }
@@ -254,8 +256,8 @@ impl Observed {
         self.is_outdated = false;
     }
 
-    /// Who waits next ahead of a contender of ours that entered at `first`, and how many do in all, but those whom
-    /// nobody waits for.
+    /// The next waiter ahead of our contender that entered at `first`, and the number of all
+    /// waiters ahead, without those that nobody waits for.
     pub(super) fn next_ahead(
         &self,
         first: Index,

@@ -1,5 +1,5 @@
-//! The record's writes of one participant: one at a time, each made from a view that is newer than
-//! the one before it.
+//! One participant's writes of the record: one at a time, each from a view that is newer than the
+//! last write.
 //!
 //! ```text
 //!          plan()            poll                 true ─▶ its changes are made
@@ -7,12 +7,12 @@
 //!    ▲                                         └─ no answer ─▶ Unknown: the prefix is read again
 //!    └──── a view that shows what became of it ◀───────────────┘
 //! ```
-//! A plain check-and-set does not return the new index, so every such write, whatever its answer, is
-//! followed by a wait for a newer view. A transaction does: what it leaves is known at once.
+//! A plain check-and-set does not return the new index. So each such write, whatever its answer,
+//! must be followed by a newer view. After a transaction the new state is known at once.
 //!
-//! Sources: Consul's documentation of the KV endpoint (`cas` compares the `ModifyIndex`, 0 creates). An agent may apply a
-//! write that its client gave up, seconds later: so an unknown outcome is settled by what a view shows, and a write from the
-//! same index fences it.
+//! Sources: Consul's documentation of the KV endpoint (`cas` compares the `ModifyIndex`, 0
+//! creates). An agent may apply a given-up write seconds later. So a view settles an unknown
+//! outcome, and a write from the same index fences it.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,17 +34,17 @@ pub(in crate::machine) struct Ledger {
     planned: Option<Planned>,
     in_flight: Option<Sent>,
     last: Option<Ended>,
-    /// The claims of the write that is under way, or whose outcome is unknown.
+    /// The claims of the write that is under way or has an unknown outcome.
     claims: Vec<Claim>,
     retry_at: Option<Instant>,
     conflicts: Backoff,
     failures: Backoff,
     patience: Option<Patience>,
-    /// Who is first ahead while a slot is free, and when it is looked for; nothing where it is already.
+    /// The first waiter ahead while a slot is free, and when to check it, until that is done.
     behind: Option<(SessionId, Option<Instant>)>,
-    /// Until when others are taken to write the record at any moment.
+    /// Until when others are expected to write the record at any moment.
     contended_until: Instant,
-    /// Who was waited for without success, and until when not to wait for them again.
+    /// Those who were waited for without success, and until when they are not waited for again.
     overtaken: BTreeMap<SessionId, Instant>,
     #[cfg(feature = "unstable-defects")]
     refused: Option<Write>,
@@ -54,14 +54,15 @@ pub(in crate::machine) struct Ledger {
 #[derive(Clone, Debug)]
 enum Planned {
     Write(Write),
-    /// It only takes out those that leave, and is made when it goes out.
+    /// It only removes those that leave. It is made when it is sent.
     Withdrawal,
 }
 
-/// For how long a free slot is left to those ahead.
+/// How long a free slot is left to those ahead.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// From when on one that takes it from behind them has been patient as well.
+    /// From this time on, another one that takes the slot from behind them has been patient as
+    /// well.
     shared_from: Instant,
     end: Instant,
 }
@@ -72,7 +73,7 @@ pub(in crate::machine) struct Sent {
     pub(in crate::machine) write: Write,
     pub(in crate::machine) rest: Rest,
     pub(in crate::machine) encoding: Encoding,
-    /// Whether an attempt from the same base before it may have been applied.
+    /// Whether an earlier attempt from the same base may have been applied.
     pub(in crate::machine) is_repeated: bool,
 }
 
@@ -81,11 +82,12 @@ pub(in crate::machine) struct Sent {
 pub(super) struct Claim {
     pub(super) acquire: CommandId,
     pub(super) contenders: Vec<ContenderNo>,
-    /// What the write replaces.
+    /// The index of the record that the write replaces.
     pub(super) base: Index,
-    /// Which of those that the write admits it is.
+    /// Its number among the acquisitions that the write admits.
     pub(super) number: u64,
-    /// Whether the record named them before: then only the write's answer tells whether it was applied.
+    /// Whether the record named them before. Then only the write's answer tells whether it was
+    /// applied.
     pub(super) was_listed: bool,
 }
 
@@ -95,12 +97,12 @@ struct Ended {
     base: Index,
     at: Moment,
     is_unknown: bool,
-    /// Whether this is so of it or of one from the same base before it.
+    /// Whether this is true of it or of an earlier one from the same base.
     was_unknown: bool,
 }
 
 impl Claim {
-    /// Its token, of a record that was created at this index.
+    /// Its token. `created` is the creation index of the record.
     pub(super) fn token(&self, created: Index) -> FencingToken {
         if self.base == Index::ZERO {
             FencingToken::of_first_claim(created, self.number)
@@ -129,8 +131,8 @@ impl Ledger {
         }
     }
 
-    /// Whether a decision can be made from a view with the record at `lock_index`: it is newer
-    /// than the last write, or was asked for after that write had ended.
+    /// Whether a view with the record at `lock_index` can be used for a decision: it is newer than
+    /// the last write, or was requested after that write had ended.
     pub(in crate::machine) fn may_plan(
         &self,
         now: Instant,
@@ -143,12 +145,12 @@ impl Ledger {
         self.in_flight.is_none() && is_newer && self.retry_at.is_none_or(|at| at <= now)
     }
 
-    /// Whether a view that was asked for at `sent` was asked for after the last write.
+    /// Whether a view that was requested at `sent` was requested after the last write.
     pub(in crate::machine) fn ended_before(&self, sent: Moment) -> bool {
         self.in_flight.is_none() && self.last.is_none_or(|last| last.at < sent)
     }
 
-    /// Whether only another read can tell what became of the last write.
+    /// Whether only another read can show the outcome of the last write.
     pub(in crate::machine) fn needs_read(
         &self,
         lock_index: Option<Index>,
@@ -159,7 +161,7 @@ impl Ledger {
         })
     }
 
-    /// Takes the plan of the moment, in place of any before it.
+    /// Replaces the plan.
     pub(in crate::machine) fn plan(
         &mut self,
         now: Instant,
@@ -183,7 +185,8 @@ impl Ledger {
         }
     }
 
-    /// A slot is free, and this one is first ahead, or nobody that is known. Says whether it was left the slot for so long.
+    /// A slot is free, and `first` is the first waiter ahead, if one is known. Returns whether the
+    /// slot was left to it for `grace`.
     pub(super) fn is_stuck_behind(
         &mut self,
         now: Instant,
@@ -205,12 +208,12 @@ impl Ledger {
         until.is_some_and(|until| until.take_if(|until| *until <= now).is_some())
     }
 
-    /// Whether a write of ours was refused not long ago, since another one came before it.
+    /// Whether a write of ours was recently refused because another one came first.
     pub(super) fn is_contended(&self, now: Instant) -> bool {
         now < self.contended_until
     }
 
-    /// When the next write may go out after one that failed.
+    /// When the next write may be sent after a failure.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
@@ -220,51 +223,52 @@ impl Ledger {
         self.behind = None;
     }
 
-    /// Nobody of ours waits, and whether those that leave are to be taken out is all that there is to plan. Each that leaves
-    /// would else cost a separate record, of all who hold.
+    /// Nobody of ours waits. `is_due` says whether those that leave must be removed. Making the
+    /// write now would cost a copy of the whole record for each that leaves.
     pub(super) fn plan_withdrawal(&mut self, is_due: bool) {
         self.planned = is_due.then_some(Planned::Withdrawal);
         self.patience = None;
     }
 
-    /// Whether the write that is due is still to be made.
+    /// Whether the planned write is still to be made.
     pub(super) fn is_to_be_made(&self) -> bool {
         matches!(self.planned, Some(Planned::Withdrawal))
     }
 
-    /// This is the write that is due.
+    /// Sets the write that was planned.
     pub(super) fn made(&mut self, write: Option<Write>) {
         self.planned = write.map(Planned::Write);
     }
 
-    /// The claims that are under way, or whose outcome is unknown: all of one write.
+    /// The claims that are under way or have an unknown outcome. All belong to one write.
     pub(super) fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// The write that has just gone out is for these.
+    /// Sets the claims of the write that was just sent.
     pub(super) fn set_claims(&mut self, claims: Vec<Claim>) {
         self.claims = claims;
     }
 
-    /// What became of the claims is known, or of no more use.
+    /// The outcome of the claims is known, or no longer needed.
     pub(super) fn take_claims(&mut self) -> Vec<Claim> {
         core::mem::take(&mut self.claims)
     }
 
-    /// Takes the claim that is for this acquisition, if there is one.
+    /// Removes the claim of this acquisition, if there is one.
     pub(super) fn take_claim_of(&mut self, acquire: CommandId) -> Option<Claim> {
         let at = self.claims.iter().position(|it| it.acquire == acquire)?;
         Some(self.claims.remove(at))
     }
 
-    /// Whether the write that is under way makes the record, and admits at once: then its index tells their tokens.
+    /// Whether the write under way creates the record and also admits. Then its index gives the
+    /// tokens.
     pub(super) fn is_first_claim(&self) -> bool {
         let write = self.in_flight.as_ref().map(|it| &it.write);
         write.is_some_and(|it| it.base == Index::ZERO && !it.admit.is_empty())
     }
 
-    /// How many slots are left free by the write that is under way, if one is.
+    /// How many slots the write under way leaves free, if there is one.
     pub(super) fn free_after(&self) -> Option<usize> {
         let record = &self.in_flight.as_ref()?.write.record;
         Some((record.limit() as usize).saturating_sub(record.holders().len()))
@@ -279,13 +283,13 @@ impl Ledger {
         self.patience.is_some_and(|it| it.end <= now) && !is_on(Defect::PatienceInfinite)
     }
 
-    /// Whether the one that takes the free slot now has waited for those ahead of it as we have: it does not
-    /// barge, but passes them.
+    /// Whether another one that takes the free slot now has waited for those ahead as we have. Then
+    /// it has passed them, and did not barge.
     pub(in crate::machine) fn is_being_patient(&self, now: Instant) -> bool {
         self.patience.is_some_and(|it| it.shared_from <= now)
     }
 
-    /// Who need not be waited for at the moment.
+    /// Those who are not waited for at the moment.
     pub(in crate::machine) fn overtaken(&self, now: Instant) -> BTreeSet<SessionId> {
         let overtaken = self.overtaken.iter();
         overtaken
@@ -318,7 +322,7 @@ impl Ledger {
         self.planned.is_some()
     }
 
-    /// The write that is due, once it is made.
+    /// The planned write, once it is made.
     pub(in crate::machine) fn planned(&self) -> Option<&Write> {
         match self.planned.as_ref()? {
             Planned::Write(write) => Some(write),
@@ -326,7 +330,7 @@ impl Ledger {
         }
     }
 
-    /// Sends the write that is due, and the rest of its transaction.
+    /// Sends the planned write and the rest of its transaction.
     pub(in crate::machine) fn transmit(
         &mut self,
         rest: Rest,
@@ -348,7 +352,7 @@ impl Ledger {
         Some((&sent.write, request))
     }
 
-    /// What the answer to the write under way says.
+    /// Reads the answer to the write under way.
     pub(in crate::machine) fn read(
         &self,
         response: &Response,
@@ -370,7 +374,7 @@ impl Ledger {
         self.end(moment, false)
     }
 
-    /// It was not applied, and is planned again.
+    /// It was not applied, and will be planned again.
     pub(in crate::machine) fn take_back(&mut self) -> Option<Sent> {
         self.in_flight.take()
     }
@@ -391,7 +395,7 @@ impl Ledger {
         self.end(moment, false)
     }
 
-    /// It failed. `is_unknown` when it may have been applied, or may yet be.
+    /// It failed. `is_unknown` says whether it may have been applied, or may still be.
     pub(in crate::machine) fn failed(
         &mut self,
         now: Instant,
@@ -407,7 +411,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a defect looks at each plan.
+    /// Whether a defect wants every plan.
     #[cfg(feature = "unstable-defects")]
     pub(super) fn plans_as_before(&self) -> bool {
         self.refused.is_some()
@@ -442,15 +446,15 @@ impl Ledger {
     }
 }
 
-/// How long the first of the queue leaves a free slot to those ahead of it, and up to as long
-/// again: enough for a round of requests of a live contender.
+/// How long the first in the queue leaves a free slot to those ahead, plus up to as long again. It
+/// is enough for a round of requests of a live contender.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// For how long after a write that was refused others are taken to write the record at any moment.
+/// How long after a refused write others are expected to write the record at any moment.
 const CONTENDED_FOR: Duration = Duration::from_secs(1);
 
-/// How long those who left a slot unused are not waited for. A waiter that crashed stays in the queue
-/// for up to twice its TTL; it must not cost everybody behind it their patience at every turn.
+/// How long those who left a slot unused are not waited for. A crashed waiter stays in the queue
+/// for up to twice its TTL. It must not cost everybody behind it their patience at every turn.
 const OVERTAKEN_FOR: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
-//! What a read of the whole prefix costs, beside what is needed of it.
+//! The cost of reading the whole prefix, compared with what is needed.
 
 use crate::view::View;
 
-/// What a read of the whole prefix costs, as the last one has shown.
+/// The cost of reading the whole prefix, according to the last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Listing {
-    /// Hardly more than is needed.
+    /// Hardly more than needed.
     #[default]
     Cheap,
-    /// Most of it is values of contenders or keys of others, or it is larger than the transport takes.
+    /// Most of it is values of contenders or foreign keys, or it is larger than the transport
+    /// accepts.
     Dear,
 }
 
 impl Listing {
-    /// Of a list that had so many bytes, and showed this.
+    /// For a list with this number of bytes and this view.
     pub(in crate::machine) fn of(bytes: usize, view: &View) -> Self {
         let holders = view.record().map_or(0, |record| record.holders().len());
         let keys = view.contenders().len() + view.orphans().len();
@@ -25,9 +26,10 @@ impl Listing {
     }
 }
 
-/// How long the entry of a contender key is, with a short value and in whatever way it is printed, and a holder in the record.
+/// The length of a contender key's entry with a short value, in any format, plus its holder in the
+/// record.
 const BYTES_OF_KEY: usize = 512;
 const BYTES_OF_HOLDER: usize = 64;
 
-/// A list with so much beside these costs less than the requests that it saves.
+/// A list with this much more costs less than the requests that it saves.
 const MOST_BESIDE: usize = 32 * 1024;

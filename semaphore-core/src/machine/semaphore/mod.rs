@@ -1,7 +1,7 @@
 //! The machine that is driven: one process's part in one semaphore.
 //!
-//! Callers queue here, however many they are. For them it keeps one watch, one record writer and a
-//! few contenders: as many as hold a slot, and some that wait ahead of need. It is a sans-IO machine:
+//! Any number of callers queue here. For them it has one watch, one writer of the record, and a few
+//! contenders: as many as hold a slot, and some that queue in advance. It is a sans-IO machine:
 //!
 //! ```text
 //! acquire · cancel · release · close      commands
@@ -11,7 +11,8 @@
 //! poll_event                              what happened
 //! poll_abort                              which answers are of no more use
 //! ```
-//! Any order of polls is correct, spurious calls do nothing. The files, in the order in which an answer passes them:
+//! Polls may come in any order, and superfluous calls do nothing. The files, in the order in which
+//! an answer passes them:
 //!
 //! | | |
 //! |---|---|
@@ -84,11 +85,11 @@ use crate::transport::TransportError;
 pub use self::availability::Availability;
 pub use self::settings::Settings;
 
-/// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and
-/// spurious calls do nothing.
+/// One process's part in one semaphore: a sans-IO machine. Polls may come in any order, and
+/// superfluous calls do nothing.
 ///
-/// A clone is for looking ahead, as an exhaustive exploration does: it names the same sessions, so
-/// that only one of the two may go on against one Consul.
+/// A clone is for looking ahead, as in an exhaustive exploration. It uses the same sessions, so
+/// only one of the two may continue with the same Consul.
 #[derive(Clone, Debug)]
 pub struct Participant {
     settings: Settings,
@@ -100,31 +101,31 @@ pub struct Participant {
     callers: Callers<Grant, Slots>,
     roster: Roster,
     knowledge: Knowledge,
-    /// When [`Self::handle_timeout`] was called last.
+    /// When [`Self::handle_timeout`] was last called.
     timed_at: Instant,
 }
 
-/// What a granted acquisition has.
+/// The content of a granted acquisition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
-    /// Higher than any before it on this prefix.
+    /// Higher than any earlier one on this prefix.
     pub token: FencingToken,
     /// The sequencers of its contender keys, one for each permit.
     pub sequencers: Vec<Sequencer>,
 }
 
-/// What an acquisition that was granted has.
+/// What a granted acquisition has.
 #[derive(Clone, Debug)]
 struct Slots {
     contenders: Vec<ContenderNo>,
-    /// Why one of them could not leave in order.
+    /// Why one of them could not leave properly.
     failure: Option<RequestError>,
 }
 
 impl Participant {
-    /// A participant that does nothing yet. `seed` decides its jitter: give each participant
-    /// another one, and a fixed one to repeat a run.
+    /// An idle participant. `seed` decides its jitter: use a different seed for each, and a fixed
+    /// one to repeat a run.
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             watch: Watch::new(&settings),
@@ -140,23 +141,23 @@ impl Participant {
         }
     }
 
-    /// Draws its jitter from this seed from now on, as a model checker does before each step: then
-    /// how it got to a state makes no difference to what follows.
+    /// Uses this seed for its jitter from now on. A model checker does so before each step, so that
+    /// the path to a state does not affect what follows.
     #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
     }
 
-    /// What it was told.
+    /// Its settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Waits for `permits` slots at once, until `deadline` if there is one.
+    /// Waits for `permits` slots at once, or until `deadline` if there is one.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a number of permits that could never be served,
-    /// [`Error::Closed`] after [`Self::close`]. Nothing is sent then.
+    /// [`Error::InvalidInput`] for a number of permits that can never be granted, [`Error::Closed`]
+    /// after [`Self::close`]. Then nothing is sent.
     pub fn acquire(
         &mut self,
         now: Instant,
@@ -171,8 +172,8 @@ impl Participant {
         self.enqueue(now, permits, patience)
     }
 
-    /// Takes `permits` slots if they are free now. Answered by [`Event::NotAvailable`] when they are
-    /// not, or when others wait for them already.
+    /// Takes `permits` slots if they are free now. Answered by [`Event::NotAvailable`] if they are
+    /// not, or if others already wait for them.
     ///
     /// # Errors
     /// As [`Self::acquire`].
@@ -182,9 +183,8 @@ impl Participant {
         self.enqueue(now, permits, Patience::None)
     }
 
-    /// Contends for a semaphore of another limit from now on, because its record is about to be
-    /// resized or was. Until the record shows this limit, the former one is no conflict. Returns the
-    /// former one.
+    /// Contends with another limit from now on, because the record is about to be resized or was.
+    /// Until the record shows this limit, the former one is no conflict. Returns the former one.
     ///
     /// # Errors
     /// [`InvalidInput::LimitZero`].
@@ -199,14 +199,15 @@ impl Participant {
         Ok(former)
     }
 
-    /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
+    /// Why nobody is admitted, as far as is known. A read may have succeeded although no session
+    /// can be created.
     fn obstacle(&self) -> Option<RequestError> {
         let wanting = self.roster.those(Group::Wanting);
         let mut own = wanting.filter_map(|(_, it)| it.failure());
         self.callers.failure().or_else(|| own.next()).cloned()
     }
 
-    /// Who held the slots when Consul last told.
+    /// The holders according to Consul's last answer.
     fn holders(&self) -> Vec<String> {
         let record = self.knowledge.record();
         let holders = record.into_iter().flat_map(Record::holders);
@@ -241,7 +242,7 @@ impl Participant {
         self.callers.ensure_open()?;
         let acquire = CommandId(self.requests.number());
         self.roster.spares().wanted_at(now);
-        // An instant try is not told from memory that there is no slot.
+        // An instant try needs a current answer before it is told that no slot is free.
         if patience == Patience::None
             && let Some(observed) = self.knowledge.newest_mut()
             && self.watch.start_over()
@@ -270,13 +271,13 @@ impl Participant {
         })
     }
 
-    /// How many slots are free, from what was learned last. None where nothing is known: nobody waits or holds here, the first
-    /// answer is still to come, or the record can't be read. Nothing is sent for it.
+    /// How many slots are free, according to the last answer. `None` if it is unknown: nobody waits
+    /// or holds here, the first answer has not come, or the record can't be read. It sends nothing.
     pub fn availability(&self, now: Instant) -> Option<Availability> {
         Availability::of(now, &self.knowledge, &self.roster, self.settings.limit)
     }
 
-    /// How it stands, as far as is known. Nothing is sent for it.
+    /// The present state, as far as it is known. It sends nothing.
     pub fn status(&self, now: Instant) -> Status {
         let held = self.roster.those(Group::Held);
         let held = held.filter(|(_, it)| it.deadline().is_none_or(|until| now < until));
@@ -296,7 +297,7 @@ impl Participant {
         }
     }
 
-    /// What is to be read next.
+    /// Decides what to read next.
     fn outlook(&self) -> Outlook<'_> {
         Outlook {
             settings: &self.settings,
@@ -309,8 +310,8 @@ impl Participant {
         }
     }
 
-    /// Whether nothing is left to do but for what could not be given back: whose it was has been told why it takes longer, and
-    /// nobody waits for it here.
+    /// Whether only things are left that could not be given back: their callers were told why it
+    /// takes longer, and nobody waits here.
     fn has_only_left_behind(&self) -> bool {
         self.callers.queue().is_empty() && self.roster.has_only_left_behind()
     }
@@ -345,7 +346,7 @@ impl Participant {
         Some(ends.flatten()? - warning)
     }
 
-    /// Tells observers whose lease ends soon.
+    /// Warns observers of leases that end soon.
     fn warn(&mut self, now: Instant) {
         if !self.callers.notices().is_heard() {
             return;
@@ -358,13 +359,13 @@ impl Participant {
         }
     }
 
-    /// Until when this one believes in what it holds, and for whom it holds.
+    /// When the belief of this contender ends, and for which acquisition it holds.
     fn held_until(&self, no: ContenderNo) -> Option<(CommandId, Instant)> {
         let contender = self.roster.get(no)?;
         Some((contender.held_for()?, contender.deadline()?))
     }
 
-    /// Tells observers that a lease is longer than it was.
+    /// Tells observers that a lease was extended.
     fn note_renewal(
         &mut self,
         now: Instant,
@@ -381,13 +382,14 @@ impl Participant {
         }
     }
 
-    /// The present, in the order of what is sent and learned.
+    /// The present moment in the order of what is sent and learned.
     fn moment(&self) -> Moment {
         self.requests.moment()
     }
 }
 
-/// Holding is having every slot that was asked for: each contender is in the record, and its lease holds.
+/// Holding means having every requested slot: each contender is in the record, and its lease is
+/// valid.
 impl Machine for Participant {
     type Grant = Grant;
 
@@ -497,7 +499,7 @@ impl Machine for Participant {
     fn release(&mut self, now: Instant, acquire: CommandId) {
         let of = acquire.0;
         self.callers.commanded(now, || Command::Release { of });
-        // Belief ends by the clock, no matter who looks at it first.
+        // The clock ends the belief, no matter who looks first.
         let contenders = self
             .callers
             .hold(acquire)

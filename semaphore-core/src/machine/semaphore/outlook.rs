@@ -1,12 +1,13 @@
-//! What is to be read next: what for, from when on, and how urgently. A function of what is known and of what is under way.
+//! What to read next, when, and how urgently: a function of what is known and what is under way.
 //!
 //! # Of whom
-//! Where few contend, each watches the whole prefix and learns of every change at once. Where many do,
-//! that would cost each handoff a read of the prefix by each of them. So there
-//! - a contender that waits behind others watches only the key of the next ahead, which a claim touches;
-//! - the first one, and each holder, watches only the record;
-//! - the prefix is read when that is not enough: when the next ahead is gone, when a free slot stays
-//!   unused for the time of our patience, and now and then, for holders may die.
+//! If few contend, each watches the whole prefix and learns of every change at once. If many do,
+//! each of them would read the prefix at each handover. So in a crowd
+//! - a contender that waits behind others watches only the key of the next one ahead, which a claim
+//!   changes;
+//! - the first waiter and each holder watch only the record;
+//! - the prefix is read when that is not enough: when the next one ahead is gone, when a free slot
+//!   stays unused for the time of our patience, and now and then, since holders may die.
 //!
 //! ```text
 //!   behind ──key touched──▶ first ──a slot is free──▶ claims, touching its own key
@@ -14,25 +15,28 @@
 //!     │  └─time is over: look at the record
 //!     └────key gone: read the prefix
 //! ```
-//! A claim of a foreign client touches no key. A contender that waits behind one finds out when the time of its poll is
-//! over: that is [`LOOK_AT_RECORD`], and somewhat more for each who waits ahead.
+//! A claim of a foreign client changes no key. A contender that waits behind it notices at the end
+//! of its poll: after [`LOOK_AT_RECORD`], and a bit later for each waiter ahead.
 //!
-//! The herd is why: with a watch of the whole prefix each, one release wakes all who wait, and each of them reads all
-//! keys. To watch the one ahead alone is a known recipe for locks of Apache `ZooKeeper`.
+//! The reason is the thundering herd: if each watched the whole prefix, one release would wake all
+//! waiters, and each of them would read all keys. Watching only the one ahead is a known recipe for
+//! locks with Apache `ZooKeeper`.
 //!
 //! # From when on
-//! A transaction shows what it left, so that nothing else needs to be asked while one is under
-//! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
-//! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
-//! within which an eviction is noticed. A holder among many of its process does not poll at all, nor does a waiter beyond the first of
-//! them: the process asks for many records at once (`reader::checks`). Where others have their turns all the time, a holder looks once a
-//! second: a change of the record wakes all who watch it.
+//! A transaction shows the state that it left. So no other read is needed while one is under way,
+//! or for a moment after it. A hold is not watched in its first moments: for a quarter of a second
+//! after the last transaction that showed it. An eviction in that time is noticed that much later,
+//! plus one round of requests. A holder among many of its process does not poll at all, nor does a
+//! waiter beyond the first ones: the process asks for many records at once (`reader::checks`). If
+//! others have turns all the time, a holder looks once a second, since a change of the record wakes
+//! all who watch it.
 //!
-//! A record is contended for a second after a write of ours was refused. Then it is read right before each write, by which fewer are
-//! refused, and polled less often, by which each write admits more.
+//! For a second after a write of ours was refused, the record counts as contended. It is then read
+//! just before each write, so that fewer writes are refused, and polled less often, so that each
+//! write admits more.
 //!
-//! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
-//! over. So a poll is not begun that something else is about to answer.
+//! Source: docs/CONSUL.md, "Limits and timeouts": a given-up poll counts as a connection until its
+//! `wait` is over. So no poll is begun if something else is about to answer it.
 
 use core::time::Duration;
 
@@ -56,36 +60,38 @@ use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Contender as Shown, Source, View};
 
-/// How long the one that waits behind one other looks at its key before it looks at the record.
+/// How long a waiter behind one other watches that one's key before it reads the record.
 const LOOK_AT_RECORD: Duration = Duration::from_secs(2);
 
-/// How much longer for each other who waits ahead, and at most.
+/// How much longer for each further waiter ahead, and the limit.
 const LOOK_PER_RANK: Duration = Duration::from_millis(100);
 const LOOK_AT_MOST: Duration = Duration::from_secs(15);
 
-/// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
-/// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
+/// How long a poll waits for another answer that tells as much, and how long a newcomer waits for
+/// the first read. A nearby agent needs a fraction of it. After a slow answer it is longer.
 const PROMPT: Duration = Duration::from_millis(50);
 
-/// For how long a read of the prefix shows well enough who waits.
+/// How long a read of the prefix shows well enough who waits.
 const RECENT: Duration = Duration::from_millis(300);
 
-/// How many round trips old what is known of a contended record may be when it is written.
+/// The age limit of what is known about a contended record when it is written, in round trips.
 const FRESH_ROUNDS: u32 = 2;
 
-/// For how many round trips, and at most for how long, those ahead may leave a slot unused before they are looked for.
+/// How long those ahead may leave a slot unused before they are checked: in round trips, and the
+/// limit.
 const GRACE_ROUNDS: u32 = 12;
 const MOST_GRACE: Duration = Duration::from_millis(20);
 
-/// How far apart polls of a contended record are for each slot, and for how many at most. `scale` has shown that turns are the most
-/// with it, since each write admits more: 89 % of the ideal with 20 processes and 100 slots, 85 % without, 68 % with twice as much.
+/// The pause between polls of a contended record for each slot, and the limit of slots. `scale`
+/// shows the most turns with this value, since each write admits more: 89 % of the ideal with 20
+/// processes and 100 slots, 85 % without a pause, 68 % with twice as much.
 const PACE_PER_SLOT: Duration = Duration::from_micros(250);
 const MOST_PACED: u32 = 100;
 
-/// How many contend before they are a crowd where turns follow each other at once.
+/// How many contend before they count as a crowd, if turns follow each other at once.
 const BUSY_CROWD: usize = 1;
 
-/// The rooms that it follows from.
+/// The parts of the participant that it depends on.
 pub(super) struct Outlook<'a> {
     pub(super) settings: &'a Settings,
     pub(super) queue: &'a Queue,
@@ -97,7 +103,7 @@ pub(super) struct Outlook<'a> {
 }
 
 impl Outlook<'_> {
-    /// What polls are for at the moment.
+    /// What polls read at the moment.
     pub(super) fn focus(&self, now: Instant) -> Focus {
         if !self.is_in_crowd() || self.is_in_the_dark() {
             return Focus::Prefix;
@@ -131,8 +137,8 @@ impl Outlook<'_> {
         }
     }
 
-    /// Whether not everybody watches the whole prefix: so many contend, or so often do they have their turns that each who watched
-    /// it would be at the ceiling of reads, and learn late what it waits for.
+    /// Whether not everybody should watch the whole prefix. That is so if too many contend, or have
+    /// turns so often that each watcher would reach its read limit and learn too late.
     pub(super) fn is_in_crowd(&self) -> bool {
         let own = self.roster.len();
         if self.settings.reads_by_name() {
@@ -147,7 +153,8 @@ impl Outlook<'_> {
             .is_crowd(crowd.saturating_mul(own.max(1)), self.settings)
     }
 
-    /// Whether what is known begins with a read by name, in place of a poll that would be answered with everything below the prefix.
+    /// Whether to begin with a read by name, because a poll would be answered with everything below
+    /// the prefix.
     pub(super) fn begins_by_name(&self) -> bool {
         self.settings.reads_by_name()
             && self.knowledge.current().is_none()
@@ -155,12 +162,12 @@ impl Outlook<'_> {
                 || self.knowledge.newest().is_none())
     }
 
-    /// What a transaction reads along by which one of ours enters. In a crowd what was read shortly before will do: the next read
-    /// shows the place of all who have entered by then.
+    /// What the transaction reads with which one of ours enters. In a crowd a recent read suffices:
+    /// the next read shows the place of all who have entered by then.
     pub(super) fn along(&self, now: Instant) -> Along {
         let is_recent =
             |it: &Observed| it.view.record().is_some() && now.saturating_since(it.read_at) < RECENT;
-        // A read for one of them serves all: alone it would be one request more.
+        // A read for one of them serves all. For a single one it would be an additional request.
         let serves_more = self.roster.len() > 1;
         let knows_enough =
             serves_more && self.is_in_crowd() && self.knowledge.current().is_some_and(is_recent);
@@ -171,8 +178,9 @@ impl Outlook<'_> {
         }
     }
 
-    /// Whether the record has to be read before it is written: others write it at any moment, and what is known is older than
-    /// it takes to ask. A write that is refused costs Consul an entry of its log, and its sender a pause.
+    /// Whether the record must be read before it is written: others write it at any moment, and
+    /// what is known is older than a request takes. A refused write costs Consul an entry of its
+    /// log, and its sender a pause.
     pub(super) fn must_read_record(&self, now: Instant) -> bool {
         let age = |it: &Observed| now.saturating_since(it.seen_at);
         let is_old = |it: &Observed| age(it) > self.watch.round_trip() * FRESH_ROUNDS;
@@ -184,14 +192,14 @@ impl Outlook<'_> {
         self.ledger.is_contended(now) && self.is_in_crowd() && !self.settings.reads_by_name()
     }
 
-    /// For how long a slot is left to those ahead, before a read shows whether they still are: somewhat more than it takes to
-    /// claim it.
+    /// How long a slot is left to those ahead before a read checks them: somewhat longer than a
+    /// claim takes.
     pub(super) fn grace(&self) -> Duration {
         MOST_GRACE.min(self.watch.round_trip() * GRACE_ROUNDS)
     }
 
-    /// From when on a poll of a record is wanted that others write at any moment: it would be answered at once. The more slots,
-    /// the longer is the record, and the less does it matter when one of them is taken.
+    /// When to poll a record that others write at any moment; the poll would be answered at once.
+    /// With more slots the record is longer, and a single slot matters less.
     fn paced(&self, now: Instant, observed: &Observed) -> Instant {
         if !self.is_contended(now) {
             return now;
@@ -200,7 +208,7 @@ impl Outlook<'_> {
         observed.seen_at + PACE_PER_SLOT * slots.min(MOST_PACED)
     }
 
-    /// Whether a read beside the poll is about to go out.
+    /// Whether a read besides the poll is about to be sent.
     fn is_about_to_look(&self) -> bool {
         if self.settings.reads_by_name() {
             self.watch.is_glance_wanted()
@@ -209,26 +217,27 @@ impl Outlook<'_> {
         }
     }
 
-    /// Whether only another view tells what there is to delete, since the present one leaves something out.
+    /// Whether only another view can show what to delete, because the present one leaves something
+    /// out.
     fn is_in_the_dark(&self) -> bool {
         let is_filtered = |it: &Observed| it.view.is_filtered();
         self.roster.has_any(Group::Looking) && self.knowledge.current().is_some_and(is_filtered)
     }
 
-    /// Who waits next ahead of the first of ours, and how many do in all.
+    /// The next waiter ahead of our first, and the number of all ahead.
     fn next_ahead<'v>(&self, now: Instant, observed: &'v Observed) -> Option<(&'v Shown, u32)> {
         let overtaken = self.ledger.overtaken(now);
         let first = self.roster.first_in_queue()?;
         observed.next_ahead(first, |session| overtaken.contains(session))
     }
 
-    /// How many wait ahead of the first of ours, as this shows it.
+    /// The number of waiters ahead of our first, according to this view.
     pub(super) fn ahead(&self, now: Instant, observed: Option<&Observed>) -> u32 {
         let next = observed.and_then(|it| self.next_ahead(now, it));
         next.map_or(0, |(_, rank)| rank)
     }
 
-    /// The next one has most use for what a poll tells. A holder has its lease.
+    /// The next waiter needs polls most. A holder has its lease.
     pub(super) fn priority_of_poll(&self, now: Instant) -> Priority {
         let ahead = if self.queue.is_empty() {
             u32::MAX
@@ -238,7 +247,7 @@ impl Outlook<'_> {
         Priority::Poll { ahead }
     }
 
-    /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
+    /// When the next poll is wanted. It waits a little for an answer that tells as much.
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
         let is_looked_after = self.watch.shares_reads() && self.only_holds().is_some()
             || self.watch.shares_waiting_reads() && self.only_waits().is_some();
@@ -278,7 +287,7 @@ impl Outlook<'_> {
         for_others.into_iter().chain(for_own).min()
     }
 
-    /// Whether somebody here wants something that only a read tells.
+    /// Whether somebody here needs something that only a read can tell.
     fn waits(&self) -> bool {
         !self.queue.is_empty()
             || self.roster.has_any(Group::Wanting)
@@ -286,7 +295,7 @@ impl Outlook<'_> {
             || self.is_in_the_dark()
     }
 
-    /// What is to be told while one only holds, or only waits: that the record has changed, or that a key is gone.
+    /// What to check while one only holds, or only waits: changes of the record, or missing keys.
     pub(super) fn check(&self) -> Option<Check> {
         if let Some(observed) = self.only_holds() {
             let sessions = self.roster.those(Group::Held);
@@ -317,14 +326,14 @@ impl Outlook<'_> {
         }
     }
 
-    /// How many wait ahead of the first of ours, overtaken or not.
+    /// How many wait ahead of our first, overtaken or not.
     fn ahead_of_first(&self, observed: &Observed) -> u32 {
         let first = self.roster.first_in_queue();
         let next = first.and_then(|first| observed.next_ahead(first, |_| false));
         next.map_or(0, |(_, rank)| rank)
     }
 
-    /// What is known, where one only holds, and others of the process could look as well.
+    /// What is known, if one only holds, and others of the process could check instead.
     fn only_holds(&self) -> Option<&Observed> {
         let may_share = self.settings.shares_sessions()
             && self.settings.encoding == Encoding::Transactions
@@ -335,8 +344,9 @@ impl Outlook<'_> {
         observed.filter(|it| may_share && holds && is_settled && it.view.record().is_some())
     }
 
-    /// What is known, where one waits in a queue that is no crowd, and nothing is under way: others of the process could look as well
-    /// whether the record changes. Everybody who contends is known then, and has a key that has to be there.
+    /// What is known, if one waits in a queue that is no crowd and nothing is under way, so that
+    /// others of the process could check the record instead. Then all contenders are known, and
+    /// each has a key that must exist.
     fn only_waits(&self) -> Option<&Observed> {
         let may_share = self.settings.shares_sessions()
             && self.settings.encoding == Encoding::Transactions
@@ -374,10 +384,10 @@ impl Outlook<'_> {
         all.into_iter().flatten().max()
     }
 
-    /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
-    /// its session, or, in a crowd, its key. To enter shows as much, and one that polled a crowd meanwhile
-    /// would read all of it again for each who enters before: many who come at once would make an agent
-    /// so slow by it that nobody gets in.
+    /// Whether a poll could not be used yet: our first contender will soon have its session, or, in
+    /// a crowd, its key. Entering shows as much as a poll. In a crowd a poll would be answered with
+    /// everything for each one that enters before: if many come at once, the agent would become so
+    /// slow that nobody gets in.
     fn is_about_to_enter(&self) -> bool {
         let is_in_line =
             |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
@@ -390,8 +400,8 @@ impl Outlook<'_> {
         is_about_to && !self.roster.all().any(is_in_line)
     }
 
-    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
-    /// one step.
+    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim
+    /// in one step.
     pub(super) fn first_view_until(&self) -> Option<Instant> {
         let since = self.watch.reads_since()?;
         let is_first =
@@ -399,9 +409,9 @@ impl Outlook<'_> {
         is_first.then_some(since + self.prompt())
     }
 
-    /// Whether newcomers go along with the next write of the record: one is under way that leaves slots free, and nobody else
-    /// holds or waits, who could make it fail. Who entered meanwhile would read the whole prefix, each, to do in two steps what
-    /// then takes one.
+    /// Whether newcomers can join the next write of the record: the one under way leaves slots
+    /// free, and nobody else holds or waits, who could make it fail. Otherwise each would read the
+    /// whole prefix to do in two steps what then takes one.
     pub(super) fn has_next_write(&self) -> bool {
         let Some(observed) = self.knowledge.current() else {
             return false;
@@ -412,7 +422,7 @@ impl Outlook<'_> {
             && self.has_only_own_holders(&observed.view)
     }
 
-    /// Since when a contender is about to learn how the prefix looks.
+    /// When the contender entered that will soon learn the state of the prefix.
     fn entered_at(&self) -> Option<Instant> {
         self.requests.last_step(|from| match from {
             From::Contender(no, Part::Key) => {
@@ -422,7 +432,7 @@ impl Outlook<'_> {
         })
     }
 
-    /// Whether it is our own releases that are waited for: nobody else holds or waits.
+    /// Whether only our own releases are waited for: nobody else holds or waits.
     fn has_only_own_holders(&self, view: &View) -> bool {
         let has_all = |record: &Record| self.roster.have_all_of(record);
         !self.roster.sees_strangers_wait(view) && view.record().is_none_or(has_all)

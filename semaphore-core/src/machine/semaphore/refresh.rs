@@ -1,7 +1,9 @@
-//! A read outside the watch, confirmed by the leader. Of the prefix: for when a long poll would only answer at the
-//! next change, or when its answers contradict each other. Of the record: before it is written, where others write it at any moment.
+//! A read besides the watch, confirmed by the leader. It reads the prefix if a long poll would only
+//! answer at the next change, or if answers contradict each other. It reads the record before a
+//! write if others write it at any moment.
 //!
-//! Source: Consul's documentation of consistency modes: `?consistent` has the leader confirm itself with a majority.
+//! Source: Consul's documentation of consistency modes: with `?consistent` the leader confirms
+//! itself with a majority.
 
 use crate::api::{ListKeys, ReadKey};
 use crate::http::Request;
@@ -13,7 +15,7 @@ use crate::time::Instant;
 pub(super) struct Refresh {
     of: Of,
     state: State,
-    /// Until it is due.
+    /// The pause before it.
     rest: Pause,
 }
 

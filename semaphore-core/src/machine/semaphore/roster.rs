@@ -1,7 +1,8 @@
-//! Our contenders: who of us has a part in the semaphore, and when another may have one.
+//! Our contenders: who of us takes part in the semaphore, and when another one may.
 //!
-//! Each event asks about all of them. So what is asked is kept in [`Standings`], and each change of one of them
-//! goes through here: an event costs what it concerns, however many hold.
+//! Each event needs data about all of them. So the data is kept in [`Standings`], and each change
+//! of a contender goes through here. An event only costs work for those it concerns, however many
+//! hold.
 
 mod standings;
 
@@ -35,13 +36,13 @@ pub(super) struct Roster {
     contenders: BTreeMap<ContenderNo, Contender>,
     standings: Standings,
     wishes: Wishes,
-    /// Sessions that wait for the next turn.
+    /// Sessions that are kept for the next turn.
     spares: Spares,
-    /// No new contender before it is over.
+    /// No new contender before this is over.
     respawn: Pause,
     /// Until when those that are left behind rest.
     rest: Option<Instant>,
-    /// In how many views in a row contenders were missing that had been acquired.
+    /// The number of consecutive views that missed acquired contenders.
     unseen: u32,
 }
 
@@ -58,17 +59,17 @@ impl Roster {
         }
     }
 
-    /// Whether nothing of us is left in Consul, as far as it can be known.
+    /// Whether nothing of us is left in Consul, as far as is known.
     pub(super) fn is_empty(&self) -> bool {
         self.contenders.is_empty() && self.spares.is_empty()
     }
 
-    /// Whether there are none but some that leave in the background, and nothing is kept for another turn.
+    /// Whether there are only contenders that leave in the background, and no kept sessions.
     pub(super) fn has_only_left_behind(&self) -> bool {
         self.spares.is_empty() && self.standings.group(Group::LeftBehind).len() == self.len()
     }
 
-    /// A request failed, and nothing is left to do but for those that are left behind: they rest.
+    /// A request failed, and only those that are left behind have something to do: they rest.
     pub(super) fn rest_after_failure(&mut self, now: Instant, settings: &Settings) {
         let left_at = self.all().filter_map(|it| it.left_at(settings));
         if let Some(since) = left_at.min() {
@@ -76,7 +77,7 @@ impl Roster {
         }
     }
 
-    /// Of more that are left behind than can be remembered the oldest are given up.
+    /// Gives up the oldest of those that are left behind, if there are too many.
     pub(super) fn bound_left_behind(&mut self) {
         let left = self.standings.group(Group::LeftBehind);
         let most = if is_on(Defect::ReleaseGivenUp) {
@@ -126,7 +127,7 @@ impl Roster {
         self.contenders.keys().copied().collect()
     }
 
-    /// Who is in a group, in the order in which they were made.
+    /// The members of a group, in the order in which they were made.
     pub(super) fn those(&self, group: Group) -> impl Iterator<Item = (ContenderNo, &Contender)> {
         let numbers = self.standings.group(group).iter();
         numbers.filter_map(|no| Some((*no, self.get(*no)?)))
@@ -145,7 +146,7 @@ impl Roster {
         self.standings.group(group).len()
     }
 
-    /// Whether all of these have their slot for this acquisition.
+    /// Whether all of these have a slot for this acquisition.
     pub(super) fn all_hold(&self, numbers: &[ContenderNo], acquire: CommandId) -> bool {
         let holds = |it: &Contender| it.held_for() == Some(acquire);
         numbers.iter().all(|no| self.get(*no).is_some_and(holds))
@@ -157,13 +158,13 @@ impl Roster {
         deadlines.min()
     }
 
-    /// Those who wait for a slot, but for those who have one already from the hold before.
+    /// Those who wait for a slot, without those who still have one from the last hold.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (ContenderNo, &Contender)> {
         let wanting = self.those(Group::Wanting);
         wanting.filter(|(_, it)| !it.is_handing_over())
     }
 
-    /// When the first of ours that waits entered the queue.
+    /// When our first waiter entered the queue.
     pub(super) fn first_in_queue(&self) -> Option<Index> {
         let entered = self.waiting().filter_map(|(_, it)| it.create_index());
         entered.min()
@@ -182,7 +183,7 @@ impl Roster {
         in_order.map(|(_, no, session)| (no, session)).collect()
     }
 
-    /// Our contenders that could enter and be admitted in one step, if that can be one.
+    /// Our contenders that could enter and be admitted in one step, if that is possible.
     pub(super) fn newcomers(
         &self,
         now: Instant,
@@ -205,7 +206,7 @@ impl Roster {
             .collect()
     }
 
-    /// Of so many of our contenders that leave, until when each is expected to have left its session for the next turn.
+    /// The times by which leaving contenders are expected to free their sessions for the next turn. It looks at `most` of them.
     pub(super) fn sessions_to_come(
         &self,
         now: Instant,
@@ -218,7 +219,7 @@ impl Roster {
         ends.filter(|end| *end > now).collect()
     }
 
-    /// Whether this record, which is the one of that index, is to be written without one of ours.
+    /// Whether this record, which has this index, must be written without one of ours.
     pub(super) fn leaves_any_of(&self, record: &Record, index: Index) -> bool {
         let is_in_it = |it: &Contender| {
             let session = it.session_id();
@@ -230,12 +231,12 @@ impl Roster {
         leaving.any(|(_, it)| is_in_it(it))
     }
 
-    /// Whether this is, in this very spelling, a session of ours.
+    /// Whether this text is exactly a session of ours.
     pub(super) fn is_ours(&self, session: &str) -> bool {
         self.standings.is_ours(session)
     }
 
-    /// Takes the newest record, so that an event need not ask all its holders whether they are ours.
+    /// Takes the newest record, so that events need not check all its holders.
     pub(super) fn look_at(&mut self, record: Option<&Record>) {
         self.standings.look_at(record);
     }
@@ -257,7 +258,7 @@ impl Roster {
         waiters.any(|waiter| !self.standings.has(&waiter.session))
     }
 
-    /// Makes another contender.
+    /// Adds a contender.
     pub(super) fn add(
         &mut self,
         no: ContenderNo,
@@ -275,12 +276,12 @@ impl Roster {
         self.contenders.insert(no, contender);
     }
 
-    /// What the next of them wants of the sessions that it shares with others.
+    /// The next wish of one of them for shared sessions.
     pub(super) fn poll_wish(&mut self) -> Option<LoanWish> {
         self.wishes.pop_front()
     }
 
-    /// These start on the way out.
+    /// These begin the way out.
     pub(super) fn leave(
         &mut self,
         now: Instant,
@@ -295,7 +296,7 @@ impl Roster {
         }
     }
 
-    /// Takes those out of which nothing is left.
+    /// Removes those of which nothing is left.
     pub(super) fn take_gone(&mut self) -> BTreeMap<ContenderNo, Contender> {
         let gone = self.numbers_of(Group::Gone).into_iter();
         gone.filter_map(|no| {
@@ -305,12 +306,12 @@ impl Roster {
         .collect()
     }
 
-    /// Who of those that hold and have a request to send has the first deadline.
+    /// Of the holders with a request to send, the one with the first deadline.
     pub(super) fn most_urgent(&mut self, now: Instant) -> Option<ContenderNo> {
         self.standings.most_urgent(now)
     }
 
-    /// Those who have a request to send, in the order in which they were made.
+    /// Those with a request to send, in the order in which they were made.
     pub(super) fn ready(
         &mut self,
         now: Instant,
@@ -321,12 +322,12 @@ impl Roster {
         ready.filter_map(|no| Some((*no, contenders.get(no)?)))
     }
 
-    /// A request of its session goes out.
+    /// A request of its session is sent.
     pub(super) fn asks(&mut self, no: ContenderNo) {
         self.standings.asks(no);
     }
 
-    /// A request of its session is not under way any more.
+    /// A request of its session has ended.
     pub(super) fn was_answered(&mut self, no: ContenderNo) {
         self.standings.was_answered(no);
     }
@@ -353,27 +354,27 @@ impl Roster {
         self.standings.serves_nobody(no);
     }
 
-    /// Whose this one is, or was as it left.
+    /// The acquisition of this contender, even while it leaves.
     pub(super) fn turn_of(&self, no: ContenderNo) -> Option<CommandId> {
         self.standings.turn_of(no)
     }
 
-    /// It was given back: whether anything is left of it is to be asked.
+    /// It was given back: someone must check whether anything of it is left.
     pub(super) fn turn_changed(&mut self, acquire: CommandId) {
         self.standings.turn_changed(acquire);
     }
 
-    /// Those of whom nothing may be left since this was asked last.
+    /// The acquisitions of which nothing may be left, since the last call.
     pub(super) fn take_changed_turns(&mut self) -> BTreeSet<CommandId> {
         self.standings.take_changed_turns()
     }
 
-    /// Those whose lease is over while they hold, or whose time is over to leave in order.
+    /// Holders whose lease is over, and others whose time for leaving properly is over.
     pub(super) fn ended(&self, now: Instant) -> BTreeSet<ContenderNo> {
         self.standings.ended(now)
     }
 
-    /// When the first of them ends after this time, as [`Self::ended`] says.
+    /// When the first of them ends after this time, as in [`Self::ended`].
     pub(super) fn ends_after(&self, after: Instant) -> Option<Instant> {
         self.standings.ends_after(after)
     }
@@ -399,22 +400,22 @@ impl Roster {
         ]
     }
 
-    /// After one that could not go on, another comes after a wait only.
+    /// After one that could not continue, the next one must wait.
     pub(super) fn put_off(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         self.respawn.begin(now, rng);
     }
 
-    /// Whether another may come.
+    /// Whether another one may come.
     pub(super) fn may_add(&mut self, now: Instant) -> bool {
         self.respawn.is_over(now)
     }
 
-    /// A view lacked contenders that had been acquired.
+    /// A view missed contenders that were acquired.
     pub(super) fn not_seen(&mut self) {
         self.unseen += 1;
     }
 
-    /// Views show our keys, if they have shown any.
+    /// Views show our keys, if there were any to show.
     pub(super) fn seen(&mut self) {
         if self.all().any(|it| it.create_index().is_some()) {
             self.unseen = 0;
@@ -422,7 +423,7 @@ impl Roster {
         }
     }
 
-    /// Whether views are held to be incomplete.
+    /// Whether views count as incomplete.
     pub(super) fn is_hidden(&self) -> bool {
         self.unseen >= MAX_UNSEEN
     }
@@ -432,12 +433,13 @@ impl Roster {
     }
 }
 
-/// So many contenders of one participant are remembered at most that could not leave.
+/// The most contenders of one participant that could not leave and are remembered.
 const MOST_LEFT_BEHIND: usize = 64;
 
-/// In how many views in a row contenders may be missing before views are held to be incomplete. To 1.10, and to a request without
-/// a token, an agent leaves out in silence what may not be read (docs/CONSUL.md, "Limits and timeouts"): each contender would be
-/// replaced by another for ever.
+/// The number of consecutive views that may miss contenders before views count as incomplete. An
+/// agent up to 1.10, or any agent without a token, leaves out what may not be read without saying
+/// so (docs/CONSUL.md, "Limits and timeouts"). Each contender would be replaced by another one
+/// forever.
 const MAX_UNSEEN: u32 = 3;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which room of a participant a request is of, and so whose its answer is.
+//! Which part of a participant sent a request, and so gets its answer.
 
 use crate::machine::process::requests::Sender;
 use crate::machine::process::service::Service;
@@ -9,7 +9,7 @@ use crate::machine::semaphore::contender::Part;
 pub(super) enum From {
     Watch,
     Refresh,
-    /// A read of the record before it is written.
+    /// A read of the record before a write.
     Record,
     /// With its number.
     Glance(u32),
@@ -29,8 +29,9 @@ impl Sender for From {
 }
 
 impl From {
-    /// What permission the request needs, so that a refusal of one says nothing of another (L4). A watch may look at somebody
-    /// else's key alone. Who may write a session may read it (Consul's documentation of ACL rules).
+    /// The permission that the request needs, so that a refusal of one says nothing about another
+    /// (L4). A watch may read only somebody else's key. The permission to write a session includes
+    /// reading it (Consul's documentation of ACL rules).
     pub(super) fn service(self, looks_ahead: bool) -> Service {
         match self {
             Self::Watch if looks_ahead => Service::Inquiries,

@@ -1,4 +1,4 @@
-//! What a participant is told once, and the times that follow from it.
+//! The settings of a participant, and the times that follow from them.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::machine::semaphore::listing::Listing;
 /// What a participant contends for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the semaphore lives.
+    /// The prefix of the semaphore's keys.
     pub(crate) prefix: Prefix,
-    /// How many slots it has, at least one.
+    /// The number of slots, at least one.
     pub(crate) limit: u32,
-    /// What becomes of another limit in the record.
+    /// What to do with another limit in the record.
     pub(crate) other_limit: OtherLimit,
     pub(crate) lost_early: LostEarly,
-    /// Where sessions come from, and what every request carries.
+    /// The source of the sessions, and what every request carries.
     pub(crate) session: SessionSettings,
-    /// What contender keys show.
+    /// The value of the contender keys.
     pub(crate) value: Value,
     /// How the steps become requests.
     pub(crate) encoding: Encoding,
-    /// What a read of the whole prefix costs.
+    /// The cost of reading the whole prefix.
     pub(in crate::machine) listing: Listing,
-    /// How many contenders are not yet a crowd.
+    /// The most contenders that are not a crowd.
     pub(crate) crowd: usize,
 }
 
@@ -56,23 +56,24 @@ impl Settings {
         })
     }
 
-    /// Takes another limit that is found in the record over, instead of refusing it as a conflict.
+    /// Adopts another limit from the record instead of treating it as a conflict.
     #[must_use]
     pub fn with_limit_adopted(mut self, adopt: bool) -> Self {
         self.other_limit = OtherLimit::new(adopt, self.other_limit.is_replaced_if_idle());
         self
     }
 
-    /// Writes this limit into a record that has another one, where nobody holds a slot or waits for one. Where somebody holds,
-    /// the other limit is a conflict, or is [taken over](Self::with_limit_adopted).
+    /// Writes this limit into a record with another limit, if nobody holds a slot or waits for one.
+    /// If somebody holds, the other limit is a conflict, or is [adopted](Self::with_limit_adopted).
     #[must_use]
     pub fn with_limit_replaced_if_idle(mut self, replace: bool) -> Self {
         self.other_limit = OtherLimit::new(self.other_limit.is_adopted(), replace);
         self
     }
 
-    /// Leaves a slot taken that is lost early, since its session has ended or its key was taken, until it is given back. Others may have
-    /// it before that when the lock delay is over; otherwise as soon as its loss is noticed here.
+    /// If a slot is lost early, because its session has ended or its key was taken, it stays taken
+    /// until it is given back. Others may have it before that when the lock delay is over. Without
+    /// this they may have it as soon as the loss is noticed here.
     #[must_use]
     pub fn with_lost_kept(mut self, keep: bool) -> Self {
         self.lost_early = if keep {
@@ -83,73 +84,77 @@ impl Settings {
         self
     }
 
-    /// How sessions are made.
+    /// Sets how sessions are created.
     #[must_use]
     pub fn with_session_options(mut self, options: SessionOptions) -> Self {
         self.session.source = SessionSource::Create(options.for_prefix(&self.prefix));
         self
     }
 
-    /// Contends with a session that the caller made, and will destroy. It carries one slot, so one
-    /// acquisition at a time; it is renewed here while it contends, but never destroyed.
+    /// Contends with a session that the caller made and will destroy. It can hold one slot, so
+    /// there is one acquisition at a time. It is renewed here while it contends, but never
+    /// destroyed.
     ///
-    /// Make it with `LockDelay` as long as its TTL, 60 s at most: belief lasts no longer than either, since for
-    /// so long nobody takes its place if it ends early. Consul's default is 15 s. A lock delay below 10 s is taken for a
-    /// choice, with what it risks: see [`SessionOptions::with_lock_delay`].
+    /// Create it with a `LockDelay` as long as its TTL, at most 60 s. A lease is no longer than the
+    /// TTL or the lock delay, since only for the lock delay nobody takes its place if it ends
+    /// early. Consul's default is 15 s. A lock delay below 10 s counts as a deliberate risk: see
+    /// [`SessionOptions::with_lock_delay`].
     ///
-    /// A write that was given up while there was no leader may be applied later. After such a write the session carries no
-    /// other acquisition for 25 s after the end of one, while its contender key is looked for; the release does not wait.
+    /// A write that was given up while there was no leader may be applied later. After such a write
+    /// the session can hold no other acquisition for 25 s after the end of one, while its contender
+    /// key is looked for. The release does not wait.
     #[must_use]
     pub fn with_session(mut self, session: SessionId) -> Self {
         self.session.source = SessionSource::Callers(session);
         self
     }
 
-    /// The same, on sessions that it shares with others of its process. The program that drives it lends them: see
-    /// [`Household`](crate::sans_io::Household).
+    /// The same, with sessions that it shares with others of its process. The program that drives
+    /// it lends them: see [`Household`](crate::sans_io::Household).
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
         self.session.source = SessionSource::Shared(options.for_process());
         self
     }
 
-    /// What the contender keys show to all who read them.
+    /// Sets the value of the contender keys, which everybody can read.
     #[must_use]
     pub fn with_value(mut self, value: Value) -> Self {
         self.value = value;
         self
     }
 
-    /// Token, datacenter, namespace, partition and consistency of every request.
+    /// Sets token, datacenter, namespace, partition and consistency of every request.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.session.scope = scope;
         self
     }
 
-    /// How the steps of the protocol become requests.
+    /// Sets how the steps of the protocol become requests.
     #[must_use]
     pub fn with_encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
         self
     }
 
-    /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
-    /// that, a waiter watches only the one ahead of it, and the cost of a handoff stops growing. The
-    /// default is 8 for each contender of this participant. Where turns follow each other within 100 ms, two are a crowd. With
-    /// [`Encoding::Requests`] the whole prefix is always watched.
+    /// Sets up to how many contenders, including holders, each participant watches the whole
+    /// prefix. With more, a waiter watches only the one ahead, and the cost of a handover stops
+    /// growing. The default is 8 for each contender of this participant. If turns follow each other
+    /// within 100 ms, two are a crowd. With [`Encoding::Requests`] the whole prefix is always
+    /// watched.
     #[must_use]
     pub fn with_crowd(mut self, crowd: usize) -> Self {
         self.crowd = crowd;
         self
     }
 
-    /// Where the semaphore lives.
+    /// The prefix of the semaphore's keys.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
     }
 
-    /// How many slots it has.
+    /// The number of slots.
     pub fn limit(&self) -> u32 {
         self.limit
     }
@@ -160,7 +165,7 @@ impl Settings {
     }
 }
 
-/// What becomes of a slot whose session has ended, or whose key was taken.
+/// What happens to a slot whose session has ended, or whose key was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LostEarly {
     /// It is free as soon as the loss is noticed here.
@@ -175,16 +180,16 @@ impl LostEarly {
     }
 }
 
-/// What becomes of another limit that the record has.
+/// What to do with another limit in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherLimit {
     /// It is a conflict.
     Refused,
-    /// It is ours, too.
+    /// We adopt it.
     Adopted,
-    /// Ours takes its place where nobody holds; otherwise it is a conflict.
+    /// Ours replaces it if nobody holds; otherwise it is a conflict.
     ReplacedIfIdle,
-    /// Ours takes its place where nobody holds; otherwise it is ours, too.
+    /// Ours replaces it if nobody holds; otherwise we adopt it.
     ReplacedIfIdleElseAdopted,
 }
 
@@ -207,11 +212,12 @@ impl OtherLimit {
     }
 }
 
-/// How many contenders each participant watches as a whole by default.
+/// The default for [`Settings::with_crowd`], for each contender.
 const CROWD: usize = 8;
 
 impl Settings {
-    /// What it shares with others of its process, if it does: what a [`Household`](crate::sans_io::Household) has to know.
+    /// What it shares with others of its process, for a [`Household`](crate::sans_io::Household).
+    /// `None` if it shares nothing.
     pub fn shares(&self) -> Option<Shares> {
         self.shares_sessions().then(|| Shares {
             settings: self.session.clone(),
@@ -219,25 +225,25 @@ impl Settings {
         })
     }
 
-    /// Whether sessions are ours to destroy.
+    /// Whether we destroy the sessions.
     pub(crate) fn owns_sessions(&self) -> bool {
         self.session.owns_sessions()
     }
 
-    /// Whether contenders and record are read without what else lies below the prefix. The key of a caller's session is known by its
-    /// flags, whichever session has it, and only a list shows those.
+    /// Whether contenders and record are read without the rest of the prefix. Only a list shows
+    /// flags, and flags identify the key of a caller's session, whichever session has it.
     pub(in crate::machine) fn reads_by_name(&self) -> bool {
-        // Who shows much contends with others that do.
+        // A contender with a large value probably contends with others like it.
         let is_dear = self.listing == Listing::Dear || self.value.is_large();
         is_dear && self.encoding == Encoding::Transactions && self.owns_sessions()
     }
 
-    /// Whether others of the process stand on the same sessions.
+    /// Whether others of the process use the same sessions.
     pub(crate) fn shares_sessions(&self) -> bool {
         self.session.shares_sessions()
     }
 
-    /// The session of the caller's that it contends with, if it does.
+    /// The caller's session, if it contends with one.
     pub(crate) fn callers_session(&self) -> Option<&SessionId> {
         match &self.session.source {
             SessionSource::Callers(session) => Some(session),
@@ -245,13 +251,13 @@ impl Settings {
         }
     }
 
-    /// Whether contender keys vanish with their session.
+    /// Whether contender keys are deleted with their session.
     pub(crate) fn deletes_keys(&self) -> bool {
         let made = self.session.options();
         made.is_some_and(|options| options.behavior == Behavior::Delete)
     }
 
-    /// How long a short request may take.
+    /// The timeout of a short request.
     pub(crate) fn request_timeout(&self) -> Duration {
         self.session.request_timeout()
     }

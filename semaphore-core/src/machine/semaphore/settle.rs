@@ -28,8 +28,7 @@ use crate::time::Instant;
 use crate::view::{Source, View};
 
 impl Participant {
-    /// Brings everything in line with what is known now. Every command, answer and timeout ends
-    /// here.
+    /// Adapts everything to what is known now. Every command, answer and timeout ends here.
     pub(super) fn settle(&mut self, now: Instant) {
         self.remove_gone(now);
         self.dismiss_spares(now);
@@ -41,7 +40,7 @@ impl Participant {
         self.plan(now);
     }
 
-    /// Fails every caller that waits.
+    /// Fails every waiting caller.
     pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
         let waiting = self.callers.take_all();
         if let Some(first) = waiting.first() {
@@ -51,13 +50,13 @@ impl Participant {
         self.fail(now, waiting, error);
     }
 
-    /// Fails the instant tries that wait: they don't outlast a failure.
+    /// Fails the waiting instant tries: a failure ends them.
     pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
         let tries = self.callers.take_tries();
         self.fail(now, tries, |_| Error::Request(error.clone()));
     }
 
-    /// A claim for this acquisition is of no more use: who it admits leaves again.
+    /// A claim for this acquisition is no longer needed: those whom it admits leave again.
     pub(super) fn drop_claim(&mut self, now: Instant, acquire: CommandId) {
         if is_on(Defect::CancelledClaimGranted) {
             return;
@@ -75,7 +74,7 @@ impl Participant {
         }
     }
 
-    /// Fails those who wait for what the record can't give.
+    /// Fails those who wait for something that the record can't give.
     fn judge_record(&mut self, now: Instant) {
         let Some(view) = self.knowledge.view() else {
             return;
@@ -110,8 +109,8 @@ impl Participant {
                     self.knowledge.limit_shown();
                 }
                 let is_settled = theirs == ours || self.settings.other_limit.is_adopted();
-                // Where nobody holds, our limit takes the place of theirs as soon as nobody can hold any more. Who wants more than
-                // that would keep it from being written, and those behind from coming in.
+                // If nobody holds, our limit will replace theirs. A caller that wants more than our
+                // limit would prevent that, and block those behind it.
                 let settled = if may_become_ours {
                     Some(ours)
                 } else {
@@ -134,8 +133,8 @@ impl Participant {
         }
     }
 
-    /// Whether our limit is to take the place of the record's, and nobody is seen to hold: each that is in the record leaves, or has no
-    /// key any more. Of the latter it is yet to be known that they believe no more.
+    /// Whether our limit should replace the record's, and nobody is seen to hold: everyone in the
+    /// record leaves or has no key any more. Those without a key may still believe that they hold.
     fn may_become_idle(&self, view: &View, record: &Record) -> bool {
         let leaving = self.roster.leaving();
         let leaves = |holder: &str| leaving.iter().any(|(_, it, _)| it.as_str() == holder);
@@ -148,7 +147,7 @@ impl Participant {
     /// An instant try ends as soon as a view shows that nothing is free for it.
     fn judge_tries(&mut self, now: Instant) {
         while let Some((permits, shortage)) = self.hopeless_try(now) {
-            // What is too much for one is too much for each after it that wants as much.
+            // What is too much for one is also too much for later ones that want as much.
             while let Some(head) = self.callers.queue().head().copied()
                 && head.patience == Patience::None
                 && head.permits >= permits
@@ -160,8 +159,8 @@ impl Participant {
         }
     }
 
-    /// How many permits the first of the queue wants and why they are not to be had, if it is an instant try for which
-    /// nothing is free.
+    /// If the first in the queue is an instant try for which nothing is free: its permits and the
+    /// reason.
     fn hopeless_try(&self, now: Instant) -> Option<(u32, Shortage)> {
         let observed = self.knowledge.current()?;
         let head = *self.callers.queue().head()?;
@@ -176,8 +175,8 @@ impl Participant {
         let is_planable = self
             .ledger
             .may_plan(now, observed.view.record_index(), observed.sent);
-        // The view may show a contender of ours that does not know of its entry yet: it would be
-        // taken for somebody ahead.
+        // The view may show a contender of ours that does not know yet that it has entered. It
+        // would seem to be somebody ahead.
         let mut wanting = self.roster.those(Group::Wanting);
         let is_entering = wanting.any(|(_, own)| own.is_entering());
         if !self.ledger.claims().is_empty() || !is_planable || is_entering {
@@ -188,7 +187,7 @@ impl Participant {
         Some((head.permits, Shortage::Room(room)))
     }
 
-    /// As many contenders as the callers need, and no more.
+    /// Adds or removes contenders, to have as many as the callers need.
     fn adjust_contenders(&mut self, now: Instant) {
         let passing = self.adjust_handovers(now);
         let mut wanted = self.wanted_contenders(passing);
@@ -197,7 +196,7 @@ impl Participant {
             wanted = wanted.min(wanting.len());
         }
         if wanting.len() > wanted {
-            // The youngest has waited least; one whose claim is out may be needed.
+            // The youngest has waited least. One with a claim under way may be needed.
             let is_claiming = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
                 contender.is_some_and(Contender::is_claiming)
@@ -217,7 +216,7 @@ impl Participant {
         let others = if self.settings.owns_sessions() {
             0
         } else {
-            // A caller's session carries one contender at a time, from beginning to end.
+            // A caller's session serves one contender at a time, from beginning to end.
             self.roster.len() - wanting.len()
         };
         let missing = wanted.saturating_sub(wanting.len() + others);
@@ -225,7 +224,8 @@ impl Participant {
         self.remove_gone(now);
     }
 
-    /// Each with a session that is there, or that a contender which leaves is about to leave; with one of its own else.
+    /// Adds contenders that are missing. Each takes a kept session, or waits for that of a contender that is leaving. Without
+    /// either it makes one.
     fn add_contenders(&mut self, now: Instant, missing: usize) {
         let mut to_come = Vec::new();
         if missing > 0 && self.settings.owns_sessions() {
@@ -253,8 +253,8 @@ impl Participant {
         no
     }
 
-    /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
-    /// nobody any more. Says how many remain.
+    /// Frees slots that should pass to the next in our queue, if it is somebody else's turn now, or
+    /// nobody waits. Returns how many remain.
     fn adjust_handovers(&mut self, now: Instant) -> u32 {
         let passing = self.roster.numbers_of(Group::HandingOver);
         if passing.is_empty() || !self.settings.owns_sessions() {
@@ -278,7 +278,7 @@ impl Participant {
         u32::try_from(kept.len()).unwrap_or(u32::MAX)
     }
 
-    /// An instant try looks before it makes a session.
+    /// An instant try reads before it creates a session.
     fn is_try_undecided(&self, now: Instant) -> bool {
         let is_try = self
             .callers
@@ -292,7 +292,7 @@ impl Participant {
             })
     }
 
-    /// How many contenders are wanted beside those whose slot passes on.
+    /// How many contenders are wanted besides those whose slot passes on.
     fn wanted_contenders(&self, passing: u32) -> usize {
         let Some(head) = self.callers.queue().head() else {
             return 0;
@@ -301,7 +301,7 @@ impl Participant {
             return 1;
         }
         let limit = self.settings.limit;
-        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        // If the limit is adopted, more may be requested than there are.
         let known_limit = self
             .knowledge
             .record()
@@ -331,13 +331,14 @@ impl Participant {
             return;
         }
         match self.watch.start() {
-            // What is left of the turn before may do for an attempt: it names the record's index.
+            // The view from the last turn may suffice for an attempt: the attempt names the
+            // record's index.
             Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
             Start::Anew => self.knowledge.drop_view(),
             Start::Resumed if self.knowledge.current().is_none() => self.look(now),
             Start::Resumed | Start::Running => {}
         }
-        // The one under way goes on.
+        // The poll under way continues.
         if !self.watch.is_polling() {
             let from = self.outlook().watch_from(now);
             self.watch.want_from(from);
@@ -353,7 +354,7 @@ impl Participant {
         let known = self.knowledge.newest();
         let record_index = known.map(|observed| observed.view.record_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
-        // A session that lives on does not take its key along.
+        // A session that lives on does not delete its key.
         let is_waited_for = self
             .roster
             .those(Group::Looking)
@@ -366,7 +367,7 @@ impl Participant {
         }
     }
 
-    /// A contender that only deletes its key and its session needs no view any more.
+    /// A contender that only has to delete its key and its session needs no view any more.
     fn needs_view(&self) -> bool {
         let with_view = [
             Group::Wanting,
@@ -396,7 +397,7 @@ impl Participant {
         }
         self.ledger.forget_overtaken(now);
         if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
-            // Who is ahead is not known well enough to pass by them.
+            // Those ahead are not known well enough to pass them.
             self.look(now);
         }
         if self.plan_withdrawal(now) {
@@ -405,7 +406,7 @@ impl Participant {
         let Some(observed) = self.knowledge.current() else {
             return;
         };
-        // A poll of something else under way can last for long: then patience decides.
+        // A poll of something else may be under way for long: then patience decides.
         let looks_ahead = matches!(self.outlook().focus(now), Focus::Ahead { .. })
             && (!self.watch.is_polling() || self.watch.is_looking_ahead());
         let is_patched =
@@ -414,7 +415,8 @@ impl Participant {
         let judgement = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
-            // A contender that looks only at the next ahead does not know for how long a slot has been free.
+            // A contender that watches only the next one ahead does not know how long a slot has
+            // been free.
             let turn = match turn {
                 Turn::BehindOthers if looks_ahead => Turn::NotYet,
                 turn => turn,
@@ -433,7 +435,7 @@ impl Participant {
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);
         }
-        // Who seems to be ahead may have been served between two looks at the record.
+        // Those who seem to be ahead may have been served between two reads of the record.
         let is_uncertain = is_patched || judgement.place == Place::Unknown;
         if turn == Turn::BehindOthers && is_uncertain {
             let (first, grace) = (judgement.first_ahead.as_ref(), self.outlook().grace());
@@ -462,7 +464,8 @@ impl Participant {
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 
-    /// A write is due. Says whether the record is read before it, and sees to it.
+    /// A write is due. Requests a read of the record before it, if one is needed, and returns
+    /// whether it is.
     fn reads_record_first(&mut self, now: Instant) -> bool {
         let must_read = self.outlook().must_read_record(now);
         if must_read {
@@ -471,8 +474,8 @@ impl Participant {
         must_read
     }
 
-    /// Where nobody of ours waits and every holder has its key, all there is to write is that some leave. Says whether that
-    /// is so: it is planned then.
+    /// If nobody of ours waits and every holder has its key, the only thing to write is that some
+    /// leave. Plans that and returns true in this case.
     fn plan_withdrawal(&mut self, now: Instant) -> bool {
         let Some(observed) = self.knowledge.current() else {
             return false;
@@ -501,7 +504,7 @@ impl Participant {
         true
     }
 
-    /// Asks the rules of admission about what is known.
+    /// Applies the rules of admission to what is known.
     pub(super) fn judge<T>(
         &self,
         now: Instant,
@@ -522,7 +525,7 @@ impl Participant {
             leaving: &self.roster.leaving(),
             patience_is_over: self.ledger.patience_is_over(now)
                 && observed.view.source() != Source::NewerRecord,
-            // Only who may be pruned depends on it.
+            // It only decides who may be pruned.
             sees_ours: observed.view.keyless().next().is_some()
                 && self.roster.is_seen_in(&observed.view),
             overtaken: &self.ledger.overtaken(now),
@@ -533,7 +536,7 @@ impl Participant {
     }
 }
 
-/// What is known of the queue and the record tells.
+/// What follows from the queue and the record.
 struct Judgement {
     write: Option<Write>,
     turn: Turn,
@@ -542,21 +545,21 @@ struct Judgement {
     suspects: BTreeSet<SessionId>,
     needs_list: bool,
     first_ahead: Option<SessionId>,
-    /// Where the first of ours stands.
+    /// The place of our first contender.
     place: Place,
 }
 
-/// How many operations a write of the record may have beside it, so that it stays a transaction: who claims or enters sends
-/// its value along.
+/// How many operations may accompany a write of the record in one transaction. A contender that
+/// claims or enters also sends its value.
 fn most_steps(settings: &Settings) -> usize {
     let value = settings.value.as_bytes().len();
-    // As it is encoded, with the key, the session and their names.
+    // Encoded, with the key, the session and their names.
     let bytes = value.saturating_mul(4) / 3 + 512;
     MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes)
 }
 
-/// Only a transaction answers with the index of what it wrote. A client may have thousands of semaphores, and makes their records in
-/// fewer writes.
+/// Only a transaction's answer has the index of its write. A client may have thousands of
+/// semaphores, and creates their records in fewer writes.
 fn first_write(settings: &Settings) -> FirstWrite {
     if settings.encoding == Encoding::Transactions && settings.shares_sessions() {
         FirstWrite::Admits
@@ -565,11 +568,11 @@ fn first_write(settings: &Settings) -> FirstWrite {
     }
 }
 
-/// How many contenders of one participant queue at most ahead of need, so that the next is in the
-/// queue when a slot is freed. One caller that wants more permits at once gets more.
+/// The most contenders of one participant that queue in advance, so that the next one is in the
+/// queue when a slot becomes free. One caller that wants more permits at once gets more.
 const CONTENDERS_AHEAD: u32 = 8;
 
-/// What there is too little of for an instant try.
+/// What an instant try lacks.
 enum Shortage {
     /// The caller's only session is in use.
     Session,
@@ -577,7 +580,7 @@ enum Shortage {
 }
 
 impl Shortage {
-    /// Why so many permits are not to be had.
+    /// Why this number of permits is not available.
     fn refusal(&self, permits: u32) -> Refusal {
         match self {
             Self::Session => None,

@@ -1,29 +1,30 @@
-//! Sessions of contenders that have left, kept for the next turn for as long as there is reason to
-//! expect one: the caller before came back soon after a release. Without a next turn they are destroyed.
+//! Sessions of former contenders, kept for the next turn while one is expected: the last caller
+//! came back soon after a release. Without a next turn they are destroyed.
 //!
-//! To make and to destroy a session are two writes of Consul's log (`cost` in the tests of behaviour counts them).
+//! Creating and destroying a session are two writes of Consul's log (`cost` in the tests of
+//! behaviour counts them).
 
 use core::time::Duration;
 
 use crate::machine::semaphore::contender::Spare;
 use crate::time::Instant;
 
-/// How soon after a release the next acquisition comes where another one is expected, and how long
-/// a session is kept for it.
+/// How soon after a release the next acquisition must come to be expected, and how long a session
+/// is kept for it.
 const SOON: Duration = Duration::from_secs(1);
 
-/// For how long a turn waits for the session of one that is leaving. A release takes one request, as making a session does, so that
-/// nothing is lost by waiting for it. One that is held up this long is not waited for.
+/// How long a turn waits for the session of a contender that is leaving. A release takes one request, and so does making a session, so
+/// the wait costs nothing. A release that is held up for longer is not waited for.
 pub(super) const LEAVING: Duration = Duration::from_millis(100);
 
-/// How many sessions are kept at most: as many as turns can follow one another at a high limit. Each is kept for a second, and
-/// costs a renewal in that time at most.
+/// The most kept sessions: as many as turns can follow one another at a high limit. Each is kept
+/// for a second, and costs at most one renewal in that time.
 const MOST: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spares {
     kept: Vec<Spare>,
-    /// When they are of no more use.
+    /// When they are no longer needed.
     until: Option<Instant>,
     /// Until when a turn waits for a session that is about to be free.
     expected_until: Option<Instant>,
@@ -52,13 +53,13 @@ impl Spares {
         };
     }
 
-    /// Somebody gives a slot back. Says whether its session should be kept.
+    /// Somebody gives a slot back. Returns whether its session should be kept.
     pub(super) fn released_at(&mut self, now: Instant) -> bool {
         self.released_at = Some(now);
         self.are_of_use()
     }
 
-    /// Whether one more would be of use.
+    /// Whether another one would be useful.
     pub(super) fn are_of_use(&self) -> bool {
         self.next == Next::Likely && self.kept.len() < MOST
     }
@@ -89,7 +90,7 @@ impl Spares {
         spare
     }
 
-    /// Those that are of no more use.
+    /// Those that are no longer needed.
     pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Spare> {
         if self.until.is_none_or(|until| until > now) {
             return self.kept.split_off(self.kept.len().min(MOST));
@@ -114,7 +115,7 @@ mod tests {
     use crate::machine::process::tenancy::session::Session;
     use crate::machine::semaphore::spare::*;
 
-    /// A session that is told from others by its id.
+    /// A session with this id.
     fn spare(id: &str) -> Spare {
         let session = Session::new(&settings().with_session(session(id)).session);
         Spare::new(session, Index::ZERO)
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(ids(&spares.take_expired(at(200))), [A]);
         spares.wanted_at(at(210));
         assert!(!spares.released_at(at(220)));
-        // One that was on its way to be kept.
+        // One that was about to be kept.
         spares.keep(at(230), spare(B));
         assert_eq!(ids(&spares.take_expired(at(230))), [B]);
     }

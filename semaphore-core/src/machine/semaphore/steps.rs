@@ -1,4 +1,4 @@
-//! How the steps of the protocol become requests: the one place that decides it.
+//! How the steps of the protocol become requests. Only this module decides it.
 //!
 //! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
 //! |---|---|---|
@@ -6,12 +6,12 @@
 //! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
 //! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
 //!
-//! A transaction makes its step atomic. A contender that it admits is tied to its key in the moment of
-//! admission, and one that it prunes has none (S3, S5). Its answer tells the record's new index, so
-//! that the next step can follow without a read.
+//! A transaction makes its step atomic. At the moment of admission the admitted contender is tied
+//! to its key, and a pruned one has no key (S3, S5). Its answer has the record's new index, so the
+//! next step can follow without a read.
 //!
-//! Sources: Consul's documentation of the transaction endpoint (at most 64 operations; all or nothing, in one entry of
-//! the log).
+//! Sources: Consul's documentation of the transaction endpoint (at most 64 operations; all or
+//! nothing, in one entry of the log).
 
 use crate::api::{
     AcquireKey, CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
@@ -25,60 +25,62 @@ use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::settings::Settings;
 use crate::view::{Contender, ContenderFlags, View};
 
-/// What a transaction that enters reads along.
+/// What an entering transaction also reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Along {
     Prefix,
-    /// Lists are dear.
+    /// Nothing: lists are expensive.
     Nothing,
 }
 
-/// What the answer to entering says.
+/// The answer to an entry.
 #[derive(Debug)]
 pub(super) enum Entered {
-    /// The key is ours. A transaction shows it, and the prefix at that moment where it was read along.
+    /// The key is ours. After a transaction: its state, and the prefix at that moment if it was
+    /// read, too.
     Tied(Option<Box<(Contender, Option<View>)>>),
     /// Another session has it.
     Taken,
 }
 
-/// What the answer to a write of the record says.
+/// The answer to a write of the record.
 #[derive(Debug)]
 pub(super) enum Written {
     /// It was applied.
     Applied(Option<Box<After>>),
-    /// It was not: the record has changed since the view, or what the write takes for granted is
-    /// not so.
+    /// It was not applied: the record has changed since the view, or another condition was not
+    /// true.
     Refused {
-        /// Whether something else than the record's index stood against it.
+        /// Whether another condition than the record's index failed.
         is_unfounded: bool,
     },
 }
 
-/// What an applied transaction left.
+/// The state after an applied transaction.
 #[derive(Debug)]
 pub(super) struct After {
-    /// `ModifyIndex` of the record, and of whatever else it changed.
+    /// `ModifyIndex` of the record, and of everything else that it changed.
     pub(super) index: Index,
-    /// The keys that it locked, as they are now.
+    /// The keys that it locked, with their new state.
     pub(super) locked: Vec<(ContenderNo, Contender)>,
-    /// The prefix right after it, where it was read along.
+    /// The prefix right after it, if it was read, too.
     pub(super) view: Option<View>,
 }
 
-/// What Consul says of the contender key of a holder that has vanished.
+/// What Consul says about the contender key of a vanished holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probed {
     /// Nobody has it, and its lock delay is over.
     Free,
     /// Somebody has it, or its lock delay is not over.
     NotYet,
-    /// Nothing: what was said of others kept the agent from looking.
+    /// Unknown: the answer about others kept the agent from checking it.
     Unknown,
 }
 
 impl Encoding {
-    /// Ties the contender key to its session. A transaction leaves a large value to the claim. Says how it is encoded.
+    /// Ties the contender key to its session. A transaction leaves a large value to the claim. Also
+    /// returns the encoding.
     pub(super) fn enter(
         session: &SessionId,
         flags: ContenderFlags,
@@ -92,7 +94,7 @@ impl Encoding {
             value: settings.value.as_bytes(),
             flags: flags.encode(),
         };
-        // Its claim locks the key again, and sends the value again.
+        // Its claim locks the key again, and sends the value then.
         let is_shown_later = settings.value.is_large();
         let operations = [
             Operation::Lock {
@@ -139,7 +141,7 @@ impl Encoding {
             TxnOutcome::Applied(results) => {
                 let key = settings.prefix.contender_key(session);
                 let is_filtered = results.filtered;
-                // A contender that may not read its own key learns no more than that.
+                // A contender that may not read its own key learns nothing else.
                 let arrival = results.split(1).ok().and_then(|(heads, tree)| {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
@@ -157,8 +159,9 @@ impl Encoding {
         }
     }
 
-    /// Asks whether our session could acquire the contender keys of these. The last operation fails if the
-    /// first has not, so that nothing is ever changed by it. Only a transaction can ask so.
+    /// Asks whether our session could acquire these contender keys. If the first operations
+    /// succeed, the last one fails, so nothing is ever changed. This is only possible with a
+    /// transaction.
     pub(super) fn probe(
         sessions: &[SessionId],
         own: &SessionId,
@@ -180,7 +183,7 @@ impl Encoding {
         transaction(&operations, settings)
     }
 
-    /// Reads the answer to [`Self::probe`] of so many.
+    /// Reads the answer to [`Self::probe`] about this number of `sessions`.
     pub(super) fn probed(
         response: &Response,
         sessions: usize,
@@ -203,7 +206,7 @@ impl Encoding {
                 _ => return Err(refusal(Some(fault))),
             }
         }
-        // Lock delays are looked at before anything else, and a contender that finds one looks no further.
+        // Lock delays are checked first, and after one is found nothing else is checked.
         if is_delayed || !is_checked {
             for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
                 *free = Probed::Unknown;
@@ -212,7 +215,8 @@ impl Encoding {
         Ok(probed)
     }
 
-    /// Writes the record. Says how it is encoded: what is too large for a transaction is not one.
+    /// Writes the record. Also returns the encoding: a write that is too large for a transaction is
+    /// not one.
     pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> (Self, Request) {
         let scope = settings.scope();
         let key = &settings.prefix.record_key();
@@ -255,7 +259,7 @@ impl Encoding {
                 rest.after(results, settings).map(Box::new),
             )),
             TxnOutcome::RolledBack(faults) => {
-                // The record's operation comes after the steps.
+                // The record's operation follows the steps.
                 let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;
                 let is_known = |fault: &TxnFault| {
                     is_taken(fault.kind)
@@ -277,31 +281,31 @@ impl Encoding {
     }
 }
 
-/// What else belongs to a write of the record, where it is one transaction with it.
+/// The other parts of a write of the record, if it is a transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rest {
     pub(super) steps: Vec<Step>,
-    /// Everyone else whom it takes out of the record.
+    /// Everyone else whom it removes from the record.
     pub(super) pruned: Vec<String>,
-    /// Whether the prefix is read along.
+    /// Whether the prefix is read, too.
     pub(super) reads: bool,
 }
 
-/// One operation beside the record's.
+/// One operation besides the record's.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The contender of ours that is admitted is tied to its key.
+    /// The admitted contender of ours is tied to its key.
     Tied(SessionId),
-    /// The holder that is pruned has no key.
+    /// The pruned holder has no key.
     Absent(SessionId),
-    /// The key of the holder that is pruned is tied to nobody.
+    /// The pruned holder's key is tied to no session.
     Free(SessionId),
-    /// A contender of ours that waited claims: the one that watches its key learns by these flags that it
-    /// went ahead.
+    /// A waiting contender of ours claims. These flags tell the one that watches its key that it
+    /// has moved on.
     Claim(ContenderNo, SessionId, ContenderFlags),
     /// A contender of ours enters.
     Enter(ContenderNo, SessionId, ContenderFlags),
-    /// A contender of ours leaves, whose key was seen at this index.
+    /// A contender of ours leaves. Its key was seen at this index.
     Leave(SessionId, Index),
 }
 
@@ -339,7 +343,7 @@ impl Step {
 }
 
 impl Rest {
-    /// Whose keys it deletes.
+    /// The sessions whose keys it deletes.
     pub(super) fn leaving(&self) -> Vec<SessionId> {
         let steps = self.steps.iter();
         let leaving = steps.filter_map(|step| match step {
@@ -360,7 +364,7 @@ impl Rest {
         self.steps.iter().any(deletes)
     }
 
-    /// Record and all in one request; none where an agent would refuse it for its size.
+    /// The record and everything else in one request. `None` if an agent would refuse its size.
     fn transaction(&self, cas: CasKey<'_>, settings: &Settings) -> Option<Request> {
         let keys: Vec<_> = self
             .steps
@@ -385,7 +389,7 @@ impl Rest {
         transaction(&operations, settings)
     }
 
-    /// What the answer shows; nothing where the agent has left out what may not be read.
+    /// The state in the answer. `None` if the agent has left out what may not be read.
     fn after(&self, results: Results<'_>, settings: &Settings) -> Option<After> {
         let prefix = &settings.prefix;
         let is_shown = |step: &&Step| !matches!(step, Step::Absent(_) | Step::Leave(..));
@@ -414,18 +418,18 @@ impl Rest {
     }
 }
 
-/// The request for these operations; none where an agent would refuse it for its size.
+/// The request for these operations. `None` if an agent would refuse its size.
 fn transaction(operations: &[Operation<'_>], settings: &Settings) -> Option<Request> {
     let request = Txn { operations }.request(settings.scope());
     Txn::fits(&request, operations.len()).then_some(request)
 }
 
-/// As the plain request answers `false`.
+/// The plain request would answer `false`.
 fn is_taken(kind: TxnFaultKind) -> bool {
     matches!(kind, TxnFaultKind::Held | TxnFaultKind::Delayed)
 }
 
-/// Why a transaction that was rolled back failed.
+/// Why a rolled-back transaction failed.
 fn refusal(fault: Option<TxnFault>) -> RequestError {
     let Some(TxnFault { kind, text, .. }) = fault else {
         return garbled("a transaction that failed for no reason");

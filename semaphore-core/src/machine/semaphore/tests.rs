@@ -1,4 +1,4 @@
-//! What an event costs where many hold: as much as where few do.
+//! The cost of an event if many hold: no more than if few do.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::machine::fixture::at;
 use crate::machine::semaphore::*;
 use crate::work;
 
-/// As much of Consul as one participant needs that nobody disturbs. It answers at once.
+/// The parts of Consul that one undisturbed participant needs. It answers at once.
 #[derive(Default)]
 struct Consul {
     index: u64,
@@ -22,7 +22,7 @@ struct Consul {
 }
 
 impl Consul {
-    /// None where a blocking query waits.
+    /// `None` if a blocking query waits.
     fn answer(&mut self, request: &Request) -> Option<Response> {
         let target = request.target();
         let body = match (request.method(), target) {
@@ -99,10 +99,10 @@ impl Consul {
     }
 }
 
-/// What was asked, by what an answer to it may cost.
+/// The kind of a request, by the possible cost of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// A session, or the key of one that leaves.
+    /// A session, or the key of a leaving contender.
     Small,
     /// A write of the record, which names all holders, or a read of the prefix.
     Whole,
@@ -116,7 +116,7 @@ impl Kind {
     }
 }
 
-/// The most that one of them was.
+/// The highest cost of one event.
 #[derive(Debug, Default)]
 struct Most {
     answers: BTreeMap<Kind, usize>,
@@ -154,7 +154,8 @@ impl Bench {
         self.most.commands = self.most.commands.max(passed);
     }
 
-    /// As a driver does: what is due is sent, and what is answered is taken, until nothing is left to do now.
+    /// Works as a driver does: sends what is due and takes the answers, until nothing is left to do
+    /// now.
     fn settle(&mut self) {
         loop {
             self.look();
@@ -222,7 +223,7 @@ impl Bench {
     }
 }
 
-/// What is gone through at most where so many permits are acquired, held, and given back at once.
+/// The highest cost while this number of permits is acquired, held, and given back at once.
 fn acquired_held_and_given_back(permits: u32) -> [Most; 3] {
     let mut bench = Bench::new(permits);
     for _ in 0..permits {
@@ -253,22 +254,22 @@ fn what_an_event_goes_through_does_not_grow_with_what_is_held() {
     for permits in [50, 300] {
         let [acquired, held, given_back] = acquired_held_and_given_back(permits);
         let figures = format!("{permits}: {acquired:?}, {held:?}, {given_back:?}");
-        // An answer that lets somebody in leads to another record, which names all who hold.
+        // An answer that admits somebody leads to another record, which names all holders.
         let copies = permits as usize * 2;
         for (phase, copies) in [(&acquired, copies), (&held, 0), (&given_back, 0)] {
             assert!(phase.commands <= MOST, "{figures}");
             assert!(phase.looks <= MOST + copies, "{figures}");
             assert!(phase.answers[&Kind::Small] <= MOST + copies, "{figures}");
         }
-        // Whatever names them all is gone through a few times.
+        // Everything that names all of them is visited a few times.
         let whole = [&acquired, &given_back].map(|phase| phase.answers[&Kind::Whole]);
         let most = MOST + permits as usize * MOST_TIMES;
         assert!(whole.into_iter().all(|whole| whole <= most), "{figures}");
     }
 }
 
-/// For one event that does not show all holders.
+/// The limit for an event that does not show all holders.
 const MOST: usize = 50;
 
-/// How often a write or a view is gone through.
+/// The limit on how often a write or a view is visited.
 const MOST_TIMES: usize = 10;

@@ -1,6 +1,8 @@
-//! What is sent next, in the order of the rooms that have something to send; and to whose room what comes back belongs.
+//! Decides what is sent next, in the order of the parts that have something to send, and passes
+//! answers to their senders.
 //!
-//! An answer may be anybody's, and what follows from it may be, too: so this is the participant's own, and no room's.
+//! Any part may get an answer, and any part may act on it. So this belongs to the participant
+//! itself.
 
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
@@ -21,8 +23,9 @@ use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// How many short requests a participant has under way at most, and how many renewals of what is held beside them: those must
-/// not queue behind others, and each is two requests, one after the other.
+/// The most short requests of a participant under way, and the most renewals of what is held
+/// besides these. Renewals must not queue behind others, and each is two requests, one after the
+/// other.
 const MAX_IN_FLIGHT: usize = 8;
 const MAX_RENEWALS_IN_FLIGHT: usize = 24;
 
@@ -47,13 +50,13 @@ impl Participant {
         if self.roster.asked_for_holds() >= MAX_RENEWALS_IN_FLIGHT {
             return None;
         }
-        // Where they can't all be sent in time, nobody's lease may end for being last in the list.
+        // If not all can be sent in time, no lease may end because it is last in the list.
         let no = self.roster.most_urgent(now)?;
         self.transmit_from(now, no)
     }
 
-    /// The watch's poll does not count: it is held open. Nor do renewals of what is held, some of which may wait for a
-    /// slow answer while everything else goes on.
+    /// The watch's poll does not count, since it is held open. Renewals of what is held don't
+    /// either: some may wait for a slow answer while everything else continues.
     fn transmit_short(&mut self, now: Instant) -> Option<(From, Request)> {
         if self.requests.short() - self.roster.asked_for_holds() >= MAX_IN_FLIGHT {
             return None;
@@ -76,7 +79,7 @@ impl Participant {
         self.transmit_contender(now)
     }
 
-    /// The question about holders without a key that is due.
+    /// The question about holders without a key, if it is due.
     fn question(&mut self, now: Instant) -> Option<Request> {
         self.vanished
             .asks_at(&self.settings)
@@ -87,7 +90,7 @@ impl Participant {
         self.vanished.transmit(now, own, &self.settings)
     }
 
-    /// Last of all: a driver that sends one request after the other is held up by it.
+    /// The poll comes last: it delays a driver that sends one request after the other.
     fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
         if self.watch.is_polling() {
             return None;
@@ -119,7 +122,7 @@ impl Participant {
         self.transmit_from(now, no)
     }
 
-    /// Whose request is next, with or without those who have still to enter.
+    /// The sender of the next request, with or without those who have still to enter.
     fn next_ready(&mut self, now: Instant, holds_back: bool) -> Option<ContenderNo> {
         let may_create = self.requests.orphans().may_create(now);
         let may_send = |contender: &Contender| {
@@ -136,8 +139,8 @@ impl Participant {
         Some((From::Contender(no, part), request))
     }
 
-    /// Takes what came back for a request: its answer, or why there is none. An answer to a
-    /// request that is unknown, superseded or answered already changes nothing.
+    /// Takes the outcome of a request: its answer, or its error. An unknown, superseded or already
+    /// answered request changes nothing.
     pub(super) fn take_response(
         &mut self,
         now: Instant,
@@ -196,7 +199,7 @@ impl Participant {
         if part == Part::Key {
             self.watch.credit();
         }
-        // What comes after the lease brings no belief back that has ended.
+        // A late renewal must not bring back a belief that has ended.
         self.let_time_pass(now, no);
         let held = self.held_until(no);
         let moment = self.moment();
@@ -221,7 +224,7 @@ impl Participant {
         self.handle_contender_event(now, no, event);
     }
 
-    /// Takes what is known of a session that is shared with others.
+    /// Takes news of a shared session.
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
         let no = ContenderNo(news.loan.0);
         if let Some(heard) = news.heard {
@@ -250,7 +253,7 @@ impl Participant {
         self.settle(now);
     }
 
-    /// Tells observers of requests that fail, and of outages.
+    /// Tells observers of failed requests and of outages.
     fn tell_outage(&mut self) {
         while let Some(notice) = self.requests.outage_mut().poll() {
             self.callers.notices_mut().tell(|| notice);
@@ -277,15 +280,15 @@ impl Participant {
         }
     }
 
-    /// Gives the poll under way up for another one, unless it has only just begun.
+    /// Gives the poll under way up for another one, unless it has just begun.
     pub(super) fn restart_watch(&mut self, now: Instant) {
         if self.watch.restart(now) {
             self.requests.abort(|from| from == From::Watch);
         }
     }
 
-    /// A request of the participant as a whole failed for good: nobody can be admitted or
-    /// withdrawn in order. A holder goes on for as long as the lease does.
+    /// A request of the participant as a whole failed permanently: nobody can be admitted or
+    /// removed properly. A holder continues as long as its lease.
     pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
         let moment = self.moment();

@@ -5,27 +5,29 @@
 //!                            ▲                           │
 //!                            └────── not yet, failed ────┘
 //! ```
-//! A session ends with the node that it stands on, whatever its TTL: when a server dies or is cut off, Consul
-//! takes its node out of the catalog some ten seconds later (hashicorp/consul #6793, #20424). Its holder, cut off
-//! like the server, goes on believing until its lease is over. So nobody is pruned before its belief must have ended
-//! (invariant S1). Two clocks say when; both must agree:
+//! A session ends with its node, whatever its TTL: if a server dies or is cut off, Consul removes
+//! its node some ten seconds later (hashicorp/consul #6793, #20424). Its holder, cut off like the
+//! server, believes until its lease is over. So nobody is pruned before its belief must have ended
+//! (S1). Two clocks decide that, and both must agree:
 //!
-//! - *Our own.* Who has seen the key there waits for the lock delay of its session, which the key's
-//!   [flags](ContenderFlags) say, from the first view without it. That holds also where a key was
-//!   deleted by hand, and where Consul's leader has forgotten the lock delay.
-//! - *Consul's.* The lock delay counts from the end of the session, for everybody, also for those who
-//!   come later. A transaction asks whether the key could be acquired now, and is rolled back in any case:
-//!   see [`Encoding::probe`]. By the guide's requests nothing can be asked without leaving something behind: there those
-//!   who come later wait as well, and then read the key.
+//! - *Our own.* A contender that has seen the key waits for the lock delay of its session, which is
+//!   in the key's [flags](ContenderFlags), from the first view without the key. This also works if
+//!   a key was deleted by hand, or if Consul's leader has forgotten the lock delay.
+//! - *Consul's.* The lock delay counts from the end of the session, for everybody, including those
+//!   who come later. A transaction asks whether the key could be acquired now, and is always rolled
+//!   back: see [`Encoding::probe`]. The guide's requests can't ask without leaving something
+//!   behind. With them, those who come later also wait, and then read the key.
 //!
-//! The question is also what tells the dead from the hidden (invariant S3). A list leaves out what the token may
-//! not read: Consul 1.11 and newer say so, older ones don't. Asked for alone, a hidden key is refused.
+//! The question also distinguishes dead holders from hidden ones (S3). A list leaves out what the
+//! token may not read. Consul 1.11 and newer say so, older ones don't. But a separate request for a
+//! hidden key is refused.
 //!
-//! Only a restored snapshot brings sessions back, and it interrupts every poll: until then, the dead
-//! need to be asked for only once.
+//! Only a restored snapshot revives sessions, and it interrupts every poll. Until then a dead
+//! holder needs only one question.
 //!
-//! Sources: Consul's documentation of sessions (a lock delay keeps a key from being acquired after an invalidation, 60 s at
-//! most); docs/CONSUL.md, "What ends a session" and the rows of "Limits and timeouts" on what a token may not see.
+//! Sources: Consul's documentation of sessions (a lock delay prevents an acquisition of the key
+//! after an invalidation, for at most 60 s); docs/CONSUL.md, "What ends a session" and the rows of
+//! "Limits and timeouts" on what a token may not see.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,51 +49,52 @@ use crate::view::{ContenderFlags, Key, View};
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Vanished {
-    /// Of all whom the record names and the views lack.
+    /// All whom the record names and the views lack.
     missing: BTreeMap<SessionId, Missing>,
-    /// Those of them whom a complete list lacks: only they are asked for.
+    /// Those of them whom a complete list lacks. Only they are asked for.
     suspects: BTreeSet<SessionId>,
     asked: Option<Asked>,
-    /// What was asked is of before an interruption.
+    /// Whether the question under way is from before an interruption.
     is_outdated: bool,
     dead: BTreeSet<SessionId>,
-    /// After a question that failed.
+    /// The pause after a failed question.
     rest: Pause,
 }
 
 /// A holder without its contender key.
 #[derive(Clone, Debug)]
 struct Missing {
-    /// When the first view came that lacks it, and when the first read of its key alone showed that it is gone.
+    /// When the first view without it came, and when the first separate read showed that its key is
+    /// gone.
     since: Instant,
     read_at: Option<Instant>,
-    /// How long its place is left alone from then on, where a view before had shown its key.
+    /// How long its place is left alone from then on, if an earlier view had shown its key.
     seen_lock_delay: Option<Duration>,
-    /// Whether its key is there and tied to another session: that one has acquired it.
+    /// Whether its key exists and is tied to another session, which has acquired it.
     is_taken: bool,
-    /// Whether such a read has shown it since the last interruption.
+    /// Whether such a read has shown this since the last interruption.
     is_gone: bool,
-    /// When Consul has said "not yet", and from when on to ask again.
+    /// After Consul has said "not yet": when to ask again.
     ask_again_at: Option<Instant>,
 }
 
 /// The question under way.
 #[derive(Clone, Debug)]
 enum Asked {
-    /// Whether this one's key is there.
+    /// Whether this session's key exists.
     Key(SessionId),
-    /// Whether the keys of these could be acquired.
+    /// Whether the keys of these sessions could be acquired.
     Probe(Vec<SessionId>),
 }
 
 /// What an answer says.
 #[derive(Debug)]
 pub(in crate::machine) enum Finding {
-    /// Some are dead, or not yet, or live after all and the next view will show it.
+    /// Some are dead, or not yet, or alive, which the next view will show.
     Settled,
-    /// A key may not be seen.
+    /// A key may not be read.
     Hidden,
-    /// Nothing is known yet.
+    /// The question failed.
     Failed(RequestError),
 }
 
@@ -120,7 +123,7 @@ impl Vanished {
             };
             let is_taken = view.key(&session) == Key::Taken;
             if view.is_filtered() && !is_taken && !self.missing.contains_key(&session) {
-                // It may be hidden, and live on for as long as it is.
+                // It may be hidden, and alive.
                 continue;
             }
             let missing = self.missing.entry(session).or_insert_with_key(|session| {
@@ -143,7 +146,7 @@ impl Vanished {
         self.forget_the_removed(record);
     }
 
-    /// Whom to ask for now, in place of all before.
+    /// Replaces those to ask for.
     pub(in crate::machine) fn suspect(&mut self, suspects: BTreeSet<SessionId>) {
         self.suspects = suspects;
         if self.suspects.is_empty() {
@@ -156,7 +159,7 @@ impl Vanished {
         &self.suspects
     }
 
-    /// The poll was interrupted: who was dead before may not be any more.
+    /// The poll was interrupted: those who were dead may be alive again.
     pub(in crate::machine) fn forget(&mut self) {
         self.dead.clear();
         for missing in self.missing.values_mut() {
@@ -165,7 +168,7 @@ impl Vanished {
         self.is_outdated = self.asked.is_some();
     }
 
-    /// Forgets those whom nobody takes for holders any more, however the record spells them.
+    /// Forgets those who are no longer in the record, in any spelling.
     pub(in crate::machine) fn forget_the_removed(&mut self, record: &Record) {
         if self.missing.is_empty() && self.dead.is_empty() {
             return;
@@ -178,7 +181,7 @@ impl Vanished {
         self.dead.retain(|session| holders.contains(session));
     }
 
-    /// Who may be pruned.
+    /// Those who may be pruned.
     pub(in crate::machine) fn dead(&self, now: Instant) -> BTreeSet<SessionId> {
         let is_over = |it: &Missing| it.only_waits() && it.until() <= now;
         let over = self.missing.iter().filter(|(_, it)| is_over(it));
@@ -186,18 +189,20 @@ impl Vanished {
         self.dead.iter().chain(over).cloned().collect()
     }
 
-    /// Whose place can't be had at present, for all that is known.
+    /// Those whose place is certainly not available at present.
     pub(in crate::machine) fn withheld(
         &self,
         now: Instant,
         settings: &Settings,
     ) -> BTreeSet<SessionId> {
-        // By requests the wait begins with a read, and an instant try waits for its answer, too.
+        // With separate requests the wait begins with a read, and an instant try waits for its
+        // answer, too.
         let is_read_first = settings.encoding == Encoding::Requests;
         let waits = |it: &Missing| {
             it.only_waits() || it.read_at.is_some() || it.was_seen() && !is_read_first
         };
-        // When it is time to ask again it may be free: an instant try waits for that answer.
+        // When it is time to ask again, the place may be free: an instant try waits for that
+        // answer.
         let is_put_off = |at: Instant| at > now;
         let is_withheld =
             |it: &Missing| waits(it) && it.until() > now || it.ask_again_at.is_some_and(is_put_off);
@@ -209,7 +214,7 @@ impl Vanished {
             .collect()
     }
 
-    /// When the first lock delay is over that our own clock waits for.
+    /// When the first lock delay is over by our own clock.
     pub(in crate::machine) fn lock_delay_until(&self) -> Option<Instant> {
         let waiting = self.missing.values().filter(|it| it.only_waits());
         waiting.map(Missing::until).min()
@@ -261,7 +266,8 @@ impl Vanished {
         self.asked = None;
     }
 
-    /// Takes the answer to the question under way. So many wait ahead of us: they ask, too.
+    /// Takes the answer to the question under way. `ahead` is the number of waiters ahead of us,
+    /// who ask, too.
     pub(in crate::machine) fn handle(
         &mut self,
         now: Instant,
@@ -274,7 +280,7 @@ impl Vanished {
         };
         let is_outdated = core::mem::take(&mut self.is_outdated);
         let settled = match asked {
-            // What is outdated is asked again at once.
+            // An outdated question is repeated at once.
             _ if is_outdated && answer.is_ok() => Ok(()),
             Asked::Key(session) => answer
                 .and_then(ReadKey::parse)
@@ -288,13 +294,14 @@ impl Vanished {
             Err(RequestError::Denied { .. }) => {
                 tracing::debug!(name: "hidden-holder", "a holder's key may not be read");
                 self.suspects.clear();
-                // Views lack the hidden, too: none of them has told since when anybody is gone.
+                // Views lack hidden holders, too, so none of them has told since when anybody is
+                // gone.
                 self.missing.clear();
                 // It stays a suspect in every view.
                 self.rest.begin(now, rng);
                 Finding::Hidden
             }
-            // Ours has ended meanwhile. Another one will ask.
+            // Our session has ended meanwhile. Another one will ask.
             Err(RequestError::InvalidSession { .. }) => {
                 self.rest.begin(now, rng);
                 Finding::Settled
@@ -321,7 +328,7 @@ impl Vanished {
         }
         self.rest.reset();
         if let Some(missing) = self.missing.get_mut(session) {
-            // In the views before it may have been hidden in silence.
+            // It may have been hidden in earlier views, without notice.
             missing.read_at.get_or_insert(now);
             missing.is_gone = true;
         }
@@ -347,8 +354,8 @@ impl Vanished {
         }
     }
 
-    /// The first one asks again soon, the others the later the more are ahead: what one of them
-    /// changes, all see.
+    /// The first waiter asks again soon, and the others later, depending on how many are ahead. All
+    /// see what one of them changes.
     fn put_off(&mut self, session: &SessionId, now: Instant, ahead: u32, rng: &mut fastrand::Rng) {
         tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
         let wait = jitter(ASK_AGAIN / 2, ASK_AGAIN / 2, rng);
@@ -358,7 +365,7 @@ impl Vanished {
         }
     }
 
-    /// Who is suspected and is to be asked for.
+    /// The suspects that are to be asked for.
     fn pending(&self) -> impl Iterator<Item = (&SessionId, &Missing)> {
         let of = |session| self.missing.get_key_value(session);
         let pending = self.suspects.iter().filter_map(of);
@@ -367,12 +374,12 @@ impl Vanished {
 }
 
 impl Missing {
-    /// Until when our own clock leaves its place alone.
+    /// Until when its place is left alone by our own clock.
     fn until(&self) -> Instant {
         if is_on(Defect::PruneAtOnce) {
             return self.since;
         }
-        // Who has not seen it leaves it alone for as long as a lock delay can be.
+        // If its key was never seen, it is left alone for the longest lock delay.
         let longest = SessionOptions::MAX_LOCK_DELAY;
         self.read_at.unwrap_or(self.since) + self.seen_lock_delay.unwrap_or(longest)
     }
@@ -386,7 +393,7 @@ impl Missing {
         self.is_taken || self.is_gone
     }
 
-    /// When to ask for it. A read that shows that it is gone holds good for later.
+    /// When to ask for it. A read that shows that its key is gone stays valid.
     fn due(&self, settings: &Settings) -> Instant {
         let waits = self.was_seen() && asks_by_probe(settings);
         let until = if waits { self.until() } else { self.since };
@@ -398,7 +405,7 @@ fn asks_by_probe(settings: &Settings) -> bool {
     settings.encoding == Encoding::Transactions && !is_on(Defect::PruneAtOnce)
 }
 
-/// The lock delay of a holder whose key this view shows.
+/// The lock delay of a holder, from its key in this view.
 fn seen_lock_delay(view: &View, session: &SessionId) -> Option<Duration> {
     match view.key(session) {
         Key::Tied(contender) => Some(ContenderFlags::lock_delay_of(contender.flags)),
@@ -408,14 +415,15 @@ fn seen_lock_delay(view: &View, session: &SessionId) -> Option<Duration> {
     }
 }
 
-/// How long apart two questions about one holder are at most, by the first in the queue; half of
-/// it at least.
+/// The longest time between two questions of the first in the queue about one holder. The least is
+/// half of it.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The same by one that is far behind.
+/// The same for a waiter that is far behind.
 const ASK_AGAIN_AT_MOST: Duration = Duration::from_secs(30);
 
-/// How many one question is about: each is an operation, and one more makes sure that it changes nothing.
+/// How many keys one question is about. Each is an operation, and one more ensures that nothing is
+/// changed.
 const MOST_ASKED: usize = Txn::MAX_OPERATIONS - 1;
 
 #[cfg(test)]

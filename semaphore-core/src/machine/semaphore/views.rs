@@ -1,5 +1,5 @@
-//! What reads show, of the prefix or in a crowd of one key: which view is the newest, and what it means for those who wait
-//! and those who hold.
+//! What reads of the prefix, or in a crowd of one key, show: which view is the newest, and what it
+//! means for waiters and holders.
 
 use core::time::Duration;
 
@@ -65,7 +65,7 @@ impl Participant {
         }
     }
 
-    /// Takes the answer to a read of the record before it is written.
+    /// Takes the answer to a read of the record before a write.
     pub(super) fn handle_record_read(
         &mut self,
         now: Instant,
@@ -87,7 +87,7 @@ impl Participant {
         }
     }
 
-    /// Reads what lies below the prefix again, confirmed by the leader.
+    /// Reads the content of the prefix again, confirmed by the leader.
     pub(super) fn look(&mut self, now: Instant) {
         if self.settings.reads_by_name() {
             self.watch.glance(now);
@@ -123,7 +123,7 @@ impl Participant {
         }
     }
 
-    /// One of ours has entered, and does not know yet who is ahead. What is being read may be from before.
+    /// One of ours has entered, and does not know yet who is ahead. Reads under way may be older.
     pub(super) fn enter_unseen(&mut self, now: Instant, own: Shown) {
         let moment = self.moment();
         let reads_by_name = self.settings.reads_by_name();
@@ -152,8 +152,9 @@ impl Participant {
         self.note(now, Some(error));
     }
 
-    /// An agent that takes no such key, as one from 1.22 may after an upgrade (docs/CONSUL.md, "Keys"), never will: who holds
-    /// would go on renewing, and never learn of an eviction.
+    /// If an agent does not accept such a key, for example after an upgrade to 1.22
+    /// (docs/CONSUL.md, "Keys"), it never will. Holders would keep renewing, and never learn of an
+    /// eviction.
     pub(super) fn end_unreadable(&mut self, now: Instant, error: &RequestError) {
         if !matches!(error, RequestError::InvalidKey { .. }) {
             return;
@@ -165,13 +166,14 @@ impl Participant {
         }
     }
 
-    /// Takes a view unless a newer one is known. An index that went backwards although it was asked
-    /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
-    /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
+    /// Takes a view unless a newer one is known. If a later request has a lower index, the server
+    /// is stale or a snapshot was restored: the leader is asked which. After a restore, a stale
+    /// server's index may be higher, so only the leader's answers count from then on.
     ///
-    /// Sources: Consul's documentation of blocking queries (an index may go backwards, after a restore) and of consistency modes;
-    /// docs/CONSUL.md, "Limits and timeouts": it does so without a restore, too, 15 minutes after a deletion. Without this a
-    /// view of the past could free a slot that is held.
+    /// Sources: Consul's documentation of blocking queries (an index may go backwards after a
+    /// restore) and of consistency modes; docs/CONSUL.md, "Limits and timeouts": it also does so
+    /// without a restore, 15 minutes after a deletion. Without this rule an old view could free a
+    /// slot that is held.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -183,10 +185,10 @@ impl Participant {
             && !is_on(Defect::OlderViewAccepted)
         {
             let is_older = view.version() < known.view.version();
-            // A transaction that changed nothing does not tell its index, so that it proves nothing.
+            // A transaction that changed nothing does not have its index, so it proves nothing.
             let is_outdated = view.source() != Source::Transaction;
             if is_older && (sent <= known.received || !is_outdated) {
-                // A write of ours that came since tells of the record, and not of all our keys.
+                // A later write of ours shows the record, but not all our keys.
                 if !self.watch.asks_leader() {
                     self.observe_older(now, &view, sent);
                 }
@@ -215,7 +217,8 @@ impl Participant {
             .learn(now, self.requests.moment(), view, sent);
     }
 
-    /// The leader has confirmed itself since `sent_at`, and shows their keys tied to their sessions.
+    /// The leader has confirmed this view since `sent_at`, and it shows their keys tied to their
+    /// sessions.
     fn learn_who_lives(&mut self, view: &View, sent_at: Instant) {
         for no in self.roster.numbers() {
             if let Some(mut contender) = self.roster.get_mut(no)
@@ -227,8 +230,8 @@ impl Participant {
         }
     }
 
-    /// Whom another one has passed after it had been patient, as we are, need not be waited for by us either:
-    /// otherwise a stuck stranger would cost each who waits behind it its own patience.
+    /// If another one has passed somebody after being patient, as we are, we need not wait for them
+    /// either. Otherwise a stuck stranger would cost each waiter behind it its own patience.
     pub(super) fn learn_who_is_passed(&mut self, now: Instant, record: &Record) {
         if !self.ledger.is_being_patient(now) {
             return;
@@ -243,7 +246,7 @@ impl Participant {
         self.ledger.overtake(now, passed);
     }
 
-    /// What a record alone tells our contenders.
+    /// Tells our contenders about a record alone.
     pub(super) fn observe_record(&mut self, now: Instant, view: &View) {
         let moment = self.moment();
         let numbers = self.roster.numbers();
@@ -258,7 +261,7 @@ impl Participant {
         self.dismiss_unclaimed(now);
     }
 
-    /// What a view tells of our keys that is older than what is known of the record.
+    /// Tells our contenders about their keys in a view that is older than the known record.
     fn observe_older(&mut self, now: Instant, view: &View, sent: Moment) {
         let numbers = self.roster.numbers();
         for no in numbers {
@@ -286,12 +289,12 @@ impl Participant {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
-                // An agent that lags behind does not show it yet: by default a server answers by its lease (Consul's
-                // documentation of consistency modes).
+                // A lagging agent does not show it yet: by default a server answers by its lease
+                // (Consul's documentation of consistency modes).
                 self.knowledge.doubt(moment);
                 continue;
             }
-            // However many vanished at once, they may have done so for one reason.
+            // If several are missing at once, that counts once: they may have one cause.
             if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
                 self.roster.not_seen();
                 is_counted = true;
@@ -326,7 +329,7 @@ impl Participant {
                         if let Some(shown) = shown {
                             self.knowledge.learn_ahead(&session, index, shown)
                         } else {
-                            // It has gone, and who is next ahead now only the prefix tells.
+                            // It has gone, and only the prefix shows who is next ahead now.
                             self.look(now);
                             true
                         }
@@ -343,7 +346,8 @@ impl Participant {
                 if is_news || !is_early {
                     self.watch.key_answered(now);
                 } else {
-                    // An agent ends all polls when a snapshot is restored, with the index of before (`reader::cursor`).
+                    // An agent ends all polls when a snapshot is restored, with the old index
+                    // (`reader::cursor`).
                     self.look(now);
                     self.watch.failed(now, &mut self.rng);
                 }
@@ -364,8 +368,8 @@ impl Participant {
         }
     }
 
-    /// Takes the answer to a poll of the name of the next ahead: whether it is there and was not touched. Its value is not sent, nor are
-    /// its flags: whether it has claimed is asked.
+    /// Takes the answer to a poll of the name of the next one ahead: whether it exists and was not
+    /// changed. It has neither value nor flags, so its claim is asked for separately.
     fn handle_name(&mut self, now: Instant, is_as_before: Result<bool, RequestError>) {
         match is_as_before {
             Ok(is_as_before) => {
@@ -397,7 +401,7 @@ impl Participant {
         }
     }
 
-    /// Takes what was read for it, with the records of others.
+    /// Takes the result of a check with the records of others.
     pub(super) fn take_check(&mut self, now: Instant, news: CheckNews) {
         let is_about = |it: &&mut Observed, index| it.view.record_index() == index;
         match news {
@@ -420,8 +424,8 @@ impl Participant {
         self.settle(now);
     }
 
-    /// A holder that dies changes nothing of the record. So the prefix is read now and then by those who
-    /// wait, the less often the more are ahead.
+    /// A holder's death does not change the record. So waiters read the prefix now and then, less
+    /// often if more are ahead.
     fn read_in_time(&mut self, now: Instant) {
         let Some(observed) = self.knowledge.newest() else {
             return;
@@ -433,7 +437,8 @@ impl Participant {
         }
     }
 
-    /// The record as a poll of it alone shows it. Says whether it is another than at this index.
+    /// A poll of only the record has this result. Returns whether it differs from the one at this
+    /// index.
     fn handle_record(&mut self, now: Instant, polled: Index, lock: Option<Lock>) -> bool {
         let moment = self.moment();
         let Some(known) = self.knowledge.view().map(View::record_index) else {
@@ -461,7 +466,7 @@ impl Participant {
                 // A write of ours may have changed it since the poll began.
                 known > polled
             }
-            // A server that lags behind, or a restored snapshot.
+            // The server lags behind, or a snapshot was restored.
             _ => {
                 self.look(now);
                 true
@@ -470,6 +475,6 @@ impl Participant {
     }
 }
 
-/// How old what is known of the contenders may be for the first one, and how much older for each
-/// who waits ahead.
+/// How old the knowledge of the contenders may be for the first waiter, and how much older for each
+/// further one ahead.
 const READ_PER_RANK: Duration = Duration::from_secs(5);

@@ -1,11 +1,12 @@
-//! What a participant reads of its prefix: polls, one after the other, and reads beside them.
+//! What a participant reads of its prefix: polls, one after the other, and separate reads.
 //!
-//! A [`Poller`] has the rules of one poll after the other; what each is for is its [`Focus`]. Once indexes went
-//! backwards, a server that lags behind can't be told by its index any more: from then on polls ask for the leader's
-//! word.
+//! A [`Poller`] has the rules for consecutive polls, and [`Focus`] is what each reads. After
+//! indexes went backwards, a lagging server can't be recognised by its index any more: from then on
+//! the leader must confirm polls.
 //!
-//! Sources: Consul's documentation of consistency modes: by default a server that leads by its lease answers, which may be
-//! another one's by then; `?consistent` has the leader confirm itself with a majority first.
+//! Sources: Consul's documentation of consistency modes: by default a server answers that leads by
+//! its lease, though another one may lead by then; with `?consistent` the leader first confirms
+//! itself with a majority.
 
 use core::time::Duration;
 
@@ -29,37 +30,38 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     poller: Poller,
-    /// Whether polls ask for the leader's word.
+    /// Whether the leader must confirm polls.
     asks_leader: bool,
-    /// From when on a poll is wanted; at present none is.
+    /// When a poll is wanted. `None` if none is.
     wanted_from: Option<Instant>,
-    /// What the next poll is for.
+    /// What the next poll reads.
     focus: Focus,
     polled: Polled,
-    /// Whether a request got no answer since the last one to a poll: the poll under way may be dead too.
+    /// Whether a request got no answer since the last answer to a poll. Then the poll under way may
+    /// be dead, too.
     is_suspect: bool,
-    /// A read beside the poll.
+    /// A read of the prefix besides the poll.
     refresh: Refresh,
-    /// A read of the record before it is written.
+    /// A read of the record before a write.
     record: Refresh,
-    /// A read of who contends and of the record alone.
+    /// A read of only the contenders and the record.
     glance: Glance,
-    /// How long the last short request took.
+    /// The duration of the last short request.
     round_trip: Duration,
-    /// How many polls in a row were answered soon after they were sent, as far as that is counted.
+    /// The number of consecutive polls that were answered soon, up to a limit.
     soon_answered: u32,
-    /// How many in a row were answered at once, as far as that is counted.
+    /// The number of consecutive polls that were answered at once, up to a limit.
     quickly_answered: u32,
-    /// Who looks while one only holds, and while one waits.
+    /// Who checks while one only holds, and while one waits.
     reads: Reads,
     waiting_reads: Reads,
 }
 
-/// The poll under way, or the last.
+/// The present or last poll.
 #[derive(Clone, Debug)]
 struct Polled {
     focus: Focus,
-    /// Whether the leader confirms itself for the answer.
+    /// Whether the leader confirms the answer.
     is_confirmed: bool,
 }
 
@@ -83,7 +85,7 @@ impl Watch {
             soon_answered: 0,
             quickly_answered: 0,
             reads: Reads::Own,
-            // Its process says so where it may poll: many may begin to wait at once.
+            // The process says whether it may poll: many may begin to wait at once.
             waiting_reads: if settings.shares_sessions() {
                 Reads::Shared
             } else {
@@ -92,39 +94,39 @@ impl Watch {
         }
     }
 
-    /// Watches from now on.
+    /// Starts watching.
     pub(super) fn start(&mut self) -> Start {
         let start = self.poller.start();
         self.asks_leader &= start != Start::Anew;
         start
     }
 
-    /// Who looks from now on while one only holds.
+    /// Sets who checks while one only holds.
     pub(super) fn share_reads(&mut self, reads: Reads) {
         self.reads = reads;
     }
 
-    /// Whether somebody else looks while one only holds.
+    /// Whether somebody else checks while one only holds.
     pub(super) fn shares_reads(&self) -> bool {
         self.reads == Reads::Shared
     }
 
-    /// Who looks from now on while one waits.
+    /// Sets who checks while one waits.
     pub(super) fn share_waiting_reads(&mut self, reads: Reads) {
         self.waiting_reads = reads;
     }
 
-    /// Whether somebody else looks while one waits.
+    /// Whether somebody else checks while one waits.
     pub(super) fn shares_waiting_reads(&self) -> bool {
         self.waiting_reads == Reads::Shared
     }
 
-    /// From when on the next poll is wanted, if it is at all. One that is under way goes on.
+    /// Sets when the next poll is wanted, if at all. A poll under way continues.
     pub(super) fn want_from(&mut self, from: Option<Instant>) {
         self.wanted_from = from;
     }
 
-    /// Lets the next poll be a plain read, unless one is under way. Says whether it will be.
+    /// Makes the next poll a plain read, unless one is under way. Returns whether it did.
     pub(super) fn start_over(&mut self) -> bool {
         if !self.is_polling() {
             self.poller.restart();
@@ -132,7 +134,7 @@ impl Watch {
         !self.is_polling()
     }
 
-    /// What a poll would tell up to this index is known from elsewhere.
+    /// Everything up to this index is known from elsewhere.
     pub(super) fn skip_to(&mut self, index: Index) {
         self.poller.skip_to(index);
     }
@@ -141,7 +143,8 @@ impl Watch {
         self.poller.is_polling()
     }
 
-    /// Since when a plain read of the prefix, or one by name, is under way, which is answered at once.
+    /// Since when a plain read of the prefix, or a read by name, is under way, which is answered at
+    /// once.
     pub(super) fn reads_since(&self) -> Option<Instant> {
         let is_of_prefix = self.polled.focus == Focus::Prefix;
         let is_reading = self.is_polling() && is_of_prefix && self.poller.is_at_start();
@@ -149,22 +152,22 @@ impl Watch {
         reading.or(self.glance.began_at())
     }
 
-    /// What polls are for from now on.
+    /// Sets what polls read from now on.
     pub(super) fn look_at(&mut self, focus: Focus) {
         self.focus = focus;
     }
 
-    /// What the poll under way, or the last, is for.
+    /// What the present or last poll reads.
     pub(super) fn polled(&self) -> &Focus {
         &self.polled.focus
     }
 
-    /// Whether the poll under way is for the next ahead alone.
+    /// Whether the poll under way reads only the next one ahead.
     pub(super) fn is_looking_ahead(&self) -> bool {
         self.is_polling() && matches!(self.polled.focus, Focus::Ahead { .. })
     }
 
-    /// Whether the poll under way is for one key, and that is not what matters any more.
+    /// Whether the poll under way reads one key that no longer matters.
     pub(super) fn is_for_another(&self) -> bool {
         self.is_looking_ahead() && self.polled.focus.ahead() != self.focus.ahead()
     }
@@ -180,8 +183,8 @@ impl Watch {
         self.poller.answered_aside(now);
     }
 
-    /// How long a holder leaves the prefix unwatched after an answer: not at all where it seldom changes. Where
-    /// others have their turns all the time, each change would wake every holder, to tell it nothing.
+    /// How long a holder does not watch the prefix after an answer: zero if it seldom changes. If
+    /// others have turns all the time, each change would wake every holder for nothing.
     pub(super) fn rest_of_holders(&self) -> Duration {
         let rest = |doublings| SHORTEST_REST * (1_u32 << doublings);
         self.soon_answered
@@ -189,7 +192,7 @@ impl Watch {
             .map_or(Duration::ZERO, rest)
     }
 
-    /// Whether what is watched changes so often that polls would soon be at their ceiling.
+    /// Whether the watched data changes so often that polls would soon reach their limit.
     pub(super) fn is_busy(&self) -> bool {
         self.quickly_answered >= BUSY
     }
@@ -208,7 +211,7 @@ impl Watch {
         };
     }
 
-    /// From the next poll on asks for the leader's word, until it starts again.
+    /// The leader must confirm polls from the next one on, until the watch restarts.
     pub(super) fn ask_leader(&mut self) {
         self.asks_leader = true;
     }
@@ -217,13 +220,13 @@ impl Watch {
         self.asks_leader
     }
 
-    /// Whether the leader confirms itself for the answer to the poll under way.
+    /// Whether the leader confirms the answer to the poll under way.
     pub(super) fn is_polling_leader(&self) -> bool {
         self.is_polling() && self.polled.is_confirmed
     }
 
-    /// Gives the poll under way up, for a plain read, unless it has only just begun. Says whether
-    /// it did.
+    /// Gives the poll under way up for a plain read, unless it has just begun. Returns whether it
+    /// did.
     pub(super) fn restart(&mut self, now: Instant) -> bool {
         let age = now.saturating_since(self.poller.sent_at());
         let is_due = self.is_polling() && age >= LEAST_POLL;
@@ -234,28 +237,29 @@ impl Watch {
         is_due
     }
 
-    /// Polls no more.
+    /// Stops polling.
     pub(super) fn pause(&mut self) {
         self.poller.pause();
     }
 
-    /// The whole prefix is read beside the poll, confirmed by the leader: a long poll would only answer at the next
-    /// change, or its answers contradict each other.
+    /// Reads the whole prefix besides the poll, confirmed by the leader. A long poll would only
+    /// answer at the next change, or its answers contradict each other.
     pub(super) fn refresh(&mut self, now: Instant) {
         self.refresh.want(now);
     }
 
-    /// The record is read before it is written, from then on, confirmed by the leader.
+    /// Reads the record before a write, from this time on, confirmed by the leader.
     pub(super) fn read_record(&mut self, from: Instant) {
         self.record.want(from);
     }
 
-    /// Whether the record is about to be read before it is written.
+    /// Whether the record will soon be read before a write.
     pub(super) fn is_reading_record(&self) -> bool {
         !self.record.is_idle()
     }
 
-    /// Beyond the ceiling of reads: there is one for each attempt to write, and these pause when they are refused.
+    /// It does not count for the limit of reads: there is one for each attempt to write, and these
+    /// pause after a refusal.
     pub(super) fn transmit_record(&mut self, now: Instant, settings: &Settings) -> Option<Request> {
         self.record.transmit(now, settings)
     }
@@ -268,12 +272,12 @@ impl Watch {
         self.record.failed(now, rng);
     }
 
-    /// Who contends and the record are read, without what else lies below the prefix.
+    /// Reads the contenders and the record, without the rest of the prefix.
     pub(super) fn glance(&mut self, now: Instant) {
         self.glance.want(now);
     }
 
-    /// One of ours has entered: a read by name that is under way is of no use any more.
+    /// One of ours has entered: a read by name that is under way is no longer needed.
     pub(super) fn entered(&mut self, now: Instant) {
         self.glance.entered(now);
     }
@@ -286,7 +290,7 @@ impl Watch {
         self.glance.is_wanted()
     }
 
-    /// The first step is under the same ceiling as polls, and those after it belong to it.
+    /// The first step has the limit of polls; the later ones belong to it.
     pub(super) fn transmit_glance(
         &mut self,
         now: Instant,
@@ -324,12 +328,12 @@ impl Watch {
         self.glance.stop();
     }
 
-    /// Whether a read beside the poll is wanted and not yet sent.
+    /// Whether a separate read is wanted and not sent yet.
     pub(super) fn is_refresh_wanted(&self) -> bool {
         self.refresh.timeout().is_some()
     }
 
-    /// When the next read that is wanted is due: under the same ceiling as polls.
+    /// When the next wanted read is due. It has the limit of polls.
     pub(super) fn read_timeout(&self) -> Option<Instant> {
         if self.glance.goes_on() {
             return Some(Instant::ORIGIN);
@@ -361,8 +365,9 @@ impl Watch {
         self.refresh.failed(now, rng);
     }
 
-    /// A request has ended. When requests are answered again after some were not, the poll that was under way
-    /// meanwhile may be dead, and would be missed only when its time is over: says whether it is given up.
+    /// A request has ended. If requests are answered again after some were not, the poll that was
+    /// under way may be dead, which would only be noticed at its end. Returns whether it is given
+    /// up.
     pub(super) fn judge(&mut self, now: Instant, is_poll: bool, is_answered: bool) -> bool {
         match (is_poll, is_answered) {
             (true, _) => self.is_suspect = false,
@@ -378,7 +383,7 @@ impl Watch {
         false
     }
 
-    /// A short request was answered after so long.
+    /// A short request was answered after this time.
     pub(super) fn took(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
     }
@@ -387,7 +392,7 @@ impl Watch {
         self.round_trip
     }
 
-    /// One more read is within the budget: a write of ours has caused it.
+    /// One more read is allowed, since our write has caused it.
     pub(super) fn credit(&mut self) {
         self.poller.credit();
     }
@@ -438,8 +443,8 @@ impl Watch {
         })
     }
 
-    /// Says whether the answer goes on from the one before it. If not, a snapshot may have been
-    /// restored between the two.
+    /// Returns whether the answer continues the one before it. If not, a snapshot may have been
+    /// restored between them.
     pub(super) fn answered(&mut self, now: Instant, index: Index) -> bool {
         self.count_answer(now);
         self.poller.answered(now, index) != Progress::Anew
@@ -450,20 +455,21 @@ impl Watch {
     }
 }
 
-/// How long a poll lasts at least before it is given up: then no more than a few of those that an
-/// agent goes on counting are ours.
+/// The shortest time before a poll is given up. So only a few of the given-up polls that an agent
+/// still counts are ours.
 const LEAST_POLL: Duration = Duration::from_secs(2);
 
-/// Whatever changes seldom lets a poll wait for longer.
+/// A poll that takes longer than this shows that the data seldom changes.
 const SOON: Duration = Duration::from_secs(1);
 
-/// So many polls that were answered soon don't make a holder rest. Then each doubles the rest, up to a second.
+/// This many soon-answered polls don't make a holder rest. Each further one doubles the rest, up to
+/// a second.
 const UNRESTED: u32 = 4;
 const SHORTEST_REST: Duration = Duration::from_millis(250);
 const MOST_DOUBLINGS: u32 = 2;
 
-/// So many polls in a row that were answered within so short a time show that what is watched is busy. The ceiling of reads allows
-/// fifty at once.
+/// This many consecutive polls, each answered within this time, show that the data is busy. The
+/// limit of reads allows fifty at once.
 const BUSY: u32 = 16;
 const QUICK: Duration = Duration::from_millis(100);
 

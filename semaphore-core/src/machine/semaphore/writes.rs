@@ -1,4 +1,5 @@
-//! The writes of the record: what belongs to the same transaction, and what their answers change.
+//! The writes of the record: the other parts of their transactions, and the effects of their
+//! answers.
 
 use crate::api::Txn;
 use crate::defect::{Defect, is_on};
@@ -21,7 +22,7 @@ use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key, View};
 
 impl Participant {
-    /// The write of the record that is due.
+    /// The write of the record, if it is due.
     pub(super) fn write(&mut self, now: Instant) -> Option<Request> {
         if self.ledger.is_to_be_made() {
             let observed = self.knowledge.current()?;
@@ -58,7 +59,7 @@ impl Participant {
                 contender.claim(write.base);
             }
         }
-        // A slot that is given back is somebody else's next.
+        // A slot that is given back goes to somebody else.
         let is_release = !write.withdraw.is_empty();
         self.ledger.set_claims(claims);
         let urgent = is_release.then_some(Priority::Urgent);
@@ -66,7 +67,8 @@ impl Participant {
         Some(request.with_priority(priority))
     }
 
-    /// Whose the contenders are that it admits: of the first of our queue, as many as each wants.
+    /// The claims of the contenders that it admits: for the first in our queue, as many as each
+    /// wants.
     fn claims_of(&self, write: &Write) -> Vec<Claim> {
         let mut left = &write.admit[..];
         let mut claims = Vec::new();
@@ -94,8 +96,8 @@ impl Participant {
         claims
     }
 
-    /// What belongs to the same transaction: that those who are admitted are tied to their keys, and
-    /// those who are pruned have none, and the keys of those who leave.
+    /// The other parts of the transaction: admitted contenders are tied to their keys, pruned ones
+    /// have no key, and keys of leaving ones are deleted.
     fn rest(&self, write: &Write) -> Rest {
         let mut rest = Rest::default();
         if self.settings.encoding == Encoding::Requests {
@@ -131,7 +133,7 @@ impl Participant {
             ))
         });
         let leaving: Vec<_> = leaving.collect();
-        // What does not fit is deleted one by one.
+        // Those that don't fit are deleted one by one.
         let room = MAX_STEPS.saturating_sub(rest.steps.len());
         if !is_on(Defect::KeyLeftBehind) {
             rest.steps.extend(leaving.into_iter().take(room));
@@ -139,8 +141,8 @@ impl Participant {
         rest
     }
 
-    /// Whether to read the prefix along, so that those that came meanwhile have their turn: where others of
-    /// ours go on, and the prefix is small.
+    /// Whether to read the prefix, too, so that newcomers get their turn: if others of ours
+    /// continue, and the prefix is small.
     fn reads_along(&self, write: &Write) -> bool {
         let contenders = |no: &&ContenderNo| self.roster.get(**no);
         let passes = write.admit.iter().filter_map(|no| contenders(&no));
@@ -152,7 +154,7 @@ impl Participant {
         goes_on && !self.settings.reads_by_name() && self.knowledge.newest().is_some_and(is_small)
     }
 
-    /// Whether the record names any of these already.
+    /// Whether the record already names any of these.
     fn lists_any(&self, numbers: &[ContenderNo]) -> bool {
         let record = self.knowledge.record();
         numbers
@@ -161,14 +163,14 @@ impl Participant {
             .any(|session| record.is_some_and(|record| record.holds(session.as_str())))
     }
 
-    /// Everyone else whom the write takes out of the record.
+    /// Everyone else whom the write removes from the record.
     fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
         let record = self.knowledge.record().into_iter();
         let taken = record.flat_map(|record| record.beyond(&write.record));
         taken.filter(|holder| !self.roster.is_ours(holder))
     }
 
-    /// That those who are pruned have no live key.
+    /// Checks that pruned holders have no live key.
     fn pruned_by(&self, write: &Write) -> Vec<Step> {
         let Some(view) = self.knowledge.view() else {
             return Vec::new();
@@ -193,7 +195,7 @@ impl Participant {
         let moment = self.moment();
         let written = answer.and_then(|response| self.ledger.read(response, &self.settings));
         match written {
-            // Its claims have their tokens from the record's index, which is yet to be read.
+            // Its tokens come from the record's index, which must be read first.
             Ok(Written::Applied(None)) if self.ledger.is_first_claim() => {
                 let sent = self.ledger.failed(now, moment, true, &mut self.rng);
                 self.write_failed(now, sent.as_ref(), true);
@@ -213,7 +215,7 @@ impl Participant {
                     self.apply(now, &sent, after.as_deref());
                     let is_too_many = sent.rest.steps.len() >= Txn::MAX_OPERATIONS;
                     if is_too_many && sent.encoding != self.settings.encoding {
-                        // Only a read tells the index that the next one to leave has to name.
+                        // Only a read shows the index that the next leaving contender must name.
                         self.look(now);
                     }
                     if let Some(after) = after {
@@ -230,13 +232,13 @@ impl Participant {
                     tracing::debug!(name: "write-unfounded", "a transaction knew better than the view");
                     self.vanished.forget();
                 }
-                // A contender that leaves does not wait for a poll, whose answer may be lost.
+                // A leaving contender does not wait for a poll, whose answer may be lost.
                 let leaves = self.roster.has_any(Group::Withdrawing);
                 if is_unfounded {
-                    // Another look at the prefix tells why.
+                    // Another read of the prefix shows why.
                     self.look(now);
                 } else if self.outlook().is_contended(now) {
-                    // What is read just before the next attempt is of use for it.
+                    // What is read just before the next attempt is useful for it.
                     self.watch
                         .read_record(self.ledger.retry_at().unwrap_or(now));
                 } else if leaves || self.watch.is_looking_ahead() {
@@ -279,7 +281,7 @@ impl Participant {
         }
     }
 
-    /// It was applied, and each whom it admits was tied to its key then.
+    /// It was applied, so each admitted contender was tied to its key then.
     fn claimants_lived(&mut self, sent: &Sent, sent_at: Instant) {
         for no in &sent.write.admit {
             if let Some(mut contender) = self.roster.get_mut(*no) {
@@ -288,7 +290,7 @@ impl Participant {
         }
     }
 
-    /// The agent refuses transactions: the same again as separate requests.
+    /// The agent refuses transactions: the same is sent as separate requests.
     pub(super) fn do_without_transactions(&mut self, now: Instant, from: From) {
         tracing::debug!(name: "no-transactions", "the agent refuses transactions: goes on without");
         self.settings.encoding = Encoding::Requests;
@@ -326,7 +328,8 @@ impl Participant {
         let Some(sent) = sent else {
             return;
         };
-        // What is refused for the record's index can't be applied later, and was not before.
+        // A write that was refused because of the record's index can't be applied later, and was
+        // not before.
         if !is_unfounded && !sent.is_repeated {
             let moment = self.moment();
             for no in &sent.write.admit {
@@ -343,7 +346,7 @@ impl Participant {
         }
     }
 
-    /// What is known of the prefix moves on with a write of ours, without a read.
+    /// Updates what is known about the prefix from our own write, without a read.
     fn learn(&mut self, now: Instant, sent_at: (Moment, Instant), sent: Sent, after: After) {
         if let Some(view) = after.view {
             self.watch.skip_to(view.index());
@@ -361,7 +364,7 @@ impl Participant {
             return;
         }
         let locked = after.locked.into_iter().map(|(_, key)| key);
-        // In this order neither shows a holder without a key, which would be looked for among all.
+        // In this order no state shows a holder without a key, which would be searched for.
         observed.view.lock_keys(locked.collect());
         observed.view.write_record(sent.write.record, after.index);
         for step in &sent.rest.steps {
@@ -373,7 +376,7 @@ impl Participant {
     }
 }
 
-/// Why the record can't take those whom this write admits. Consul would refuse it with a 413.
+/// Why the record has no room for those whom this write admits. Consul would refuse it with 413.
 fn too_large(write: &Write) -> Option<InvalidInput> {
     let holders = write.record.holders().len();
     if write.admit.is_empty() || holders * LEAST_BYTES_OF_HOLDER < Value::MAX_LEN {
@@ -383,11 +386,11 @@ fn too_large(write: &Write) -> Option<InvalidInput> {
     (len > max).then_some(InvalidInput::RecordTooLarge { holders, len, max })
 }
 
-/// Below so much for each, a record need not be encoded to know that it fits.
+/// A record with fewer bytes for each holder certainly fits, without encoding it.
 const LEAST_BYTES_OF_HOLDER: usize = 64;
 
-/// How many contenders a prefix has at most that is read along with a write.
+/// The most contenders of a prefix that is read together with a write.
 const SMALL: usize = 16;
 
-/// How many operations a transaction may have, less the record's and a read of the prefix.
+/// The most operations of a transaction, without the record's and a read of the prefix.
 pub(super) const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;

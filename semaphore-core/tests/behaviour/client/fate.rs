@@ -1,4 +1,4 @@
-//! What stands on one session ends with it, and nothing else does.
+//! Everything that uses a session ends with it, and nothing else does.
 
 use semaphore_core::sans_io::Method;
 use semaphore_core::{Error, Lost};
@@ -61,7 +61,8 @@ fn an_outage_beyond_the_lease_ends_all_and_all_begins_again() {
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 
-/// Found by the simulator: a record that was made by the claim was taken for one that is still to be made.
+/// The simulator found this: the claim had created the record, but it was still taken for a record
+/// that had to be created.
 #[test]
 fn who_made_the_record_learns_that_it_was_deleted() {
     let world = MockConsul::new(1);
@@ -98,7 +99,7 @@ fn an_evicted_holder_takes_no_other_along() {
     assert!(again.is_held());
 }
 
-/// A key of a session that lives on: it would wait in the queue for as long as that.
+/// The session lives on, so its late key would stay in the queue just as long.
 #[test]
 fn a_key_that_comes_late_is_deleted_while_others_stand_on_its_session() {
     let mut late = 0;
@@ -171,7 +172,7 @@ fn a_release_that_fails_ends_its_session_with_the_last_that_stands_on_it() {
     world.advance(secs(2));
     assert!(permits[0].is_held());
     world.run(permits.remove(0).release()).expect("released");
-    // What was given up may come late for so long.
+    // Writes that were given up may arrive late for this long.
     world.advance(secs(30));
     let is_there = world.consul(|consul, _| consul.sessions().any(|it| it.id() == session));
     assert!(!is_there, "{}", world.trace());

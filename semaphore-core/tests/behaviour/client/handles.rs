@@ -1,4 +1,4 @@
-//! A client and the handles that it makes: asked for twice, dropped, closed, ended with the runtime.
+//! A client and its handles: requested twice, dropped, closed, ended with the runtime.
 
 use semaphore_core::{Client, Error, blocking};
 use transport_mock::consul::{Policy, Session};

@@ -1,4 +1,5 @@
-//! Keys that were given up and may come late: a session that serves others lives on, one that serves nobody ends.
+//! Keys that were given up and may arrive late. A session that serves others lives on; one that
+//! serves nobody ends.
 
 use semaphore_core::{Client, Error};
 use transport_mock::consul::{Access, Entry, Policy};
@@ -9,7 +10,7 @@ use crate::ENCODING;
 use crate::support::steps::ties_key;
 use crate::support::*;
 
-/// One entry is never answered, so that nobody knows whether it comes late.
+/// One entry gets no answer, so it may arrive late.
 fn lose_an_entry(world: &MockConsul) {
     world.inject(Rule::new(Fault::LoseRequest).matching(ties_key).times(1));
 }
@@ -25,7 +26,7 @@ fn a_session_on_which_nothing_stands_but_what_may_come_late_ends_at_once() {
     assert_eq!(session_count(&world), 0, "{}", world.trace());
     let keys = world.consul(|consul, _| consul.entries("service/0/").count());
     assert_eq!(keys, 1, "the record alone\n{}", world.trace());
-    // Nor is anything looked for.
+    // Nothing is looked for either.
     let before = world.stats().total_requests();
     world.advance(secs(60));
     assert_eq!(world.stats().total_requests(), before, "{}", world.trace());
@@ -47,7 +48,7 @@ fn it_ends_with_the_last_hold_of_another_semaphore() {
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 
-/// A client whose token may do everything, for now; reads that leave something out say so.
+/// A client whose token has all permissions, for now. Reads that leave something out say so.
 fn with_token(world: &MockConsul, host: &str) -> Client {
     world.consul(|consul, _| {
         consul.set_acl_default_deny();
@@ -75,7 +76,7 @@ fn whoever_is_told_that_the_view_is_incomplete_asks_anew_next_time() {
     let world = MockConsul::new(1);
     let client = with_token(&world, "a");
     let hidden = Policy::management().with_key_prefix("service/1/", Access::Deny);
-    // Somebody is there, whom the token may not see.
+    // Another contender holds, which the token may not see.
     let broom = numbered(&with_token(&world, "b"), 1);
     let others = world.run(broom.acquire()).expect("a slot");
     permit(&world, hidden);
@@ -117,7 +118,7 @@ fn a_key_that_may_not_be_seen_for_a_while_is_deleted_afterwards() {
     assert!(holds.is_held());
 }
 
-/// A contender that stood on the session that has ended gives it back a moment later.
+/// The earlier contender used a session that has ended. It returns that session a moment later.
 #[test]
 fn a_turn_that_begins_while_the_one_before_settles_keeps_its_session() {
     for after in 0..80 {

@@ -1,4 +1,4 @@
-//! One process, one presence: what the semaphores of a client share.
+//! What the semaphores of a client share: the process is one participant.
 
 pub(crate) mod fate;
 pub(crate) mod handles;
@@ -17,25 +17,25 @@ pub(crate) fn client(world: &MockConsul, host: &str) -> Client {
     builder.connect(world.client(host)).expect("valid options")
 }
 
-/// The semaphore of that number, of three slots.
+/// The semaphore with that number. It has three slots.
 pub(crate) fn numbered(client: &Client, number: usize) -> Semaphore {
     let semaphore = client.semaphore(format!("service/{number}"), 3);
     semaphore.expect("valid settings")
 }
 
-/// A slot of each of so many semaphores.
+/// One slot of each of that many semaphores.
 pub(crate) fn hold_each(world: &MockConsul, client: &Client, semaphores: usize) -> Vec<Permit> {
     let acquired = (0..semaphores).map(|number| numbered(client, number));
     let acquired = acquired.map(|it| world.run(it.acquire()).expect("a free slot"));
     acquired.collect()
 }
 
-/// The session that a permit of one slot stands on.
+/// The session of a permit of one slot.
 pub(crate) fn session_of(permit: &Permit) -> String {
     permit.sequencers()[0].session.to_string()
 }
 
-/// One with a semaphore that shares nothing with others.
+/// A builder of a semaphore that shares nothing with others.
 pub(crate) fn isolated(prefix: &str) -> Builder {
     builder_of(prefix, 3).isolated()
 }

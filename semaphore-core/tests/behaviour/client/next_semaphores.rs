@@ -1,4 +1,4 @@
-//! What the next semaphore of a process costs that has a session already.
+//! The cost of the next semaphore in a process that has a session already.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::support::spy::Spy;
 use crate::support::steps::{creates_record, is_transaction, verbs};
 use crate::support::*;
 
-/// So many requests, and so many writes of Consul's log.
+/// The number of requests, and of writes to Consul's log.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost(usize, usize);
 
-/// Whether Consul puts it through its log. A renewal is not.
+/// Whether Consul writes the request to its log. A renewal is not written.
 fn is_logged(request: &Request) -> bool {
     if is_transaction(request) {
         let reads = |verb: &String| verb.starts_with("get") || verb.starts_with("check");
@@ -25,7 +25,7 @@ fn is_logged(request: &Request) -> bool {
     request.method() != Method::Get && kind != RequestKind::SessionRenew
 }
 
-/// What this host sends for an acquisition, until it is granted.
+/// Acquires. Returns what this host sent until the grant.
 fn acquire(world: &MockConsul, client: &Client, number: usize) -> (Permit, Cost) {
     let spy = Spy::on_host(world, "a");
     let permit = world.run(numbered(client, number).acquire());
@@ -91,7 +91,8 @@ fn a_session_that_was_kept_serves_as_one_that_is_held() {
     assert_eq!(release(&world, permit), Cost(1, 1));
 }
 
-/// Two who come at once, beside one who comes later: each has a token that is higher than those before it.
+/// Two callers come at the same time, and one comes later. Each token is higher than those before
+/// it.
 #[test]
 fn who_makes_the_record_has_a_lower_token_than_all_who_come_after_it() {
     let world = MockConsul::new(1);
@@ -109,7 +110,7 @@ fn who_makes_the_record_has_a_lower_token_than_all_who_come_after_it() {
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
 }
 
-/// Such as `consul lock`, which deletes the record at its end.
+/// For example `consul lock`, which deletes the record at its end.
 #[test]
 fn tokens_rise_also_where_somebody_deletes_the_record() {
     let world = MockConsul::new(1);
@@ -148,7 +149,7 @@ fn where_the_answer_to_the_first_write_is_lost_the_record_tells_the_token() {
     }
 }
 
-/// The first write may be applied when its caller has given up: nothing of it stays.
+/// The first write may be applied after its caller has given up. Nothing of it stays.
 #[test]
 fn one_that_gives_up_while_the_first_write_is_under_way_leaves_nothing() {
     for fault in [

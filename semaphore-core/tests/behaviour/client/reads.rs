@@ -1,4 +1,5 @@
-//! Many that only hold are looked after together: what that costs, and what each of them still learns, and how soon.
+//! Many contenders that only hold are watched together. What that costs, and what each of them
+//! still learns, and how soon.
 
 use semaphore_core::sans_io::{Method, Request, Response};
 use semaphore_core::{Client, Lost, Permit};
@@ -10,13 +11,13 @@ use crate::support::steps::{is_transaction, operations, verbs};
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// More than may have separate polls.
+/// More than can have separate polls.
 const MANY: usize = 40;
 
-/// Several polls.
+/// Long enough for several polls.
 const A_WHILE: u64 = 45;
 
-/// Whether it asks how holders fare, for several at once.
+/// Whether the request checks on several holders at once.
 fn checks(request: &Request) -> bool {
     is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
 }
@@ -25,7 +26,7 @@ fn polls(request: &Request) -> bool {
     request.is_long_poll()
 }
 
-/// So many hold, and their polls of before are over.
+/// That many are held, and their earlier polls have ended.
 fn held(world: &MockConsul, semaphores: usize) -> (Client, Vec<Permit>) {
     let client = client(world, "a");
     let permits = hold_each(world, &client, semaphores);
@@ -51,15 +52,15 @@ fn of_many_that_only_hold_nobody_polls() {
     let spy = Spy::on(&world);
     world.advance(secs(A_WHILE));
     assert_eq!(spy.count(polls), 0, "{}", world.trace());
-    // Two operations for each, 64 in a transaction, four times in a TTL of 15 s.
+    // Each has two operations and a transaction has 64. There are four rounds per TTL of 15 s.
     let asked = spy.count(checks);
     assert!((24..=30).contains(&asked), "{asked}");
     assert!(permits.iter().all(Permit::is_held));
     drop(permits);
 }
 
-/// In a minute, each of so many is looked at eight times in all and reads its prefix now and then, and the session is renewed and
-/// confirmed.
+/// Each of that many is checked eight times a minute and sometimes reads its prefix. The session is
+/// renewed and confirmed.
 fn ask_little_for(semaphores: usize) {
     let world = MockConsul::new(1);
     let (_client, permits) = held(&world, semaphores);
@@ -106,14 +107,14 @@ fn an_eviction_is_learned_within_a_third_of_the_ttl() {
     }
 }
 
-/// Somebody takes it out of the record.
+/// An operator removes the holder from the record.
 fn from_record(world: &MockConsul, _: &Permit) {
     let record = r#"{"Limit":3,"Holders":{}}"#;
     let target = "/v1/kv/service/7/.lock?flags=16210313421097356768";
     operate(world, Method::Put, target, record);
 }
 
-/// Somebody deletes its key.
+/// An operator deletes the holder's key.
 fn key(world: &MockConsul, permit: &Permit) {
     let key = format!("/v1/kv/service/7/{}", session_of(permit));
     operate(world, Method::Delete, &key, "");
@@ -180,7 +181,8 @@ fn when_few_are_left_each_polls_again() {
     drop(permits);
 }
 
-/// It was told that it is looked after, and is not there when the others are told that they are not.
+/// It was told that it is watched with the others. Then it left them, before they were told that
+/// this has ended.
 #[test]
 fn one_beside_which_somebody_waited_meanwhile_polls_again_too() {
     let world = MockConsul::new(1);
@@ -206,7 +208,7 @@ fn one_beside_which_somebody_waited_meanwhile_polls_again_too() {
     drop((permits, rest));
 }
 
-/// Their keys are too long for many of them to be asked for at once.
+/// Their keys are too long for one request to ask for many of them.
 #[test]
 fn names_as_long_as_may_be_are_asked_for_one_by_one() {
     let world = MockConsul::new(1);
@@ -267,7 +269,7 @@ fn one_that_may_not_be_asked_so_polls_and_the_others_do_not() {
     drop(permits);
 }
 
-/// Which operation asks for the record of the seventh.
+/// The position of the operation that reads the record of the seventh.
 fn place_of_seven(request: &Request) -> Option<usize> {
     let all = operations(request);
     all.iter().position(|it| it["Key"] == "service/7/.lock")
@@ -288,7 +290,7 @@ fn through_an_outage_shorter_than_the_lease_all_hold_on_and_are_looked_after_aga
     drop(permits);
 }
 
-/// The same index can be another record's, when a snapshot was restored.
+/// After the restore of a snapshot, another record may have the same index.
 #[test]
 fn each_reads_its_prefix_now_and_then() {
     let world = MockConsul::new(1);

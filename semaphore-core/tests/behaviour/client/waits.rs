@@ -1,4 +1,4 @@
-//! Many semaphores of one client for each of which somebody waits: how soon a turn is known, and what that costs.
+//! Many semaphores of one client with a waiter each: how soon a turn is known, and what that costs.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use crate::support::spy::Spy;
 use crate::support::steps::{is_transaction, verbs};
 use crate::support::*;
 
-/// Of one slot, by their number.
+/// The semaphore with that number. It has one slot.
 fn single(client: &Client, number: usize) -> Semaphore {
     let semaphore = client.semaphore(format!("service/{number}"), 1);
     semaphore.expect("valid settings")
@@ -20,7 +20,7 @@ fn single(client: &Client, number: usize) -> Semaphore {
 
 type Waiting = Task<Result<Permit, Error>>;
 
-/// So many semaphores are held by one client, and another waits for each of them.
+/// One client holds that many semaphores, and another client waits for each of them.
 struct Scene {
     world: MockConsul,
     _clients: [Client; 2],
@@ -41,12 +41,13 @@ impl Scene {
         let wait = |number| {
             let semaphore = single(&clients[1], number);
             let waiting = world.start(async move { semaphore.acquire().await });
-            // One after the other: an agent allows a host 200 connections, and nothing queues for them here.
+            // One after the other, since an agent allows a host 200 connections and these don't
+            // queue for them.
             world.advance(millis(10));
             Some(waiting)
         };
         let waiting = (0..semaphores).map(wait).collect();
-        // The polls of before are over.
+        // The earlier polls have ended.
         world.advance(secs(30));
         Self {
             world,
@@ -56,14 +57,14 @@ impl Scene {
         }
     }
 
-    /// How long it takes from its release until the next one has the slot.
+    /// The time from the release until the next contender has the slot.
     fn hand_over(&mut self, number: usize) -> Duration {
         let permit = self.held[number].take().expect("it is held");
         self.world.run(permit.release()).expect("released");
         self.granted(number)
     }
 
-    /// How long it takes from now on until this one is granted.
+    /// The time from now until this contender has its slot.
     fn granted(&mut self, number: usize) -> Duration {
         let began = self.world.now();
         let waiting = self.waiting[number].take().expect("it waits");
@@ -73,7 +74,7 @@ impl Scene {
     }
 }
 
-/// Whether it asks of several at once.
+/// Whether the request asks about several at once.
 fn asks_together(request: &Request) -> bool {
     is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
 }
@@ -82,14 +83,14 @@ fn polls(request: &Request) -> bool {
     request.is_long_poll()
 }
 
-/// What is polled, beyond the query.
+/// The paths that are polled, without their queries.
 fn polled(spy: &Spy) -> BTreeSet<String> {
     let polls = spy.requests().into_iter().filter(polls);
     let target = |it: Request| it.target().split('?').next().map(str::to_owned);
     polls.filter_map(target).collect()
 }
 
-/// What is polled by one that waits for the semaphore of that number.
+/// The path that the waiter for the semaphore with that number polls.
 fn path(number: usize) -> String {
     format!("/v1/kv/service/{number}/")
 }
@@ -124,7 +125,8 @@ fn the_first_sixteen_poll_and_learn_of_their_turn_at_once() {
     assert!(at_once.filter(|it| *it).count() >= 16);
 }
 
-/// For each 32 of them a request a second, a few for their polls and lists, and as many bytes for each.
+/// Per 32 semaphores at most one request per second, plus a few for their polls and lists. The
+/// bytes are limited per semaphore.
 fn ask_together(semaphores: usize) {
     let scene = Scene::of(semaphores);
     let spy = Spy::on_host(&scene.world, "waiter");
@@ -166,7 +168,7 @@ fn when_one_that_polls_has_its_turn_another_polls() {
     assert_eq!(who_polls(&scene), 16);
 }
 
-/// The record does not change by it.
+/// Giving up does not change the record.
 #[test]
 fn who_waits_behind_one_that_gives_up_learns_of_its_turn_all_the_same() {
     let mut scene = Scene::of(40);
@@ -191,7 +193,7 @@ fn a_holder_that_dies_is_found_within_a_few_seconds() {
     let world = scene.world.clone();
     stranger::operate(&world, semaphore_core::sans_io::Method::Delete, &key, "");
     let took = scene.granted(30);
-    // It is gone from the queue at once, and from the record after the longest that it may believe.
+    // Its key is gone at once. Its entry in the record is removed when it can't believe any longer.
     assert!(took <= secs(15 + 6 + 1), "{took:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Which connection a request goes by, and what becomes of it where there is none.
+//! The connection that a request takes, and what happens to it if there is none.
 
 use std::error::Error;
 use std::io;
@@ -17,13 +17,13 @@ const SECOND: Lane = Lane::Short(1);
 
 const OLD_AGENT: &str = "limits.http_max_conns_per_client";
 
-/// What an agent of 1.9 or newer says on a connection that is one too many.
+/// The answer of an agent of 1.9 or newer if there is one connection too many.
 fn over_limit() -> Response {
     let text = "Your IP is issuing too many concurrent connections, please rate limit your calls\n";
     Response::new(429, text)
 }
 
-/// The first connection is open, and busy for a second with `/v1/slow`. Meanwhile this is sent.
+/// Sends the request while the first connection is open, but busy with `/v1/slow` for a second.
 fn beside_a_busy_one(wire: &Wire, world: &MockConsul, request: Request) -> Outcome {
     world.run(wire.send(write("/v1/warm"))).expect("an answer");
     wire.says("/v1/slow", secs(1), Ok(Response::new(200, "")));
@@ -43,7 +43,7 @@ fn status(outcome: &Outcome) -> Result<u16, TransportErrorKind> {
     }
 }
 
-/// Why there was no answer, as far as it is known.
+/// The reason for having no answer, if it is known.
 fn cause(outcome: &Outcome) -> String {
     let error = outcome.as_ref().expect_err("an error");
     error.source().map(ToString::to_string).unwrap_or_default()
@@ -58,7 +58,7 @@ fn a_request_that_finds_no_connection_free_waits_for_one() {
     assert_eq!((status(&first), status(&second)), (Ok(200), Ok(200)));
     let sent = wire.sent("/v1/b");
     assert_eq!(sent[0].lane, FIRST);
-    // Its time has begun before.
+    // Its time began before it was sent.
     assert_eq!(
         sent[0].request.timeout(),
         secs(10).checked_sub(ROUND).unwrap()
@@ -79,7 +79,8 @@ fn a_request_that_finds_no_connection_in_its_time_is_not_sent() {
     let (first, (second, took)) = world.run(join(wire.send(write("/v1/a")), second));
     assert_eq!(status(&first), Ok(200));
     assert_eq!(status(&second), Err(TransportErrorKind::NoRoom));
-    // In the last second of its time it would be given up before it is answered.
+    // It is given up a second early: a request sent in the last second would not be answered in
+    // time.
     assert_eq!(took, secs(9));
     assert!(wire.sent("/v1/b").is_empty());
 }
@@ -125,7 +126,7 @@ fn what_is_not_said_of_the_connection_is_the_answer() {
         (ROUND, Ok(Response::new(200, over_limit().body()))),
         (ROUND, Err(TransportErrorKind::NotSent)),
         (ROUND, Err(TransportErrorKind::Timeout)),
-        // Not at once.
+        // The failure does not come at once.
         (secs(1), Err(TransportErrorKind::Unknown)),
         (secs(3), Err(TransportErrorKind::Unknown)),
     ];
@@ -140,7 +141,7 @@ fn what_is_not_said_of_the_connection_is_the_answer() {
         if outcome.is_err() {
             assert_eq!(cause(&outcome), "", "{answer:?}");
         }
-        // Further ones are opened at once.
+        // More connections are opened at once.
         let both = [write("/v1/y"), write("/v1/y")].map(|request| wire.send(request));
         world.run(join_all(both));
         assert_eq!(wire.lanes("/v1/y"), [FIRST, SECOND], "{answer:?}");
@@ -167,7 +168,7 @@ fn a_connection_that_an_answer_closes_is_opened_anew() {
         let answer = Response::new(200, "").with_header("connection", header);
         wire.says("/v1/warm", ROUND, Ok(answer));
         world.run(wire.send(write("/v1/warm"))).expect("an answer");
-        // Only a new one can be one too many.
+        // Only a new connection can be one too many.
         wire.says("/v1/x", ROUND, Err(TransportErrorKind::Unknown));
         let outcome = world.run(wire.send(read("/v1/x")));
         assert_eq!(cause(&outcome).contains(OLD_AGENT), is_closed, "{header}");

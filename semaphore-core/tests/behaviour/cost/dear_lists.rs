@@ -1,4 +1,4 @@
-//! What else lies below the prefix costs nobody anything, and neither do values of others.
+//! Other keys below the prefix cost nobody anything, and neither do large values of others.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use transport_mock::{Fault, MockConsul, MockProcess, Rule};
 use crate::support::stranger::operate;
 use crate::support::*;
 
-/// What so many turns cost.
+/// The cost of a number of turns.
 struct Cost {
     turns: u64,
     bytes: u64,
     requests: u64,
 }
 
-/// Turns of 10 ms of these for a second, on an agent nearby.
+/// These handles take turns of 10 ms for a second, on an agent nearby.
 fn turns(world: &MockConsul, handles: Vec<Semaphore>, limit: u64) -> Cost {
     world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
     let tally = Arc::new(Mutex::new((0_u64, 0_u64)));
@@ -54,7 +54,7 @@ fn turns(world: &MockConsul, handles: Vec<Semaphore>, limit: u64) -> Cost {
     }
 }
 
-/// Keys of others: as many values, deeper than the semaphore's own.
+/// Keys of others: this many values, deeper than the semaphore's own keys.
 fn put_others(world: &MockConsul, count: usize) {
     let value = "x".repeat(100);
     for number in 0..count {
@@ -134,7 +134,8 @@ fn a_dead_holder_is_pruned_beside_many_keys_of_others() {
     let next = world.run(next.acquire()).expect("a slot");
     let waited = world.now().saturating_since(granted);
     assert!(!permit.is_held());
-    // Twice the TTL, and the lock delay; up to two polls of the record until the prefix is looked at.
+    // Twice the TTL, and the lock delay. Then up to two polls of the record until it looks at the
+    // prefix.
     assert!(waited > secs(44) && waited < secs(57), "{waited:?}");
     world.run(next.release()).expect("released");
 }

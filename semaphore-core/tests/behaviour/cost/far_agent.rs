@@ -1,6 +1,7 @@
-//! An agent 200 ms away, there and back: all promises hold, and a turn costs so many round trips.
+//! The agent is 200 ms away, there and back. All promises hold, and a turn takes a certain number
+//! of round trips.
 //!
-//! `cargo test -p behaviour far_agent -- --nocapture` prints what turns cost.
+//! `cargo test -p behaviour far_agent -- --nocapture` prints the cost of turns.
 
 use std::time::Duration;
 
@@ -135,7 +136,7 @@ fn a_semaphore_is_looked_at_and_resized() {
     assert_nothing_left(&world);
 }
 
-/// What something takes: round trips, and requests of all hosts.
+/// The cost of something: round trips, and the requests of all hosts.
 struct Cost {
     what: &'static str,
     round_trips: f64,

@@ -1,4 +1,4 @@
-//! Blocking queries for which there is no connection: what they are answered, and when.
+//! Blocking queries without a connection: how they are answered, and when.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::*;
 const POLL: Lane = Lane::Poll(0);
 const SHORT: Lane = Lane::Short(0);
 
-/// The only connection for polls is taken for so long.
+/// Keeps the only connection for polls busy for this long.
 async fn occupy(wire: &Wire, wait: u64) {
     wire.send(poll("/v1/kv/other", wait))
         .await
@@ -50,7 +50,7 @@ fn one_without_a_connection_reads_every_few_seconds_until_there_is_news() {
         assert!(!one.request.is_long_poll());
         assert_eq!(one.request.wait(), Some(millis(1)));
     }
-    // The first at once: what it knows may be older than its place in the line.
+    // The first look comes at once: what the caller knows may be older than its place in the queue.
     assert_eq!(sent[0].at, began);
 }
 
@@ -186,7 +186,7 @@ fn one_that_does_not_say_what_it_waits_for_waits_for_a_connection() {
     }
 }
 
-/// The agent goes on counting its connection.
+/// The agent still counts its connection.
 #[test]
 fn one_that_is_given_up_keeps_its_connection_until_its_wait_is_over() {
     let world = MockConsul::new(1);
@@ -207,7 +207,8 @@ fn one_that_is_given_up_keeps_its_connection_until_its_wait_is_over() {
     let last = sent.last().expect("some");
     assert_eq!(last.lane, POLL);
     let after = last.at.saturating_since(began);
-    // The server adds up to a sixteenth to the wait, and its clock may be slower; a separate look tells.
+    // The server adds up to a sixteenth to the wait, and its clock may be slower. The poll in the
+    // queue then looks separately.
     let over = millis(23_906);
     assert!(after >= over && after <= over + secs(5), "{after:?}");
 }

@@ -1,4 +1,4 @@
-//! How many requests a participant has under way, and when one that failed is sent again.
+//! How many requests a participant has under way, and when it repeats a failed one.
 
 use semaphore_core::Encoding;
 use semaphore_core::sans_io::Machine as _;
@@ -29,7 +29,7 @@ fn at_most_eight_short_requests_are_under_way_beside_the_poll() {
 #[test]
 fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do() {
     let mut bench = Bench::new(1, 1);
-    // Whether the claim was applied is unknown, and no poll tells.
+    // It is unknown whether the claim was applied, and no poll tells.
     bench.keep(claims);
     let acquire = bench.acquire();
     bench.run_for(secs(1));
@@ -52,7 +52,7 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
         bench.step(end);
         bench.fail_kept(TransportErrorKind::Unknown);
     }
-    // In the background the pace falls to one attempt a minute.
+    // In the background, the rate falls to one attempt a minute.
     let mut attempts = 0;
     for (minutes, most) in [(10, 60), (60, 130)] {
         attempts = 0;
@@ -65,7 +65,7 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
         assert!(attempts <= most, "{attempts} in {minutes} minutes");
     }
     assert!(attempts >= 50, "{attempts}");
-    // Consul is back: nothing is left after the next attempt.
+    // Consul is back. After the next attempt, nothing is left.
     bench.keep(|_| false);
     bench.run_for(secs(61));
     bench.assert_nothing_left();
@@ -84,7 +84,7 @@ fn a_key_that_was_written_allows_one_more_read() {
     let key = bench.take_kept();
     let mut poll = bench.lose_poll();
     bench.keep(is_read);
-    // Changes without end use all reads up that are allowed at once.
+    // Endless changes use up all reads that are allowed at once.
     for index in 1_000.. {
         let nothing = Response::new(200, "[]").with_header("X-Consul-Index", index.to_string());
         bench.answer(poll, Ok(nothing));

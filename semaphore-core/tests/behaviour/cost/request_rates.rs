@@ -1,4 +1,5 @@
-//! No error makes a hot loop (invariant L3): how often a participant asks while things go wrong.
+//! No error makes a hot loop (invariant L3): how often a participant sends requests while things go
+//! wrong.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -13,19 +14,20 @@ use crate::support::*;
 
 const TIME: u64 = 600;
 
-/// Long enough for what runs at the ceiling all the time.
+/// Long enough for loops that run at the limit all the time.
 const BUSY_TIME: u64 = 120;
 
-/// What one host with a holder and ten waiters asks per second.
+/// The requests per second of one host with a holder and ten waiters.
 fn rate(what: &str, time: u64, prepare: impl FnOnce(&MockConsul)) -> f64 {
     rate_with(what, time, prepare, Stir::Nothing)
 }
 
-/// What happens on that host when it is counted.
+/// What happens on that host while its requests are counted.
 #[derive(Clone, Copy, PartialEq)]
 enum Stir {
     Nothing,
-    /// A waiter gives up, another comes by a separate handle, and the holder's session ends: each kind of request is sent.
+    /// A waiter gives up, another one comes with a separate handle, and the holder's session ends.
+    /// So every kind of request is sent.
     Everything,
 }
 
@@ -74,7 +76,7 @@ fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Sti
         .filter(|(_, count)| *count > 0)
         .collect();
     eprintln!("{what}: {rate:.2}/s {deltas:?}");
-    // Eight requests, a poll, and of the one that is held five renewals and the reads that confirm them.
+    // Eight requests and a poll. The held slot adds five renewals and the reads that confirm them.
     assert!(
         after.peak_open <= 19,
         "{what}: {} connections",
@@ -83,7 +85,7 @@ fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Sti
     rate
 }
 
-/// What a holder asks in ten seconds, in whose first view another holder was hidden.
+/// The requests of a holder in ten seconds. Its first view did not show another holder.
 fn requests_about_a_hidden_holder(is_shown_again: bool) -> u64 {
     let world = MockConsul::new(10);
     let all = Policy::management;
@@ -171,7 +173,7 @@ fn each_kind_of_request_that_fails_alone_makes_no_others_hot() {
                 world.inject(Rule::new(fault).host("a").matching(is).always());
             };
             let rate = rate_with(&what, TIME, inject, Stir::Everything);
-            // What is held is renewed again within half a second.
+            // A held slot is renewed again within half a second.
             assert!(rate < 6.0, "{what}: {rate}");
         }
     }
@@ -182,7 +184,7 @@ fn an_index_that_is_always_zero_is_read_at_the_ceiling() {
     let rate = rate("index 0", BUSY_TIME, |world| {
         world.inject(Rule::new(Fault::Index(0)).host("a").always());
     });
-    // 100 reads a second, and its own renewals.
+    // 100 reads a second, and the holder's own renewals.
     assert!(rate < 103.0, "{rate}");
 }
 
@@ -207,7 +209,8 @@ fn answers_that_contradict_each_other_are_looked_into_at_the_ceiling() {
         Rule::new(Fault::Answer(empty)).host("a").always()
     };
     world.inject(empty("1").kind(RequestKind::KvRead));
-    // After a transaction that showed the own key, no poll begins before a read shows it, too.
+    // A transaction has shown the participant's own key. So no poll begins before a read shows it,
+    // too.
     world.inject(empty("15").kind(RequestKind::KvWatch).optional());
     let semaphore = semaphore(&world, "a", 2);
     let waiters = [(); 6].map(|()| {
@@ -225,7 +228,7 @@ fn answers_that_contradict_each_other_are_looked_into_at_the_ceiling() {
     }
     let reads = stats.requests_of(RequestKind::KvRead) + stats.requests_of(RequestKind::KvWatch);
     let others = stats.total_requests() - reads;
-    // 50 at once, 100 a second, and one for each write.
+    // 50 at once, 100 a second, and one per write.
     assert!(reads <= 50 + 100 * BUSY_TIME + others, "{stats:?}");
     assert!(others < 30 * BUSY_TIME, "{stats:?}");
 }
@@ -235,7 +238,7 @@ fn a_record_that_can_never_be_written_is_tried_with_growing_waits() {
     let rate = rate("cas always false", TIME, |world| {
         steps::refuse(world, "a", steps::writes_record);
         world.consul(|consul, now| {
-            // The other holder's slot is free then, and would be claimed.
+            // Otherwise the other holder's slot would be free, and would be claimed.
             let other = consul
                 .sessions()
                 .next()
@@ -246,7 +249,7 @@ fn a_record_that_can_never_be_written_is_tried_with_growing_waits() {
     assert!(rate < 3.0, "{rate}");
 }
 
-/// Writes a thousand times a second.
+/// Writes a thousand times per second.
 fn write_all_the_time(world: &MockConsul, key: &'static str) {
     let writer = world.clone();
     world.start(async move {
@@ -302,7 +305,7 @@ fn a_writer_below_the_prefix_is_followed_at_the_ceiling() {
     let rate = rate("a writer below", 60, |world| {
         write_all_the_time(world, "service/db/busy");
     });
-    // The burst of 50 counts for a little in so short a time.
+    // In so short a time, the burst of 50 counts for a little.
     assert!(rate < 104.0, "{rate}");
 }
 
@@ -311,7 +314,7 @@ fn failures_among_successes_do_not_give_up_one_poll_after_the_other() {
     let world = MockConsul::new(10);
     let semaphore = semaphore(&world, "a", 60);
     let held = world.run(semaphore.acquire_many(60)).expect("free slots");
-    // Of every second one a session would lose all that its lease has time for, now and then.
+    // If every second renewal failed, a session would sometimes lose all that fit into its lease.
     let renewals = AtomicU32::new(0);
     let every_third_renewal = Rule::new(Fault::ResetBefore)
         .kind(RequestKind::SessionRenew)
@@ -321,8 +324,8 @@ fn failures_among_successes_do_not_give_up_one_poll_after_the_other() {
     let before = polls();
     world.advance(secs(60));
     assert!(held.is_held());
-    // An agent counts each connection of a poll that was given up for as long as the poll would
-    // have taken, 15 s, and allows a client 200.
+    // An agent counts the connection of an abandoned poll for the poll's whole wait of 15 s. It
+    // allows a client 200 connections.
     let polls = polls() - before;
     assert!(polls < 60, "{polls}");
     world.clear_faults();
@@ -348,6 +351,6 @@ fn an_operation_whose_success_never_shows_reads_at_the_ceiling() {
     let count = world.stats_of("a").total_requests() - before;
     resize.abort();
     drop(held);
-    // 100 reads a second after a burst of 50, and a write after each.
+    // 100 reads a second after a burst of 50, and a write after each read.
     assert!(count < 2 * (60 * 100 + 60), "{count} requests");
 }

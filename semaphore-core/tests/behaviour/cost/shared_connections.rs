@@ -1,4 +1,4 @@
-//! Many semaphores of one process share an agent's connections: nothing that was granted is lost, and each waiter
+//! Many semaphores of one process share an agent's connections. No grant is lost, and each waiter
 //! is served.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use semaphore_core::adapter::{MOST_CONNECTIONS, Method, Priority, Request, Trans
 use semaphore_core::{Client, Semaphore};
 use transport_mock::{MockConsul, PooledClient};
 
-/// The connections of one transport on a host of this name.
+/// A transport with its connections on the host with this name.
 fn transport(world: &MockConsul, host: &str) -> PooledClient {
     world.client(host).pooled(MOST_CONNECTIONS).expect("some")
 }
@@ -19,7 +19,7 @@ fn semaphore(prefix: &str, limit: u32, transport: &PooledClient) -> Semaphore {
     builder.connect(transport.clone()).expect("connected")
 }
 
-/// How many turns a second this many separate handles get, on a semaphore of three slots.
+/// The turns per second of this many separate handles on a semaphore of three slots.
 fn turns_per_second(handles: usize) -> f64 {
     const ROUNDS: u32 = 4;
     let world = MockConsul::new(1);
@@ -45,7 +45,8 @@ fn turns_per_second(handles: usize) -> f64 {
     f64::from(turns.into_inner()) / took.as_secs_f64()
 }
 
-/// Takes one slot of each of so many semaphores, and holds what it gets for a minute; says how many that was.
+/// Takes one slot of each of that many semaphores, and holds them for a minute. Returns how many it
+/// held.
 fn held_for_a_minute(world: &MockConsul, transports: &[PooledClient], semaphores: usize) -> usize {
     let hold = |number: usize| {
         let transport = &transports[number % transports.len()];
@@ -64,7 +65,7 @@ fn held_for_a_minute(world: &MockConsul, transports: &[PooledClient], semaphores
     granted.into_iter().filter(|granted| *granted).count()
 }
 
-/// So many times as many semaphores as there are connections.
+/// There are `times` as many semaphores as connections.
 fn all_are_held(times: usize) {
     let world = MockConsul::new(1);
     let transport = transport(&world, "host");
@@ -87,7 +88,8 @@ fn ten_times_as_many_semaphores_as_there_are_connections_are_held_for_a_minute()
     all_are_held(10);
 }
 
-/// Wants a slot of each of so many semaphores of one client at once, with answers that take a while, and holds what it gets for a minute.
+/// Wants a slot of each of that many semaphores of one client at once, with slow answers. Holds the
+/// slots for a minute.
 fn many_at_once(semaphores: usize, latency: Duration) {
     let world = MockConsul::new(1);
     world.set_latency(latency / 2..=latency * 3 / 2);
@@ -164,7 +166,8 @@ fn polls_that_were_given_up_count_as_long_as_by_the_agent_by_a_clock_that_runs_f
         let poll = poll.with_timeout(Duration::from_secs(17));
         transport.send(poll.with_priority(Priority::Poll { ahead: 0 }))
     };
-    // As many as there are connections for polls, which are given up; then as many others want these.
+    // The first polls take all connections for polls and are abandoned. Then as many others want
+    // these connections.
     let polls = || join_all((0..MOST_CONNECTIONS).map(|_| poll()));
     world.run(async {
         select(polls(), Box::pin(world.sleep(Duration::from_secs(1)))).await;
@@ -211,12 +214,12 @@ fn whoever_waits_for_another_process_is_served_within_the_bound_though_all_polls
     };
     let turns = world.run(join_all((0..semaphores).map(wait)));
     let longest = turns.into_iter().max().expect("some");
-    // Four to five seconds between two looks, and the requests of so many at once.
+    // Four to five seconds between two looks, and the time for all requests at once.
     assert!(longest < Duration::from_secs(6), "{longest:?}");
     assert!(world.stats_of("ours").peak_connections <= MOST_CONNECTIONS);
 }
 
-/// So many who wait get as many turns as half of them.
+/// That many waiters get about as many turns as half of them.
 fn turns_do_not_fall_with(waiters: usize) {
     let few = turns_per_second(waiters / 2);
     let many = turns_per_second(waiters);

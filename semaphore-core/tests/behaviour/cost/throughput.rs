@@ -1,5 +1,5 @@
-//! How much of what is possible several processes with many callers get out of one semaphore, and what a turn costs them.
-//! `cargo run --release -p scale` prints the figures, of more and for longer.
+//! Several processes with many callers use one semaphore: how much of the possible rate they reach,
+//! and what a turn costs. `cargo run --release -p scale` prints more figures, measured for longer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::steps::{enters, writes_record};
 use crate::support::stranger::operate;
 use crate::support::*;
 
-/// Who contends: each caller wants the slot again as soon as it has given it back.
+/// The callers. Each wants the slot again as soon as it has released it.
 struct Crowd {
     limit: u32,
     callers: usize,
@@ -21,12 +21,12 @@ struct Crowd {
     hold: u64,
 }
 
-/// What it came to within half a second.
+/// The results of half a second.
 #[derive(Debug)]
 struct Figures {
-    /// Of the turns that there would be if handovers took no time, in percent.
+    /// The turns as a percentage of those that would be possible if handovers took no time.
     percent: u64,
-    /// For each hundred turns.
+    /// Requests per hundred turns.
     requests: u64,
     most_held: u32,
 }
@@ -132,7 +132,8 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
     }
 }
 
-/// Few enough to watch the whole prefix, and so quick that each who did would be at the ceiling of reads all the time.
+/// There are few enough to watch the whole prefix. But turns are so short that watching it would
+/// need more reads than are allowed.
 #[test]
 fn few_who_take_short_turns_use_the_slots_as_well_as_more_do() {
     for callers in [4, 8, 9] {
@@ -152,7 +153,8 @@ fn few_who_take_short_turns_use_the_slots_as_well_as_more_do() {
     }
 }
 
-/// What the holder of one slot of three asks in five seconds, beside somebody who takes one turn after the other or alone.
+/// The requests of a holder of one of three slots in five seconds, alone or beside a caller that
+/// takes one turn after the other.
 fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let world = MockConsul::new(4);
     let quiet = semaphore(&world, "quiet", 3);
@@ -174,7 +176,7 @@ fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let asked = world.stats_of("quiet").total_requests() - before;
     assert!(permit.is_held());
 
-    // It is noticed all the same when somebody takes the record away.
+    // The holder still notices when the record is deleted.
     let began = world.now();
     operate(
         &world,
@@ -197,11 +199,11 @@ fn asked_by_a_holder_beside(turns: bool) -> u64 {
 fn who_only_holds_is_woken_once_a_second_where_others_have_their_turns_all_the_time() {
     let alone = asked_by_a_holder_beside(false);
     let beside_others = asked_by_a_holder_beside(true);
-    // Each turn changes the record twice: that would be 500 polls and more.
+    // Each turn changes the record twice, so a simple watch would need 500 polls and more.
     assert!(beside_others <= alone + 7, "{beside_others}, alone {alone}");
 }
 
-/// Each of them would read the whole prefix if it entered on its own.
+/// If each of them entered separately, each would read the whole prefix.
 #[test]
 fn those_who_come_while_a_write_is_under_way_go_along_with_the_next() {
     let world = MockConsul::new(1);

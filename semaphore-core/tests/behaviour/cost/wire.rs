@@ -1,4 +1,4 @@
-//! Connections of which a test decides what comes back, on virtual time.
+//! Connections whose answers a test decides, on virtual time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use transport_mock::{MockClient, MockConsul};
 
 use crate::support::*;
 
-/// How long an answer takes unless a test says otherwise.
+/// How long an answer takes by default.
 pub(crate) const ROUND: Duration = Duration::from_millis(10);
 
 type Answer = Result<Response, TransportErrorKind>;
@@ -58,7 +58,7 @@ impl Wire {
         self.connections.send(&self.agent, request).await
     }
 
-    /// What the next request for this path comes to.
+    /// Decides the answer to the next request for this path.
     pub(crate) fn says(&self, path: &str, after: Duration, answer: Answer) {
         let mut says = self.agent.says.lock().expect("no panic");
         says.push((path.to_owned(), after, answer));
@@ -77,7 +77,7 @@ impl Wire {
         sent
     }
 
-    /// The lanes that requests for this path went by.
+    /// The lanes of the requests for this path.
     pub(crate) fn lanes(&self, path: &str) -> Vec<Lane> {
         self.sent(path).iter().map(|it| it.lane).collect()
     }
@@ -138,7 +138,7 @@ pub(crate) fn read(path: &str) -> Request {
     Request::new(Method::Get, path)
 }
 
-/// Waits for an index other than 7 for so long.
+/// A poll that waits this long for an index other than 7.
 pub(crate) fn poll(path: &str, wait: u64) -> Request {
     let target = format!("{path}?index=7&wait={wait}s");
     let request = Request::new(Method::Get, target).with_timeout(secs(2 * wait));

@@ -1,6 +1,6 @@
-//! How many connections requests take that an agent holds while there is no leader.
+//! The number of connections for requests that an agent holds while there is no leader.
 //!
-//! It goes on holding those that were given up, and allows an address 200 in all.
+//! The agent still holds requests that were abandoned, and allows an address 200 in all.
 
 use transport_mock::MockConsul;
 

@@ -1,4 +1,4 @@
-//! A watch that was cut off begins again: what it knew of indexes may be of another time.
+//! After silence, a watch starts again: the indexes that it knew may be outdated.
 
 use semaphore_core::Lost;
 use transport_mock::MockConsul;
@@ -6,7 +6,7 @@ use transport_mock::MockConsul;
 use crate::support::election::*;
 use crate::support::*;
 
-/// The data moves to a new cluster that counts from the beginning, and what was under way gets lost.
+/// The data moves to a new cluster that counts from the beginning. Requests under way are lost.
 fn move_to_a_new_cluster(world: &MockConsul) {
     world.break_connections();
     world.consul(transport_mock::consul::Consul::reset_index);

@@ -1,4 +1,5 @@
-//! A script that elects as the guide does, with `curl`, sends no flags. They and we elect one leader among us.
+//! A script that elects as in Consul's guide, with `curl`, sends no flags. It and our candidates
+//! share one leader.
 
 use semaphore_core::sans_io::Method;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
@@ -16,7 +17,7 @@ fn acquires(world: &MockConsul, guide: &Stranger, value: &str) -> bool {
     answer.body().trim_ascii() == b"true"
 }
 
-/// A leader of the guide's, without a lock delay.
+/// A leader that follows the guide, without a lock delay.
 fn leads(world: &MockConsul) -> Stranger {
     let guide = Stranger::session_with(world, r#"{"Name":"dbservice","LockDelay":"0s"}"#);
     assert!(acquires(world, &guide, "guide"));
@@ -37,7 +38,7 @@ fn a_leader_of_the_guides_is_waited_for_and_followed_when_it_steps_down() {
     let mut waiting = campaigns(&world);
     world.advance(secs(60));
     assert!(waiting.try_take().is_none());
-    // The guide's release has no body: nothing is left of the value.
+    // The release in the guide has no body, so the value is empty afterwards.
     let target = format!("/v1/kv/{KEY}?release={}", guide.session);
     guide.call(&world, Method::Put, &target, "");
     let (_election, leadership) = world.run(waiting).expect("elected");
@@ -59,7 +60,7 @@ fn a_leader_of_the_guides_that_ends_leaves_its_value_and_is_followed() {
     let (_election, leadership) = world.run(waiting).expect("elected");
     assert!(world.now().saturating_since(ended) < secs(2));
     assert_eq!(leadership.term(), 2);
-    // Nobody needs to have waited for it.
+    // The next leader need not have waited.
     world.run(leadership.resign()).expect("resigned");
     let again = world.run(election(&world, "b").try_campaign());
     assert!(again.expect("an answer").is_ok());
@@ -119,7 +120,8 @@ fn a_leader_of_the_guides_is_found_and_its_sequencer_is_current() {
     assert_eq!(verify(), SequencerStatus::Stale);
 }
 
-/// Who takes a leader's key by its release and without flags is one more leader, not a stranger's data.
+/// If another process takes the leader's key by a release and without flags, it counts as the next
+/// leader, not as foreign data.
 #[test]
 fn a_leader_whose_key_the_guides_way_takes_is_told_who_has_it() {
     let world = MockConsul::new(1);
@@ -142,7 +144,7 @@ fn a_leader_whose_key_the_guides_way_takes_is_told_who_has_it() {
     );
 }
 
-/// The guide's contenders for a semaphore send no flags either.
+/// The guide's contenders for a semaphore send no flags, too.
 #[test]
 fn a_contender_key_of_the_guides_is_no_election() {
     let world = MockConsul::new(1);

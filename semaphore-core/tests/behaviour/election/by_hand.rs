@@ -1,5 +1,5 @@
-//! The machine of an election without its driver: any order of calls is right, none is needed twice,
-//! and answers that come late say nothing about what happened since.
+//! The machine of an election without its driver. Calls may come in any order, and none is needed
+//! twice. Late answers say nothing about what happened since.
 
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{Event, Instant, Request, Response, Term, Value};
@@ -128,11 +128,11 @@ fn a_leader_that_waits_for_nothing_costs_one_poll_and_twelve_to_sixteen_confirme
     let sent = &bench.sent[before..];
     let renewals = sent.iter().filter(|it| it.contains("/renew/")).count();
     assert!((119..=160).contains(&renewals), "{renewals}");
-    // Each is confirmed by the leader of the cluster.
+    // The cluster's leader confirms each renewal.
     assert!(sent.len() <= 2 * renewals + 12, "{sent:#?}");
 }
 
-/// A poll that was asked before the election may be answered after it, by what was true before.
+/// A poll that was sent before the election may be answered after it, with an older state.
 #[test]
 fn what_was_asked_before_the_election_does_not_end_the_term() {
     let mut bench = Bench::new(1);
@@ -150,7 +150,7 @@ fn what_was_asked_before_the_election_does_not_end_the_term() {
     assert!(bench.losses().is_empty());
 }
 
-/// The same, when it becomes true later: it is looked at again, not waited out.
+/// The same, but the answer becomes true later. The candidate must look again at once.
 #[test]
 fn what_was_asked_before_the_election_and_is_true_ends_the_term() {
     let mut bench = Bench::new(1);
@@ -187,21 +187,21 @@ fn an_acquisition_that_is_answered_when_the_lease_is_over_elects_nobody() {
     let is_acquisition =
         |request: &&String| request.contains("acquire=") || request.contains("txn");
     assert_eq!(bench.sent.iter().filter(is_acquisition).count(), 1);
-    // The process is paused for longer than the lease: then all answers come at once.
+    // The process is paused for longer than the lease. Then all answers come at the same time.
     bench.now = bench.now + secs(14);
     for (id, answer) in std::mem::take(&mut bench.kept) {
         bench.candidate.handle_response(bench.now, id, Ok(answer));
         assert!(!bench.candidate.is_held(bench.now, campaign));
     }
     assert!(bench.candidate.poll_event().is_none());
-    // It gives back what it has, and begins again.
+    // The candidate gives back what it has, and starts again.
     bench.keeps = |_| false;
     bench.run_for(1_000);
     assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
-/// Found by random bytes: a leader that resigns is the leader still until nothing is left, and such a change was
-/// never told of.
+/// Random bytes found this: a resigning leader still leads until nothing is left, but such a change
+/// never got a result.
 #[test]
 fn a_value_that_is_set_after_the_resignation_is_refused() {
     let (mut bench, campaign) = Bench::leading();
@@ -220,7 +220,7 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
     assert!(bench.candidate.is_idle());
 }
 
-/// No poll has told of that.
+/// No poll has shown the change.
 #[test]
 fn a_leader_whose_change_finds_another_key_reads_at_once() {
     let (mut bench, campaign) = Bench::leading();
@@ -241,7 +241,7 @@ fn a_leader_whose_change_finds_another_key_reads_at_once() {
     );
 }
 
-/// The watch may not have shown it yet.
+/// The watch may not have shown the change yet.
 #[test]
 fn whoever_resigns_right_after_a_change_leaves_the_changed_value() {
     let (mut bench, campaign) = Bench::leading();

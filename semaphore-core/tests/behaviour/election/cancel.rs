@@ -21,7 +21,7 @@ fn a_campaign_that_is_dropped_at_any_moment_leaves_nothing() {
         campaign.abort();
         world.advance(secs(1));
         assert_only_key_left(&world);
-        // The handle goes on, and no lock delay is in the way.
+        // The handle still works, and no lock delay is in the way.
         let before = world.now();
         let leadership = world.run(a.campaign()).expect("elected");
         assert!(world.now().saturating_since(before) <= millis(50));
@@ -47,7 +47,7 @@ fn a_campaign_that_waits_is_dropped_without_touching_the_key() {
     assert!(first.is_leader());
 }
 
-/// Its poll, which is left to its end, tells of nothing before the key changes.
+/// The earlier poll runs to its end, and shows nothing before the key changes.
 #[test]
 fn whoever_tries_again_while_its_former_poll_is_open_is_answered_at_once() {
     let world = MockConsul::new(1);

@@ -1,5 +1,5 @@
-//! Several candidates under random faults: never two leaders by their own beliefs, tokens that rise,
-//! and somebody leads again when the faults are over.
+//! Several candidates under random faults. Never do two of them believe that they lead, tokens
+//! rise, and somebody leads again after the faults.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use transport_mock::{Faults, MockConsul};
 use crate::support::election::*;
 use crate::support::*;
 
-/// Who leads, as far as each of them knows.
+/// The leaderships that the candidates have at the moment.
 type Seats = Arc<Mutex<Vec<Option<Leadership>>>>;
 
-/// Campaigns again and again. Its leadership lies in its seat while it lasts.
+/// Campaigns again and again. Its leadership is in its seat while it lasts.
 async fn contend(world: MockConsul, election: Election, seats: Seats, seat: usize, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     loop {
@@ -32,7 +32,7 @@ async fn contend(world: MockConsul, election: Election, seats: Seats, seat: usiz
     }
 }
 
-/// Looks after every step, until `end`.
+/// Checks after every step, until `end`.
 fn watch(
     world: &MockConsul,
     seats: &Seats,
@@ -57,11 +57,11 @@ fn run(seed: u64, faults: Faults) {
     run_with(seed, faults, 2.0, secs(15));
 }
 
-/// In a Consul whose sessions live for so many TTLs, with this lock delay.
+/// Runs in a Consul whose sessions live for `lifetime` TTLs, with this lock delay.
 fn run_with(seed: u64, faults: Faults, lifetime: f64, lock_delay: Duration) {
     let world = MockConsul::new(seed);
     world.consul(|consul, _| consul.set_session_lifetime(lifetime));
-    // A seed that fails can be run again with a trace.
+    // A failing seed can be run again with a trace.
     world.set_tracing(false);
     world.set_faults(faults);
     let seats: Seats = Arc::new(Mutex::new((0..4).map(|_| None).collect()));
@@ -109,7 +109,7 @@ fn there_are_never_two_leaders_while_the_cluster_loses_its_own() {
     }
 }
 
-/// The lock delay of 15 s is longer than what a leader believes without a word from Consul.
+/// The lock delay of 15 s is longer than a leader believes without an answer from Consul.
 #[test]
 fn there_are_never_two_leaders_although_operators_destroy_sessions() {
     for seed in 40..=46 {
@@ -121,7 +121,7 @@ fn there_are_never_two_leaders_although_operators_destroy_sessions() {
     }
 }
 
-/// Consul promises no more than the TTL: then nothing but the lease clock keeps them apart.
+/// Consul promises no more than the TTL. Then only the lease clock keeps them apart.
 #[test]
 fn there_are_never_two_leaders_although_nothing_but_the_lease_separates_them() {
     for seed in 60..=65 {

@@ -1,5 +1,5 @@
-//! Keys that are something else are left alone: a semaphore's as an election's, and the other way
-//! round. Keys that Go's lock left are shared.
+//! Foreign keys are left alone: a semaphore's key by an election, and the other way round. Keys of
+//! Go's lock are shared.
 
 use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Method, Request};
@@ -11,7 +11,7 @@ use crate::support::election::*;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// Stores this under the key, and lets somebody campaign for it.
+/// Stores this value in the key, and starts a campaign for it.
 fn campaign_for(flags: u64, value: &str) -> (MockConsul, Result<(), Error>) {
     let world = MockConsul::new(1);
     let target = format!("/v1/kv/{KEY}?flags={flags}");
@@ -80,7 +80,8 @@ fn whoever_waits_goes_on_waiting_while_the_key_is_something_elses() {
         drop(first);
         world.advance(secs(120));
         if flags == LOCK_FLAGS {
-            // The one who led has given back what was written there, so that it is an election's again.
+            // The former leader has released the overwritten key, so it belongs to an election
+            // again.
             let second = waiting.try_take().expect("it leads");
             assert!(second.expect("a leadership").is_leader());
             continue;
@@ -198,7 +199,8 @@ fn whoever_locks_as_go_does_is_waited_for_and_followed() {
     assert!(leadership.is_leader());
 }
 
-/// `consul lock` deletes the key after its release, which may come between our read and our attempt.
+/// `consul lock` deletes the key after its release. That may happen between our read and our
+/// attempt.
 #[test]
 fn a_key_that_is_deleted_under_an_attempt_is_tried_again_at_once() {
     let world = MockConsul::new(1);
@@ -251,7 +253,8 @@ fn a_key_that_changes_under_an_attempt_is_read_where_no_poll_tells() {
     assert!(took <= secs(1), "{took:?}");
 }
 
-/// Somebody who writes the free key again and again is no reason for a hot loop, or to give up.
+/// Somebody writes the free key again and again. The candidate must neither loop quickly nor give
+/// up.
 #[test]
 fn a_key_that_changes_under_every_attempt_is_tried_twice_a_second_at_most() {
     let world = MockConsul::new(1);

@@ -32,7 +32,7 @@ fn whoever_campaigns_alone_makes_a_session_reads_once_and_attempts_once() {
     let stats = world.stats();
     assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
     assert_eq!(stats.requests_of(acquisition()), 1);
-    // The answer to a plain attempt does not tell the indexes of the term.
+    // The answer to a plain attempt does not contain the indexes of the term.
     let is_told = ENCODING == Encoding::Transactions;
     let reads = stats.requests_of(RequestKind::KvRead);
     assert_eq!(reads, if is_told { 1 } else { 2 });

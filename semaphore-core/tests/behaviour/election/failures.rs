@@ -1,4 +1,4 @@
-//! The two classes of failure: what passes is waited out, what does not is told at once.
+//! The two classes of failures: temporary ones are waited out, permanent ones are reported at once.
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Response};
@@ -24,7 +24,7 @@ fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
         let denied = Fault::Answer(Response::new(403, "Permission denied"));
         world.inject(Rule::new(denied.clone()).kind(kind).host("b").always());
         if kind == RequestKind::Txn {
-            // Without transactions the attempt is another request.
+            // Without transactions, the attempt is a separate request.
             world.inject(
                 Rule::new(denied)
                     .kind(RequestKind::KvAcquire)
@@ -85,7 +85,7 @@ fn an_instant_try_gives_up_at_the_first_failure() {
     assert!(matches!(outcome, Err(Error::Request(_))), "{outcome:?}");
 }
 
-/// By the guide's requests it comes all the same, for an acquisition names no index.
+/// With separate requests it is applied all the same, since an acquisition names no index.
 #[test]
 fn an_attempt_that_comes_after_the_key_has_become_something_else_leads_or_leaves_it_alone() {
     let world = MockConsul::new(1);
@@ -118,7 +118,7 @@ fn an_attempt_that_comes_after_the_key_has_become_something_else_leads_or_leaves
     assert_eq!(found(&world).expect("a key").session, "");
 }
 
-/// Found by the simulator: it was told of a failed request.
+/// The simulator found this: the caller got the error of a failed request.
 #[test]
 fn an_instant_try_whose_session_ends_under_it_goes_on_with_another() {
     let world = MockConsul::new(1);
@@ -197,7 +197,7 @@ fn reads_that_fail_again_and_again_are_repeated_within_a_stated_rate() {
     for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
         world.inject(Rule::new(Fault::unavailable()).kind(kind).always());
     }
-    // Only a read tells what became of the change.
+    // Only a read can tell what became of the change.
     world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
     let change = async move { leadership.set_value("b").await.map(|()| leadership) };
     let mut change = world.start(change);
@@ -239,7 +239,8 @@ fn a_resignation_that_is_refused_for_good_is_told_at_once_and_ends_the_session()
     let denied = matches!(resigned, Err(Error::Request(RequestError::Denied { .. })));
     assert!(denied, "{resigned:?}");
     assert!(world.now().saturating_since(before) <= millis(20));
-    // It may pass. When it has not for as long as a lease lasts, the key goes with the session.
+    // The refusal may be temporary. If it lasts as long as a lease, the session ends and releases
+    // the key.
     world.advance(secs(20));
     assert_only_key_left(&world);
 }
@@ -258,7 +259,7 @@ fn a_resignation_that_can_not_reach_consul_ends_with_the_ttl() {
     assert_only_key_left(&world);
 }
 
-/// A token that is gone while it is rotated, a gateway whose backend is away.
+/// For example, a token is missing while it is replaced, or a gateway's backend is away.
 #[test]
 fn a_leader_and_whoever_waits_live_through_refusals_of_what_was_served_before() {
     for answer in passing_refusals() {

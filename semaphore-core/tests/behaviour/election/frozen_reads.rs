@@ -1,4 +1,4 @@
-//! An agent that takes every write and goes on showing what was there before: no hot loop (L3).
+//! An agent takes every write, but always shows the old state: there must be no hot loop (L3).
 
 use semaphore_core::LockKey;
 use semaphore_core::sans_io::Machine as _;
@@ -9,7 +9,7 @@ use transport_mock::consul::Consul;
 use crate::support::election::*;
 use crate::support::*;
 
-/// Found by fuzzing.
+/// Fuzzing found this.
 #[test]
 fn a_key_that_never_shows_what_was_written_is_written_twice_a_second_at_most() {
     let settings = ElectionSettings::new(LockKey::new(KEY).expect("a key"));
@@ -34,7 +34,7 @@ fn a_key_that_never_shows_what_was_written_is_written_twice_a_second_at_most() {
                 .find(|(exchange, _)| *exchange == honest);
             let answer = match kind {
                 RequestKind::KvRead | RequestKind::KvWatch => frozen,
-                // What it says of the key is left out, as to a token that may not read it.
+                // The key is left out, as for a token that may not read it.
                 RequestKind::Txn => Response::new(200, r#"{"Results":[],"Errors":null}"#),
                 _ => answer.expect("an answer").1,
             };

@@ -1,4 +1,4 @@
-//! What the handles of an election tell, those for threads included.
+//! What the handles of an election report, including those for threads.
 
 use semaphore_core::{Discovery, Error, Lost, SequencerStatus, blocking};
 use transport_mock::MockConsul;

@@ -1,5 +1,6 @@
-//! Leaders that follow one another quickly. Who came too late for one term is in time for the next: the wait
-//! after a refusal is for lock delays, and somebody else's acquisition explains it as well.
+//! Leaders that follow one another quickly. A candidate that was too late for one term is in time
+//! for the next one. It only waits after a refusal if there may be a lock delay, and not if
+//! somebody else's term explains the refusal.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::support::*;
 
 const TERM: Duration = Duration::from_millis(10);
 
-/// Campaigns, leads for a moment and resigns. Says when it led first and last.
+/// Campaigns, leads for a moment and resigns. Returns its first and last moment as the leader.
 fn leads_for_a_moment(world: &MockConsul, host: &str) -> Task<(Instant, Instant)> {
     let election = election(world, host);
     let clock = world.client("clock");
@@ -28,7 +29,7 @@ fn leads_for_a_moment(world: &MockConsul, host: &str) -> Task<(Instant, Instant)
     })
 }
 
-/// Between the end of one term and the beginning of the next.
+/// Asserts that each term begins soon after the one before.
 #[track_caller]
 fn assert_no_gaps(mut terms: Vec<(Instant, Instant)>) {
     terms.sort();
@@ -56,7 +57,7 @@ fn one_term_follows_another_without_a_gap_however_short_they_are() {
     }
 }
 
-/// The watch shows the winner before the answer to the loser's attempt comes.
+/// The watch shows the winner before the answer to the loser's attempt.
 #[test]
 fn a_refusal_that_comes_late_is_no_reason_to_wait() {
     let world = MockConsul::new(1);
@@ -76,7 +77,7 @@ fn a_refusal_that_comes_late_is_no_reason_to_wait() {
     assert_eq!(world.pending_rules(), 0);
 }
 
-/// Somebody else's whole term may pass between two answers.
+/// A whole term of somebody else may pass between two answers.
 #[test]
 fn a_term_that_was_never_seen_explains_a_refusal_too() {
     let world = MockConsul::new(1);
@@ -85,7 +86,8 @@ fn a_term_that_was_never_seen_explains_a_refusal_too() {
     let b = election(&world, "b");
     let waiting = world.start(async move { b.campaign().await.map(|it| (b, it)) });
     world.advance(secs(1));
-    // Its attempt arrives while the other one leads, and its next poll when that one has ended.
+    // Its attempt arrives while the other one leads. Its next poll arrives after the other one's
+    // term.
     world.inject(Rule::new(Fault::Delay(millis(5))).host("b").always());
     world.run(leadership.resign()).expect("resigned");
     let call = |how: &str| {

@@ -1,4 +1,5 @@
-//! Answers that no Consul gives: nothing panics, nothing is believed, and the next good answer counts.
+//! Answers that no Consul gives. Nothing panics, no such answer is believed, and the next good one
+//! counts.
 
 use semaphore_core::LockKey;
 use semaphore_core::sans_io::Machine as _;
@@ -14,7 +15,7 @@ use crate::support::*;
 
 const SESSION: &str = "aaaaaaaa-0000-0000-0000-000000000000";
 
-/// Answers that could come from anywhere.
+/// Answers from anywhere.
 fn garbage() -> Vec<Response> {
     let bodies = [
         "",
@@ -121,7 +122,7 @@ fn one_answer_that_is_garbage_costs_no_leadership() {
             let (_a, leadership) = leader(&world);
             world.inject(Rule::new(garbage).kind(kind).times(2));
             if kind == RequestKind::KvRead {
-                // Only what is unknown is read.
+                // The candidate only reads if an outcome is unknown.
                 world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
             }
             world.run(leadership.set_value("b")).expect("set");

@@ -1,4 +1,5 @@
-//! Writes of an election that were given up, on a session that lives on: what comes late is given back, and nobody else is ended.
+//! An election's writes were given up, but their session lives on. Late ones are given back, and no
+//! other term ends.
 
 use semaphore_core::sans_io::Method;
 use semaphore_core::{Client, Error, Leadership};
@@ -17,7 +18,8 @@ fn is_resignation(request: &semaphore_core::adapter::Request) -> bool {
     RequestKind::of(request) == RequestKind::Txn && body.contains("\"unlock\"")
 }
 
-/// The agents hold the attempt while there is no leader, and go on with it after its caller has gone.
+/// The agents hold the attempt while there is no leader. They continue it although its caller is
+/// gone.
 #[test]
 fn an_attempt_that_is_applied_after_its_campaign_was_given_up_is_given_back() {
     let (mut late, mut tied) = (0, 0);
@@ -26,7 +28,7 @@ fn an_attempt_that_is_applied_after_its_campaign_was_given_up_is_given_back() {
         world.hold_without_leader(millis(8_600)..=secs(18), millis(4_700));
         let client = client(&world, "a");
         let holds = lead(&world, &client, 0);
-        // In half of them the key is there already.
+        // In half of the worlds, the key exists already.
         if seed % 2 == 0 {
             let term = lead(&world, &client, 1);
             world.run(term.resign()).expect("resigned");
@@ -73,7 +75,7 @@ fn who_gives_up_an_attempt_that_was_lost_keeps_the_session_of_others() {
     let election = election_of(&client, 1);
     let outcome = world.run(election.campaign_timeout(millis(500)));
     assert!(outcome.is_err(), "{outcome:?}");
-    // Another campaign goes on at once, whatever may still come.
+    // Another campaign starts at once, although the first attempt may still arrive.
     let term = world.run(election.campaign()).expect("elected");
     assert_eq!(session_of(&term), session_of(&holds), "{}", world.trace());
     world.run(term.resign()).expect("resigned");
@@ -93,7 +95,7 @@ fn an_attempt_whose_answer_was_lost_is_given_back_where_its_campaign_is_over() {
     while holder(&world, 1).is_none() {
         world.advance(millis(1));
     }
-    // Neither the answer nor the watch has told it yet.
+    // Neither the answer nor the watch has shown it yet.
     waiting.abort();
     world.advance(secs(5));
     assert_eq!(holder(&world, 1), None, "{}", world.trace());
@@ -117,7 +119,7 @@ fn a_resignation_whose_answer_is_lost_is_looked_after() {
     }
 }
 
-/// It names the term that it ends.
+/// A resignation names the term that it ends.
 #[test]
 fn a_late_copy_of_a_resignation_ends_no_later_term() {
     let world = MockConsul::new(1);
@@ -147,7 +149,7 @@ fn a_late_copy_of_an_attempt_ties_no_key_that_was_given_back() {
     assert!(terms[0].is_leader());
 }
 
-/// A client whose token may do everything, for now.
+/// A client whose token has all permissions, for now.
 fn with_token(world: &MockConsul) -> Client {
     world.consul(|consul, _| {
         consul.set_acl_default_deny();
@@ -175,8 +177,8 @@ fn a_resignation_that_is_refused_is_told_and_goes_on_and_ends_nobody_else() {
     assert!(terms.first().is_some_and(Leadership::is_leader));
 }
 
-/// A term after an attempt whose request was lost, and another campaign that waits. The key did not exist then, so that only time
-/// says that the attempt can't come any more.
+/// A term after an attempt whose request was lost, and another campaign that waits. The key did not
+/// exist at the attempt. So only time can tell that the attempt will not arrive.
 fn led_with_an_attempt_lost(
     world: &MockConsul,
     client: &Client,
@@ -205,7 +207,7 @@ fn who_resigns_is_told_at_once_where_another_campaign_goes_on_with_its_session()
     assert!(second.is_leader() && holds.is_leader());
 }
 
-/// Nor does another campaign wait for what may come late: it stands on another session.
+/// Another campaign does not wait for the late attempt either: it uses another session.
 #[test]
 fn a_key_that_is_overwritten_while_an_attempt_may_come_makes_no_hot_loop() {
     let world = MockConsul::new(1);

@@ -32,7 +32,7 @@ impl Leader {
         self.leadership.sequencer().session.to_string()
     }
 
-    /// The loss that follows at once, within one answer of the watch.
+    /// The loss, which one answer of the watch must show at once.
     #[track_caller]
     fn loses(&self) -> Lost {
         let before = self.world.now();
@@ -44,7 +44,8 @@ impl Leader {
         lost
     }
 
-    /// Nothing is left, the resignation says what happened, and the handle goes on.
+    /// Asserts that nothing is left, that the resignation reports the loss, and that the handle
+    /// still works.
     #[track_caller]
     fn ends(self) {
         self.world.advance(secs(1));
@@ -131,7 +132,7 @@ fn a_key_that_was_overwritten_ends_it_and_keeps_what_was_written() {
     leader.ends();
 }
 
-/// Found by the simulator: a release that came late brought back what an operator had repaired.
+/// The simulator found this: a late release undid an operator's repair.
 #[test]
 fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
     let leader = Leader::new();
@@ -148,7 +149,7 @@ fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
         (key.session.as_str(), session_count(&leader.world)),
         ("", 0)
     );
-    // At no time, so that nothing can come late.
+    // It never writes the key, so nothing can arrive late.
     assert_eq!(
         spy.count(|it| it.method() == Method::Put && it.target().contains(KEY)),
         0

@@ -1,4 +1,5 @@
-//! Many candidates on separate hosts whose terms are short: one leader follows another soon, and few attempts come too late.
+//! Many candidates on separate hosts with short terms. Each leader follows soon, and few attempts
+//! are too late.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,25 +14,25 @@ use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
-/// Where a session can be kept only if each of its writes names what it changes.
+/// In this encoding every write names what it changes. Only then can a session be kept.
 const IS_FENCED: bool = matches!(ENCODING, Encoding::Transactions);
 
-/// Where the candidates are.
+/// The candidates' hosts.
 #[derive(Clone, Copy)]
 enum Hosts {
-    /// Each on a separate one.
+    /// Each candidate has its own host.
     Separate,
-    /// All on one, with a client that they share.
+    /// All are on one host, and share a client.
     OneClient,
 }
 
-/// What a contest came to.
+/// The result of a contest.
 struct Outcome {
     terms: u32,
     took: Duration,
-    /// From a resignation to the next leader's knowledge, the shortest first.
+    /// The times from a resignation until the next leader knows that it leads, shortest first.
     gaps: Vec<Duration>,
-    /// For each term, after the first third.
+    /// Per term, without the first third.
     reads: f64,
     writes: f64,
     /// How often each candidate led.
@@ -62,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// So many candidates lead for `term` in turn until there were `terms` terms.
+/// That many candidates lead in turn, for `term` each, until there were `terms` terms.
 fn contest(seed: u64, candidates: usize, hosts: Hosts, term: Duration, terms: usize) -> Outcome {
     let world = MockConsul::new(seed);
     let latency = Duration::from_micros(200)..=Duration::from_micros(400);
@@ -153,7 +154,8 @@ fn contest(seed: u64, candidates: usize, hosts: Hosts, term: Duration, terms: us
     }
 }
 
-/// Who resigns and campaigns again at once is no more likely to lead next than anybody else.
+/// A leader that resigns and campaigns again at once is no more likely to lead next than the
+/// others.
 #[test]
 fn twenty_candidates_on_separate_hosts_follow_one_another_within_milliseconds_and_in_fair_shares() {
     for seed in 0..3 {
@@ -196,7 +198,7 @@ fn two_hundred_candidates_of_one_client_cost_a_handful_of_requests_for_each_term
     ] {
         let outcome = contest(1, candidates, Hosts::OneClient, term, 300);
         println!("{outcome}");
-        // Without transactions each term needs another session and another first read.
+        // Without transactions, each term needs a new session and another first read.
         let most = if IS_FENCED { 4.5 } else { 6.5 };
         assert!(outcome.reads + outcome.writes <= most, "{outcome}");
         if IS_FENCED {

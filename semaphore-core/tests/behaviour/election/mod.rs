@@ -1,4 +1,4 @@
-//! Who leads, by the same promises.
+//! Elections keep the same promises.
 
 mod after_silence;
 mod beside_the_guide;

@@ -1,5 +1,5 @@
-//! Answers that were asked for later, and show something earlier: a blocking query tells of the moment at
-//! which it is answered, and what was asked for after it may tell of one before that.
+//! Answers that come later and show an earlier state. A blocking query shows the moment of its
+//! answer. A request that was sent after it may show an earlier moment.
 
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::api::{CreateSession, LOCK_FLAGS};
@@ -12,8 +12,8 @@ use transport_mock::RequestKind;
 use crate::support::election::*;
 use crate::support::election_bench::Bench;
 
-/// Found by exploration: the connection of an attempt breaks, a read goes out, and then the attempt arrives
-/// all the same. The poll tells of it before the read, which does not know it yet, is answered.
+/// Exploration found this. The attempt's connection breaks, a read is sent, and then the attempt
+/// arrives. The poll shows the election before the read is answered, and the read does not show it.
 #[test]
 fn a_read_from_before_the_election_does_not_end_the_term() {
     let (mut bench, campaign) = elected_by_the_poll();
@@ -29,7 +29,7 @@ fn a_read_from_before_the_election_does_not_end_the_term() {
     assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
-/// The poll was asked before the attempt, and tells by its index.
+/// The poll was sent before the attempt. Its index tells that it shows the election.
 #[test]
 fn a_read_that_shows_what_a_poll_has_told_already_is_the_last_one() {
     let (mut bench, campaign) = elected_by_the_poll();
@@ -42,7 +42,8 @@ fn a_read_that_shows_what_a_poll_has_told_already_is_the_last_one() {
     assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
-/// It was asked for after the attempt. What arrives later than its answer is not known to it.
+/// The poll was sent after the attempt, but a request that arrives after the poll's answer can't be
+/// in it.
 #[test]
 fn a_poll_from_before_an_attempt_broke_off_does_not_tell_what_became_of_it() {
     let mut bench = Bench::new(1);
@@ -71,7 +72,7 @@ fn a_poll_from_before_an_attempt_broke_off_does_not_tell_what_became_of_it() {
     assert_eq!(attempts, 1, "{:#?}", bench.sent);
 }
 
-/// Its index is higher than that of the term: nothing need be asked again.
+/// The poll's index is higher than that of the term, so no other request is needed.
 #[test]
 fn a_poll_from_before_the_election_that_shows_what_came_after_it_ends_the_term() {
     let (mut bench, campaign) = elected();
@@ -86,8 +87,8 @@ fn a_poll_from_before_the_election_that_shows_what_came_after_it_ends_the_term()
     assert!(matches!(losses[..], [Lost::KeyTaken { .. }]), "{losses:?}");
 }
 
-/// It shows no key, so that it may be from before the key was there. The next poll goes on from its index
-/// and tells nothing of that.
+/// The poll shows no key, so its answer may be from before the key existed. The next poll continues
+/// from its index and would not show the deletion.
 #[test]
 fn a_poll_from_before_the_election_that_shows_no_key_is_followed_by_a_read() {
     let (mut bench, campaign) = elected();
@@ -111,11 +112,11 @@ fn a_poll_from_before_the_election_that_shows_no_key_is_followed_by_a_read() {
     );
 }
 
-/// Its answer is late, and by then the poll has told who leads now.
+/// The attempt's answer is late. By then the poll has shown who leads now.
 #[test]
 fn an_attempt_that_was_overtaken_elects_nobody() {
     let (mut bench, campaign) = attempting();
-    // Long enough for a renewal: then the poll is not the last thing that was asked.
+    // This is long enough for a renewal, so the poll is not the last request.
     bench.run_for(6_000);
     ask(
         &mut bench,
@@ -136,8 +137,8 @@ fn an_attempt_that_was_overtaken_elects_nobody() {
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
 }
 
-/// Found by twenty candidates with short terms on a real agent: the session is kept from one term to the next, so that an answer
-/// that shows the former term names the right session.
+/// Twenty candidates with short terms on a real agent found this. The session is kept from one term
+/// to the next. So an answer that shows the earlier term names the right session.
 #[test]
 fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     let (mut bench, first) = Bench::leading();
@@ -147,7 +148,7 @@ fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     let second = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(10);
     if !bench.candidate.is_held(bench.now, second) {
-        // A plain read has shown that the key is free, or is to be waited for.
+        // A plain read has shown that the key is free, or is held.
         deliver_one(&mut bench);
         bench.run_for(1_000);
     }
@@ -173,14 +174,15 @@ fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
 }
 
-/// The first of what is kept back arrives.
+/// Delivers the first answer that was kept back.
 fn deliver_one(bench: &mut Bench) {
     let (id, answer) = bench.kept.remove(0);
     bench.candidate.handle_response(bench.now, id, Ok(answer));
     bench.turn();
 }
 
-/// A leader whose attempt broke off. The read for it is under way, and the poll has told before.
+/// A leader whose attempt broke off. A read for it is under way, but the poll has shown the
+/// election already.
 fn elected_by_the_poll() -> (Bench, CommandId) {
     let (mut bench, campaign) = attempting();
     let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
@@ -194,7 +196,7 @@ fn elected_by_the_poll() -> (Bench, CommandId) {
     (bench, campaign)
 }
 
-/// A candidate whose attempt was applied; its answer and that of the poll are kept back.
+/// A candidate whose attempt was applied. The answers to it and to the poll are kept back.
 fn attempting() -> (Bench, CommandId) {
     let mut bench = Bench::new(1);
     bench.keeps =
@@ -204,7 +206,7 @@ fn attempting() -> (Bench, CommandId) {
     (bench, campaign)
 }
 
-/// A leader. The answer of the poll that it had asked before its election is kept back.
+/// A leader. The answer to its poll from before the election is kept back.
 fn elected() -> (Bench, CommandId) {
     let (mut bench, campaign) = attempting();
     let (attempt, applied) = take_answer(&mut bench, |answer| !is_read(answer));
@@ -221,14 +223,14 @@ fn is_read(answer: &Response) -> bool {
     answer.header("X-Consul-Index").is_some()
 }
 
-/// The first of those that are kept back.
+/// The first matching answer of those that are kept back.
 #[track_caller]
 fn take_answer(bench: &mut Bench, is_it: fn(&Response) -> bool) -> (RequestId, Response) {
     let at = bench.kept.iter().position(|(_, answer)| is_it(answer));
     bench.kept.remove(at.expect("an answer that is kept back"))
 }
 
-/// The connection breaks, and a read is to tell what became of the attempt.
+/// The connection breaks, so a read must tell what became of the attempt.
 fn break_off(bench: &mut Bench, attempt: RequestId) {
     let broken = TransportError::new(TransportErrorKind::Unknown);
     bench
@@ -237,13 +239,13 @@ fn break_off(bench: &mut Bench, attempt: RequestId) {
     bench.turn();
 }
 
-/// What a read shows once somebody else has acquired the key.
+/// What a read shows after somebody else has acquired the key.
 fn led_by_another(bench: &mut Bench) -> Response {
     rival(bench);
     ask(bench, &Request::new(Method::Get, format!("/v1/kv/{KEY}")))
 }
 
-/// Somebody else acquires the key.
+/// Another candidate acquires the key.
 fn rival(bench: &mut Bench) -> SessionId {
     let create = Request::new(Method::Put, "/v1/session/create");
     let created = ask(bench, &create.with_body(r#"{"NodeChecks":[]}"#));

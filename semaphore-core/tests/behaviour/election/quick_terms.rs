@@ -1,5 +1,5 @@
-//! Campaigns that follow one another within half a second share a session: neither a loop of short terms nor one of short attempts makes
-//! one for each.
+//! Campaigns that follow one another within half a second share a session. So a loop of short terms
+//! or short attempts does not create one for each.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::support::spy::Spy;
 use crate::support::steps::{creates_session, destroys_session};
 use crate::support::*;
 
-/// Where a session can be kept only if each of its writes names what it changes.
+/// In this encoding every write names what it changes. Only then can a session be kept.
 const IS_FENCED: bool = matches!(ENCODING, Encoding::Transactions);
 
 #[test]
@@ -35,7 +35,7 @@ fn a_loop_of_short_attempts_campaigns_with_one_session() {
     assert_eq!(session_count(&world), 1, "only the leader's is left");
 }
 
-/// Many of the answers come when the attempt is over.
+/// Many answers come after the attempt has ended.
 #[test]
 fn a_short_attempt_beside_a_leader_is_one_look_at_the_key() {
     const ATTEMPTS: usize = 1_000;
@@ -48,7 +48,7 @@ fn a_short_attempt_beside_a_leader_is_one_look_at_the_key() {
         let outcome = world.run(b.campaign_timeout(millis(5)));
         assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
     }
-    // Nothing says after the first attempt that others follow.
+    // After the first attempt, the candidate can't know that others will follow.
     let sessions = [creates_session, destroys_session].map(|is| spy.count(is));
     assert_eq!(sessions, [2, 1]);
     let looks = [RequestKind::KvRead, RequestKind::KvWatch].map(|kind| spy.of(kind).len());
@@ -143,7 +143,8 @@ fn while_a_session_is_kept_others_lead_as_if_it_were_not() {
     assert_only_key_left(&world);
 }
 
-/// `LockIndex` starts again with the key: the same session would have the same sequencer in two terms.
+/// `LockIndex` starts again with the key. So the same session would have the same sequencer in two
+/// terms.
 #[test]
 fn a_session_is_not_kept_where_the_terms_of_the_key_are_counted_again() {
     let delete = |world: &MockConsul| {
@@ -174,7 +175,7 @@ fn a_session_is_not_kept_where_the_terms_of_the_key_are_counted_again() {
     }
 }
 
-/// A late copy of such a resignation would untie a later term of the same session.
+/// A late copy of such a resignation would end a later term of the same session.
 #[test]
 fn a_resignation_that_is_lost_is_repeated_and_ends_the_session() {
     for fault in [Fault::LoseRequest, Fault::LoseAnswer, Fault::ResetAfter] {
@@ -221,7 +222,7 @@ fn a_session_that_ends_while_it_is_kept_is_followed_by_another() {
     assert!(leadership.is_leader());
 }
 
-/// The watch may show the election before the attempt is answered.
+/// The watch may show the election before the answer to the attempt.
 #[test]
 fn who_resigns_before_the_attempt_is_answered_gives_the_key_back_at_once() {
     let world = MockConsul::new(1);

@@ -1,4 +1,4 @@
-//! What a resource learns from a sequencer: current, stale, or unknown.
+//! What a sequencer tells a resource: current, stale, or unknown.
 
 use semaphore_core::manage::{Operation, Verify};
 use semaphore_core::sans_io::{Instant, Method, Response};

@@ -1,4 +1,4 @@
-//! The shards of a service, each with an election, spread over the clients of few processes.
+//! The shards of a service, each with an election, spread over a few processes.
 
 use std::num::NonZeroUsize;
 
@@ -14,7 +14,7 @@ use crate::support::*;
 
 const HOSTS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// The work of one process: it campaigns for every shard, and leads some of them.
+/// One process's work: it campaigns for every shard, and leads some of them.
 struct Worker {
     client: Client,
     limit: TermLimit,
@@ -32,7 +32,7 @@ fn keys(shards: usize) -> Vec<String> {
         .collect()
 }
 
-/// Leads so many of these at most, with work that does not end.
+/// Leads at most that many of these, with work that does not end.
 fn worker(world: &MockConsul, host: &str, keys: &[String], most: usize) -> Worker {
     let client = client(world, host);
     let limit = TermLimit::new(NonZeroUsize::new(most).expect("some"));
@@ -63,11 +63,12 @@ fn a_hundred_shards_spread_over_four_clients_and_end_with_them() {
     let taken = workers.each_ref().map(|worker| worker.limit.taken());
     assert_eq!(taken, [25; 4]);
     assert_eq!(led(&world, &keys), 100);
-    // By the guide's requests no write is fenced: each has one for itself.
+    // With separate requests no write is fenced, so each shard has its own session.
     let is_fenced = matches!(ENCODING, Encoding::Transactions);
     let (sessions, most) = if is_fenced { (4, 80) } else { (100, 260) };
     assert_eq!(session_count(&world), sessions);
-    // 0.9 renewals a second for each session, as many reads that confirm them, and reads of the keys: docs/SCALE.md.
+    // Each session has 0.9 renewals a second, as many reads that confirm them, and reads of the
+    // keys: see docs/SCALE.md.
     let spy = Spy::on(&world);
     world.advance(secs(60));
     let requests = spy.requests().len() / 60;

@@ -1,4 +1,5 @@
-//! The elections of a client share sessions: how many there are, what ends with one of them, and what outlives a term.
+//! The elections of a client share sessions: how many there are, what ends with a session, and what
+//! outlives a term.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +36,7 @@ pub(super) fn session_of(leadership: &Leadership) -> String {
     leadership.sequencer().session.to_string()
 }
 
-/// The key of that number, as it stands there.
+/// The key with that number.
 pub(super) fn found(world: &MockConsul, number: usize) -> Option<Found> {
     world.consul(|consul, _| {
         let entry = consul.entry(&key(number))?;
@@ -48,7 +49,7 @@ pub(super) fn found(world: &MockConsul, number: usize) -> Option<Found> {
     })
 }
 
-/// The session that has the key; none where nobody leads.
+/// The session that holds the key, if somebody leads.
 pub(super) fn holder(world: &MockConsul, number: usize) -> Option<String> {
     let session = found(world, number)?.session;
     (!session.is_empty()).then_some(session)
@@ -111,7 +112,7 @@ fn a_resignation_gives_the_key_back_by_one_write_and_keeps_the_session() {
     assert_eq!(spy.count(destroys_session), 0);
     assert!(is_alive(&world, &session));
     assert!(others.iter().all(Leadership::is_leader));
-    // Nor is there a lock delay.
+    // There is no lock delay either.
     let began = world.now();
     let b = crate::client::client(&world, "b");
     let next = lead(&world, &b, 3);
@@ -131,14 +132,14 @@ fn terms_of_one_key_by_one_session_are_told_apart_and_their_tokens_rise() {
         assert!(before.iter().all(|it| it.0 != name.0 && it.1 < name.1));
         before.push(name);
         world.run(term.resign()).expect("resigned");
-        // Longer than an election keeps what it stands on for the next campaign.
+        // This is longer than an election keeps its session for the next campaign.
         world.advance(secs(2));
     }
     let sessions: Vec<_> = before.iter().map(|it| it.0.session.clone()).collect();
     assert!(sessions.iter().all(|it| *it == sessions[0]), "{sessions:?}");
 }
 
-/// As `consul lock` does after its turn.
+/// `consul lock` does this after its turn.
 #[test]
 fn a_name_of_a_term_is_not_given_twice_where_the_key_was_made_again() {
     let world = MockConsul::new(1);
@@ -156,7 +157,7 @@ fn a_name_of_a_term_is_not_given_twice_where_the_key_was_made_again() {
         world.advance(secs(2));
         assert!(session_count(&world) <= 2, "{}", world.trace());
     }
-    // It is of use everywhere else.
+    // The session can still be used for other keys.
     let term = lead(&world, &client, 2);
     assert_eq!(session_of(&term), session_of(&others[0]));
     assert!(others[0].is_leader());
@@ -231,7 +232,7 @@ fn two_elections_of_one_key_with_other_options_stand_on_two_sessions() {
     world.run(first.resign()).expect("resigned");
     let next = world.run(waiting).expect("elected");
     assert_ne!(session_of(&next), before);
-    // The first of them is free at this key again.
+    // The first of the two sessions is free again for this key.
     world.run(next.resign()).expect("resigned");
     let again = lead(&world, &client, 0);
     assert_eq!(session_count(&world), 2);
@@ -284,7 +285,7 @@ fn a_term_that_is_overwritten_ends_alone_and_its_key_is_given_back() {
     let lost = world.run(terms[1].lost());
     assert!(matches!(lost, Lost::KeyOverwritten { .. }), "{lost:?}");
     world.advance(secs(5));
-    // Its bytes stay as they are.
+    // The foreign value stays unchanged.
     let left = found(&world, 1).expect("a key");
     assert_eq!(
         (left.session.as_str(), left.flags),

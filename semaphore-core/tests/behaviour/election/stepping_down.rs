@@ -1,4 +1,5 @@
-//! Ending a term: by the leader, by reference, and by the handle of the election while the leadership is elsewhere.
+//! Ending a term: by the leader itself, through a reference, and through the election's handle
+//! while another part of the program has the leadership.
 
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ fn a_clone_steps_down_while_another_task_has_the_leadership() {
     assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
     let next = world.run(next).expect("elected");
     assert!(next.fencing_token() > leadership.fencing_token());
-    // What is done with the former leadership is no business of the present one.
+    // Resigning the former leadership does not touch the present one.
     world.run(leadership.resign()).expect("nothing is left");
     drop(leadership);
     world.advance(secs(1));
@@ -202,7 +203,7 @@ fn a_thread_resigns_within_its_time() {
     assert_only_key_left(&world);
 }
 
-/// Of each end of a leadership that may take only so long, where nobody runs the driver.
+/// Every end of a leadership that has a time limit, while nobody runs the driver.
 #[test]
 fn what_has_a_time_ends_by_the_callers_clock_where_nobody_runs_the_driver() {
     let world = MockConsul::new(1);

@@ -1,4 +1,5 @@
-//! The options of the loop: how long terms are, who goes first, how many elections one process leads, and what is called when.
+//! The options of the loop: the length of terms, who goes first, how many elections one process
+//! leads, and which callbacks run when.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
-/// Who was elected when, in seconds.
+/// Who was elected, and when, in seconds.
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<Vec<(String, u64)>>>);
 
@@ -25,7 +26,7 @@ impl Book {
     }
 }
 
-/// A service on this host whose work takes so many seconds, led by these options.
+/// A service on this host with these options. Its work takes that many seconds.
 fn serve(
     world: &MockConsul,
     host: &'static str,
@@ -103,7 +104,7 @@ fn the_pause_after_a_term_is_as_long_as_asked_for() {
 fn who_holds_back_lets_the_preferred_candidate_lead_and_leads_where_that_can_not() {
     let world = MockConsul::new(1);
     let book = Book::default();
-    // It comes first, and yields all the same.
+    // It comes first, but yields.
     let second = serve(&world, "second", KEY, FOR_EVER, &book, |terms| {
         terms.hold_back(secs(3)).longest(secs(20))
     });
@@ -150,7 +151,7 @@ fn shards_spread_over_processes_that_lead_few_each() {
     world.advance(secs(10));
     assert_eq!(book.hosts(), ["b"; 3]);
     assert_eq!((of_a.taken(), of_b.taken()), (3, 3));
-    // One process ends: the other one leads no more than it may.
+    // One process ends. The other one leads no more than it may.
     end(&world, a);
     world.advance(secs(20));
     assert_eq!(book.hosts(), [""; 0]);
@@ -182,7 +183,8 @@ fn a_shard_that_is_led_elsewhere_keeps_no_place_from_one_that_is_not() {
     world.advance(secs(10));
     assert_eq!((of_a.taken(), of_b.taken()), (5, 5));
     book.take();
-    // Five more of a waited for a place until b led them.
+    // Five more services of host a waited for a place. They keep waiting until b leads their
+    // shards.
     let led_by_a = keys
         .iter()
         .position(|key| world.leader(key).as_deref() == Some("a"));
@@ -244,7 +246,7 @@ fn what_is_asked_to_be_called_is_called_in_order() {
     assert_eq!(new, 2, "{told:?}");
 }
 
-/// Threads and tasks say the same of a term that has ended as it should.
+/// Threads and tasks report the same about a term that ended as planned.
 #[test]
 fn a_term_that_was_as_long_as_it_may_be_was_not_lost() {
     let world = MockConsul::new(1);

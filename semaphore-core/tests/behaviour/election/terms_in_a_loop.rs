@@ -11,7 +11,7 @@ use crate::support::election::*;
 use crate::support::stranger::operate;
 use crate::support::*;
 
-/// Who led, in order, and whether somebody does.
+/// The leaders in order, how many lead now, and the most that ever did.
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<(Vec<String>, usize, usize)>>);
 
@@ -37,7 +37,7 @@ impl Book {
     }
 }
 
-/// Dropped with the work.
+/// Removes its leader when the work is dropped.
 struct Entry(Book);
 
 impl Drop for Entry {
@@ -46,7 +46,7 @@ impl Drop for Entry {
     }
 }
 
-/// A service on this host whose work takes so long.
+/// A service on this host whose work takes this long.
 fn serve(
     world: &MockConsul,
     host: &'static str,
@@ -167,7 +167,8 @@ fn a_key_that_a_stranger_overwrites_does_not_end_the_loops_and_heals() {
     world.advance(secs(30));
     let target = format!("/v1/kv/{KEY}");
     operate(&world, Method::Put, &target, "something else");
-    // The session of who led has the key still; a waiter is told of something else there, and goes on.
+    // The former leader's session still holds the key. A waiter sees the foreign data, and
+    // continues.
     world.advance(secs(60));
     let before = book.terms().len();
     operate(&world, Method::Delete, &target, "");

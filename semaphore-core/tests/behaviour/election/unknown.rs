@@ -1,5 +1,5 @@
-//! Writes of an election whose outcome its sender can't know: they are resolved by reading, never
-//! guessed. One leads at a time, everybody gets a turn, and nothing is left.
+//! Writes of an election whose outcome the sender can't know. They are resolved by a read, never
+//! guessed. One candidate leads at a time, everybody gets a turn, and nothing is left.
 
 use semaphore_core::Election;
 use semaphore_core::sans_io::Response;
@@ -8,7 +8,7 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 use crate::support::election::*;
 use crate::support::*;
 
-/// What can become of a write, and whether its sender learns of it.
+/// What can happen to a write, and whether its sender learns of it.
 fn faults() -> Vec<Fault> {
     let html = "<html><h1>504 Gateway Time-out</h1></html>";
     vec![
@@ -35,7 +35,7 @@ fn faults() -> Vec<Fault> {
     ]
 }
 
-/// Two hosts lead twice each; what happens to a write of the first is unknown.
+/// Two hosts lead twice each. The outcome of one of the first host's writes is unknown.
 fn take_turns(kind: RequestKind, fault: &Fault, skip: u64) {
     let world = MockConsul::new(3);
     world.inject(Rule::new(fault.clone()).host("a").kind(kind).skip(skip));
@@ -108,7 +108,7 @@ fn an_attempt_that_was_applied_although_its_answer_is_lost_leads() {
     assert_eq!(requests, 1);
 }
 
-/// No poll tells either.
+/// No poll shows it either.
 #[test]
 fn an_attempt_whose_answer_is_lost_is_read_and_not_repeated() {
     let world = MockConsul::new(1);
@@ -135,7 +135,7 @@ fn an_attempt_is_not_repeated_while_a_slow_read_is_to_tell_of_it() {
             .kind(RequestKind::KvWatch)
             .always(),
     );
-    // The first read is the one before the attempt.
+    // The first read comes before the attempt, so it is not slow.
     let slow = Rule::new(Fault::DelayAnswer(secs(2))).kind(RequestKind::KvRead);
     world.inject(slow.skip(1));
     let (_election, leadership) = leader(&world);
@@ -144,7 +144,7 @@ fn an_attempt_is_not_repeated_while_a_slow_read_is_to_tell_of_it() {
     assert_eq!(world.stats().requests_of(acquisition()), 1);
 }
 
-/// It ends after 15 s to 16 s, while a read of the second attempt is under way.
+/// The poll ends after 15 s to 16 s, while a read for the second attempt is under way.
 #[test]
 fn a_poll_from_before_an_attempt_does_not_tell_what_became_of_it() {
     let world = MockConsul::new(1);
@@ -190,7 +190,7 @@ fn an_attempt_that_arrives_when_its_sender_has_gone_leaves_nothing() {
     assert_only_key_left(&world);
 }
 
-/// How the key is acquired in this program.
+/// How this program acquires the key.
 pub(crate) fn acquisition() -> RequestKind {
     match crate::ENCODING {
         semaphore_core::Encoding::Requests => RequestKind::KvAcquire,

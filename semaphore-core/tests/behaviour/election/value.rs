@@ -1,4 +1,4 @@
-//! The value that a leader shows: changed through `acquire` only, resolved where it is unknown.
+//! The leader's value: it changes only through `acquire`, and an unknown outcome is resolved.
 
 use futures_util::future::join_all;
 use semaphore_core::sans_io::{Method, Request, Value};
@@ -9,7 +9,7 @@ use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
-/// Whether the key may be written by this.
+/// Whether the request may write the key.
 fn is_write(request: &Request) -> bool {
     request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
 }
@@ -82,7 +82,7 @@ fn a_change_that_consul_refuses_is_told_and_the_leadership_goes_on() {
         403,
         "Permission denied",
     ));
-    // It may pass: it is told when it has not for as long as a lease lasts.
+    // The refusal may be temporary. It is reported if it lasts as long as a lease.
     world.inject(Rule::new(refusal).matching(is_write).always());
     let set = world.run(leadership.set_value("b"));
     assert!(matches!(set, Err(Error::Request(_))), "{set:?}");
@@ -131,7 +131,7 @@ fn the_next_leadership_begins_with_the_value_that_was_set_last() {
     let again = world.run(election.campaign()).expect("elected");
     assert_eq!(found(&world).expect("a key").value, "b");
     drop(again);
-    // Also where the session is kept in between.
+    // The same holds if the session is kept in between.
     let again = world.run(election.campaign()).expect("elected");
     world.run(again.set_value("c")).expect("set");
     drop(again);
@@ -176,7 +176,7 @@ fn a_value_that_consul_refused_is_not_the_next_leaderships() {
     assert_eq!(found(&world).expect("a key").value, "a");
 }
 
-/// By the guide's requests, a late copy of the first attempt brings the first value back.
+/// With separate requests, a late copy of the first attempt brings the first value back.
 #[test]
 fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
     let world = MockConsul::new(1);

@@ -1,4 +1,4 @@
-//! While a claim is under way, and what its answer leads to.
+//! What happens while a claim is under way, and after its answer.
 
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{CommandId, TransportErrorKind};
@@ -7,8 +7,8 @@ use crate::support::bench::{Bench, is_read};
 use crate::support::steps::claims;
 use crate::support::*;
 
-/// Two callers wait for one slot of two, both with a separate session in the queue. The claim
-/// for the first has been sent and has not arrived.
+/// Two callers wait for one of two slots, each with its own session in the queue. The claim for the
+/// first was sent but has not arrived.
 fn with_a_claim_under_way() -> (Bench, [CommandId; 2]) {
     let mut bench = Bench::new(1, 2);
     let [holder, _] = [bench.acquire(), bench.acquire()];
@@ -111,7 +111,7 @@ fn a_poll_that_ends_with_nothing_new_leaves_a_read_after_it_as_fresh_as_it_was()
     bench.keep(|request| claims(request) || is_read(request));
     bench.fail_kept(TransportErrorKind::Unknown);
     let read = bench.take_kept();
-    // Asked for after the claim had ended, and before.
+    // The read was sent after the claim had ended, and the poll before.
     for asked in [read, poll] {
         let view = bench.read();
         bench.answer(asked, Ok(view));

@@ -1,9 +1,9 @@
-//! What hostile answers leave in errors: one short line, fit for a log.
+//! What hostile answers leave in errors: one short line that is fit for a log.
 
 use semaphore_core::sans_io::api::{CasKey, CreateSession, ListKeys, RenewSession};
 use semaphore_core::sans_io::{Record, Response};
 
-/// What an answer says ends up in a log, where a further line could be forged.
+/// The text of an answer ends up in a log. There, another line could forge an entry.
 #[test]
 fn an_error_is_one_short_line_whatever_the_answer_says() {
     let text = format!("Session id\u{7}\r\nforged{}", " and more".repeat(1_000));
@@ -26,7 +26,7 @@ fn an_error_is_one_short_line_whatever_the_answer_says() {
             CasKey::parse(&response).err(),
         ];
         for error in errors.into_iter().flatten() {
-            // Its own text tells the causes, which are lines themselves.
+            // The error's own text contains its causes, and each cause is one line, too.
             let mut cause: Option<&dyn std::error::Error> = Some(&error);
             while let Some(error) = cause {
                 assert_line(error);

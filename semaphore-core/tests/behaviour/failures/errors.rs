@@ -1,4 +1,4 @@
-//! What an error says is enough: what failed, on which semaphore, at which agent, why, and what to do.
+//! An error says enough: what failed, on which semaphore, at which agent, why, and what to do.
 
 use std::error::Error as _;
 
@@ -16,7 +16,7 @@ use crate::support::election::{builder_for, elect_with};
 use crate::support::forking::Forking;
 use crate::support::*;
 
-/// How every text begins that is about a semaphore of [`builder`].
+/// The beginning of every text about a semaphore of [`builder`].
 const HERE: &str = "semaphore \"service/db\" at mock://a: ";
 
 #[track_caller]
@@ -433,14 +433,14 @@ fn what_is_closed_says_by_whom() {
     assert_begins_here(&error);
     assert_says(
         &error,
-        &["was closed, by close or shutdown", "connect again"],
+        &["was closed: close or shutdown was called", "connect again"],
     );
     let by = |error: &Error| match error {
         Error::Closed { by, .. } => *by,
         other => panic!("{other:?}"),
     };
     assert_eq!(by(&error), ClosedBy::Owner);
-    // It stays so when the runtime ends after that.
+    // It stays so if the runtime ends afterwards.
     drop(world);
     let error = at_once(semaphore.acquire());
     assert_eq!(by(&error), ClosedBy::Owner);
@@ -530,7 +530,7 @@ fn a_leadership_that_ends_with_its_runtime_says_of_which_election_it_was() {
     }
 }
 
-/// The error of a future that waits for nothing.
+/// The error of a future that must not wait.
 fn at_once<T>(future: impl Future<Output = Result<T, Error>>) -> Error {
     use std::task::{Context, Poll, Waker};
     let polled = std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()));

@@ -1,5 +1,5 @@
-//! Answers that are not Consul's, or not sane: a typed error or a retry, never a panic, never an
-//! overwrite of the record.
+//! Answers that are not Consul's, or that make no sense. They cause a typed error or a retry, but
+//! never a panic, and the record is never overwritten.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn a_body_that_is_not_consuls_is_tried_again() {
             let semaphore = semaphore(&world, "a", 1);
             world.run(async {
                 let what = || format!("{}: {body:.60}", step.0);
-                // What looks like a list may hold a record that is none.
+                // A body may look like a list with an invalid record.
                 let permit = match semaphore.acquire().await {
                     Ok(permit) => permit,
                     Err(semaphore_core::Error::Conflict { .. }) => loop {
@@ -82,9 +82,9 @@ fn a_body_that_is_not_consuls_is_tried_again() {
                     Err(error) => panic!("{} {error:?}", what()),
                 };
                 assert_eq!(holders(&world).len(), 1, "{}", what());
-                // Its watch begins a little later.
+                // Its watch starts a little later.
                 world.sleep(secs(1)).await;
-                // A forged list may take it away, but nobody else gets it.
+                // A forged list may make the permit lost, but nobody else gets the slot.
                 let _ = permit.release().await;
             });
             assert_recovered(&world, 1);
@@ -102,7 +102,7 @@ fn an_index_that_is_none_is_tried_again() {
         (Some("1.5"), 3),
         (Some("18446744073709551616"), 3),
         (Some("0"), 3),
-        // The largest is one: it is believed, and what follows is lower.
+        // The largest index is valid, so it is believed. All later ones are lower.
         (Some("18446744073709551615"), 1),
     ] {
         for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
@@ -115,11 +115,11 @@ fn an_index_that_is_none_is_tried_again() {
             world.inject(Rule::new(Fault::Answer(answer)).kind(kind).times(times));
             let semaphore = semaphore(&world, "a", 1);
             world.run(async {
-                // An empty list without our key counts as a session that is gone. By requests, what it leaves
-                // in the record is left alone for a minute.
+                // An empty list without our key counts as the loss of the session. With separate
+                // requests, its entry in the record is left alone for a minute.
                 let permit = semaphore.acquire_timeout(secs(120)).await;
                 let permit = permit.unwrap_or_else(|error| panic!("{index:?} {kind} {error:?}"));
-                // A holder looks again after a second at most.
+                // A holder looks again after at most a second.
                 world.sleep(secs(8)).await;
                 let _ = permit.release().await;
             });
@@ -164,7 +164,7 @@ fn keys_of_odd_names_and_sessions_are_left_alone() {
 fn no_answer_in_any_order_makes_a_participant_panic_spin_or_grow() {
     let mut grants = 0;
     for seed in 0..number("SEMAPHORE_FUZZ_SEEDS", 100) {
-        // Shown when something below panics.
+        // This line appears if something below panics.
         eprintln!("seed {seed}");
         grants += Fuzz::new(seed).run();
     }
@@ -209,7 +209,7 @@ impl Fuzz {
                 0 => self.command(),
                 1 | 2 => self.let_time_pass(),
                 3 => {
-                    // A spurious call.
+                    // A call without a reason.
                     self.participant.handle_timeout(self.now);
                 }
                 4 => self.answer_again(),
@@ -251,7 +251,7 @@ impl Fuzz {
         self.participant.handle_timeout(self.now);
     }
 
-    /// Takes all output. None of it may go on for ever.
+    /// Takes all output, which must end at some time.
     fn drain(&mut self) {
         for polls in 0.. {
             assert!(polls < 200, "poll_transmit goes on for ever");
@@ -287,7 +287,7 @@ impl Fuzz {
                 None => break,
             }
         }
-        // A lease of a nanosecond ends in the moment of the grant: then the loss follows on it.
+        // A lease of a nanosecond ends in the moment of the grant. Then the loss follows the grant.
         for acquire in granted {
             assert!(self.participant.is_held(self.now, acquire));
         }
@@ -316,7 +316,7 @@ impl Fuzz {
         self.participant.handle_response(self.now, id, answer);
     }
 
-    /// An answer that comes twice.
+    /// Delivers an answer twice.
     fn answer_again(&mut self) {
         if let Some(id) = self.answered.front().copied() {
             let answer = Ok(self.garbage());
@@ -375,7 +375,7 @@ impl Fuzz {
         Ok(Response::new(200, body))
     }
 
-    /// What each operation of a transaction leaves, with something left out or shown twice at times.
+    /// The results of each operation of a transaction. Sometimes one is missing or appears twice.
     fn results(&mut self, request: &semaphore_core::sans_io::Request) -> String {
         let mut results = Vec::new();
         for operation in operations(request) {
@@ -429,7 +429,7 @@ impl Fuzz {
         format!("[{}]", self.entries().join(","))
     }
 
-    /// Any of the sessions so far, as holders and as contenders, at any index.
+    /// Any of the sessions so far, as holders and contenders, with any indexes.
     fn entries(&mut self) -> Vec<String> {
         if self.sessions.len() > 12 {
             self.sessions.drain(..4);

@@ -1,8 +1,8 @@
-//! Writes that their client gave up while there was no leader, and that Consul applies after a read has shown that they
-//! were not.
+//! Clients gave up writes while there was no leader. Consul applies them after a read has shown
+//! that they were not applied.
 //!
-//! A session that we made takes what comes late along when it is destroyed. One of the caller's lives on. Agents were seen to
-//! apply such writes 4.7 s after a read (Consul 1.23).
+//! If we created the session, destroying it also ends late writes. A caller's session lives on.
+//! Consul 1.23 applied such writes up to 4.7 s after a read.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::support::*;
 
 const WITH_TTL: &str = r#"{"NodeChecks":[],"TTL":"60s","LockDelay":"60s"}"#;
 
-/// Agents like those of 1.23, in a cluster that has no leader from `since` on for `time`.
+/// Agents like those of 1.23. The cluster loses its leader after `since`, for the time `time`.
 fn without_leader(world: &MockConsul, since: Duration, time: Duration) {
     world.hold_without_leader(millis(8_600)..=secs(18), millis(4_700));
     world.advance(since);
@@ -29,7 +29,8 @@ fn without_leader(world: &MockConsul, since: Duration, time: Duration) {
     world.elect_leader();
 }
 
-/// How many writes were applied that their clients had given up, after `leave` was called in so many worlds.
+/// The number of writes that were applied after their clients had given up. Runs `leave` in many
+/// worlds.
 fn in_worlds(leave: impl Fn(&MockConsul, u64)) -> u64 {
     let mut late = 0;
     for seed in 0..120 {
@@ -85,7 +86,8 @@ fn whoever_releases_does_not_wait_for_what_may_come_late() {
         world.run(permit.release()).expect("released");
         let took = world.now().saturating_since(before);
         assert!(took < secs(10), "seed {seed}: {took:?}\n{}", world.trace());
-        // The key of its only session may come late: an instant try is told so, another one waits.
+        // The late key may belong to the caller's only session. An instant try reports that, and
+        // another acquisition waits.
         if let Ok(Err(refusal)) = world.run(semaphore.try_acquire()) {
             assert_eq!(refusal, Refusal::SessionInUse, "seed {seed}");
         }
@@ -108,12 +110,12 @@ fn whoever_releases_does_not_wait_for_what_may_come_late() {
     assert!(late > 50, "{late} writes came late");
 }
 
-/// A candidate that has given its campaign up releases the key before it destroys its session: otherwise what comes late would leave a
-/// lock delay.
+/// A candidate that has given up its campaign releases the key before it destroys its session.
+/// Otherwise a late attempt would leave a lock delay.
 #[test]
 fn an_attempt_to_lead_that_comes_after_a_read_leaves_no_lock_delay() {
     let late = in_worlds(|world, seed| {
-        // There is a key, or none.
+        // Half of the worlds have a key.
         if seed % 2 == 0 {
             let first = election(world, "first");
             let leadership = world.run(first.campaign()).expect("elected");
@@ -137,7 +139,7 @@ fn an_attempt_to_lead_that_comes_after_a_read_leaves_no_lock_delay() {
     assert!(late > 50, "{late} writes came late");
 }
 
-/// How an agent refuses to give a key away while a lock delay is on.
+/// An agent's refusal to give a key away during a lock delay.
 fn delayed() -> Response {
     if crate::ENCODING == Encoding::Requests {
         return Response::new(200, "false");
@@ -148,7 +150,8 @@ fn delayed() -> Response {
     Response::new(409, body.to_string())
 }
 
-/// A read shows a key that is free, other attempts are refused, and the first one comes before its sender leaves.
+/// A read shows that the key is free, and further attempts are refused. Then the first attempt
+/// arrives before its sender leaves.
 #[test]
 fn an_attempt_that_a_read_has_not_shown_is_released_by_whoever_leaves() {
     for is_first in [true, false] {
@@ -160,9 +163,9 @@ fn an_attempt_that_a_read_has_not_shown_is_released_by_whoever_leaves() {
         }
         let rule = |fault| Rule::new(fault).host("a").kind(acquisition());
         world.inject(rule(Fault::Answer(delayed())).skip(1).always());
-        // It is given up after 3 s.
+        // The sender gives it up after 3 s.
         world.inject(rule(Fault::Delay(secs(5))));
-        // No poll shows it before its sender leaves.
+        // No poll shows it before the sender leaves.
         let silent = Rule::new(Fault::LoseAnswer).host("a");
         world.inject(silent.kind(RequestKind::KvWatch).always().optional());
         let a = election(&world, "a");
@@ -183,7 +186,8 @@ fn an_attempt_that_a_read_has_not_shown_is_released_by_whoever_leaves() {
     }
 }
 
-/// A contender that leaves writes the record once more before its session ends, so that what was given up comes too late.
+/// A leaving contender writes the record once more before its session ends. So the write that was
+/// given up arrives too late.
 fn leaves_after(world: &MockConsul, is: Is, turn: impl FnOnce(&Semaphore, &Spy)) {
     let spy = Spy::on_host(world, "a");
     let before = holders(world);
@@ -217,7 +221,7 @@ fn a_release_that_a_read_has_not_shown_is_written_again() {
     });
 }
 
-/// A claim in the place of a holder that has died.
+/// The late write is a claim that replaces a dead holder.
 #[test]
 fn a_write_that_prunes_is_fenced_when_a_read_has_not_shown_it() {
     let world = MockConsul::new(1);
@@ -225,12 +229,13 @@ fn a_write_that_prunes_is_fenced_when_a_read_has_not_shown_it() {
     let dead = builder(1).connect(process.clone()).expect("valid settings");
     let _lost = world.run(dead.acquire()).expect("a slot");
     process.kill();
-    // Its session ends after 30 s, and its lock delay is over 15 s later.
+    // Its session ends after 30 s, and its lock delay 15 s later.
     world.advance(secs(46));
     leaves_after(&world, claims, |semaphore, spy| {
         let waiter = semaphore.clone();
         let waiting = world.start(async move { waiter.acquire().await });
-        // By requests it waits for a minute: it is not known for how long the dead holder's key has been gone.
+        // With separate requests it waits for a minute, since it can't know how long the dead
+        // holder's key has been gone.
         while spy.count(claims) == 0 {
             world.advance(millis(100));
         }
@@ -239,7 +244,7 @@ fn a_write_that_prunes_is_fenced_when_a_read_has_not_shown_it() {
     });
 }
 
-/// A change of the value that was given up when its leader resigns.
+/// The leader changes its value, gives that up, and resigns.
 #[test]
 fn a_value_that_comes_after_the_resignation_is_not_written() {
     let world = MockConsul::new(1);
@@ -266,7 +271,7 @@ fn a_value_that_comes_after_the_resignation_is_not_written() {
     assert_eq!(found(&world).expect("a key").value, "b");
 }
 
-/// The record is removed late, of a semaphore that somebody waits for by then.
+/// The removal of the record is applied late. By then somebody waits for the semaphore.
 #[test]
 fn a_removal_that_was_given_up_is_not_told_to_be_refused() {
     let world = MockConsul::new(1);
@@ -280,7 +285,7 @@ fn a_removal_that_was_given_up_is_not_told_to_be_refused() {
     world.inject(given_up.matching(deletes_key));
     let removal = world.start(async move { semaphore.destroy().await });
     world.advance(secs(1));
-    // It never claims, so that the record stays as it is.
+    // The stranger never claims, so the record stays as it is.
     let stranger = Stranger::enters(&world);
     let error = world.run(removal).expect_err("nobody knows yet");
     assert!(matches!(error, Error::Request(_)), "{error:?}");

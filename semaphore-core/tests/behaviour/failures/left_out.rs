@@ -1,7 +1,8 @@
-//! What an answer leaves out since the token may not see it is not missing (`X-Consul-Results-Filtered-By-ACLs`, Consul 1.11
-//! and newer). Nobody is pruned, elected or given up for it.
+//! An answer may leave out what the token may not see (`X-Consul-Results-Filtered-By-ACLs`, Consul
+//! 1.11 and newer). That does not count as missing: nobody is pruned, elected or given up because
+//! of it.
 //!
-//! An agent refuses a read of one key with 403 instead; a gateway in front of it may not.
+//! For a read of one key, an agent answers 403 instead. A gateway in front of it may not.
 
 use semaphore_core::adapter::{Method, Request, Response};
 use semaphore_core::manage::SessionDetails;
@@ -15,7 +16,7 @@ use crate::support::*;
 
 const FILTERED: &str = "X-Consul-Results-Filtered-By-ACLs";
 
-/// There is no such key, or none that may be seen.
+/// The answer if there is no such key, or if the token may not see it.
 fn no_key(filtered: &str) -> Response {
     Response::new(404, "")
         .with_header("X-Consul-Index", "7")
@@ -32,7 +33,8 @@ fn is_denied(error: &Error) -> bool {
 
 #[test]
 fn a_holder_whose_key_is_left_out_of_a_read_of_it_alone_is_not_pruned() {
-    // By transactions it is asked whether its key could be acquired: that needs no read.
+    // With transactions, the contender asks whether the holder's key could be acquired. That needs
+    // no read.
     if crate::ENCODING == semaphore_core::Encoding::Transactions {
         return;
     }
@@ -41,7 +43,7 @@ fn a_holder_whose_key_is_left_out_of_a_read_of_it_alone_is_not_pruned() {
         let holder = semaphore(&world, "a", 1);
         let permit = world.run(holder.acquire()).expect("a slot");
         let key = permit.sequencers()[0].key.clone();
-        // The lists lack it in silence.
+        // The lists leave the key out without saying so.
         world.partition("a");
         operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
         let is_of_it = move |request: &Request| {
@@ -93,8 +95,8 @@ fn whoever_campaigns_for_a_key_that_is_left_out_is_told_and_sends_no_attempt() {
     assert!(leadership.is_leader());
 }
 
-/// A renewal that finds no session is answered by a leader that has yet to catch up; who asks it then is told that there
-/// is one which may not be seen.
+/// The renewal is answered by a leader that has yet to catch up, so it finds no session. The next
+/// request learns that there is a session which the token may not see.
 #[test]
 fn a_holder_whose_session_is_left_out_believes_until_its_lease_is_over() {
     for (filtered, is_believed) in [("true", true), ("false", false)] {
@@ -113,7 +115,7 @@ fn a_holder_whose_session_is_left_out_believes_until_its_lease_is_over() {
     }
 }
 
-/// What a token is told of a leader's session that it may not read.
+/// What discovery tells about a leader's session that the token may not read.
 fn described(version: Version, token: Option<&str>) -> Result<Option<SessionDetails>, Error> {
     let world = MockConsul::with_profile(1, version);
     let (_election, _leadership) = leader(&world);
@@ -141,7 +143,7 @@ fn a_session_that_may_not_be_read_is_denied_where_the_agent_says_so() {
         assert!(is_denied(&error), "{error:?}");
         let text = format!("{error:?} {error}");
         assert!(!text.contains("5ecret"), "{text}");
-        // Nobody without a token is told that anything was left out.
+        // Without a token, the agent does not say that anything was left out.
         let found = described(version, None).expect("an answer");
         assert_eq!(found, None);
     }

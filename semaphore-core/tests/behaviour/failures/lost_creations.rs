@@ -1,4 +1,4 @@
-//! The answers to session creations are lost: sessions that nobody knows of don't pile up.
+//! The answers to session creations are lost. Unknown sessions don't pile up.
 
 use semaphore_core::{Error, Permit};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
@@ -6,7 +6,7 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 use crate::support::election::election;
 use crate::support::*;
 
-/// The most sessions that stand at one time within two minutes in which `fault` meets each creation.
+/// The most sessions that exist at the same time within two minutes. `fault` meets each creation.
 fn most_standing(world: &MockConsul, fault: Fault) -> usize {
     world.inject(Rule::new(fault).kind(RequestKind::SessionCreate).always());
     let standing = (0..1_200).map(|_| {
@@ -16,7 +16,7 @@ fn most_standing(world: &MockConsul, fault: Fault) -> usize {
     standing.max().unwrap_or_default()
 }
 
-/// So many callers of one semaphore, which has a slot for each.
+/// That many callers of one semaphore, which has a slot for each.
 fn callers(world: &MockConsul, count: u32) -> Vec<Task<Result<Permit, Error>>> {
     let semaphore = semaphore(world, "a", count);
     let caller = |_| {
@@ -26,7 +26,7 @@ fn callers(world: &MockConsul, count: u32) -> Vec<Task<Result<Permit, Error>>> {
     (0..count).map(caller).collect()
 }
 
-/// Each in its turn.
+/// Gives each caller its slot, one after the other.
 fn serve(world: &MockConsul, callers: Vec<Task<Result<Permit, Error>>>) {
     for caller in callers {
         drop(world.run(caller).expect("a slot"));

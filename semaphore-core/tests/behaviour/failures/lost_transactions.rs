@@ -1,4 +1,4 @@
-//! A transaction whose answer is lost is never taken for either outcome: a read tells.
+//! If a transaction's answer is lost, neither outcome is assumed: a read tells.
 
 use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -8,7 +8,7 @@ use crate::support::spy::Spy;
 use crate::support::steps::{Is, claims, enters, is_transaction, withdraws};
 use crate::support::*;
 
-/// What can become of an answer after its transaction was applied.
+/// What can happen to the answer after the transaction was applied.
 fn losses() -> Vec<Fault> {
     let html = "<html><h1>504 Gateway Time-out</h1></html>";
     let contradiction = r#"{"Results":null,"Errors":null}"#;
@@ -20,17 +20,17 @@ fn losses() -> Vec<Fault> {
         Fault::AnswerAfter(Response::new(500, "rpc error making call: EOF")),
         Fault::AnswerAfter(Response::new(200, html)),
         Fault::AnswerAfter(Response::new(200, "")),
-        // Rolled back, for no reason.
+        // Rolled back, but without a reason.
         Fault::AnswerAfter(Response::new(409, contradiction)),
     ]
 }
 
-/// What a host's acquisition and release send when this step's answer is lost.
+/// The requests of a host's acquisition and release. The answer to this step is lost.
 fn with_lost(is: Is, fault: &Fault) -> Spy {
     let world = MockConsul::new(1);
     let spy = Spy::on_host(&world, "a");
     world.inject(Rule::new(fault.clone()).matching(is).host("a"));
-    // No poll, if there is one, tells in its place.
+    // If there is a poll, it must not show the outcome instead.
     let late = Rule::new(Fault::DelayAnswer(secs(10))).host("a");
     world.inject(late.kind(RequestKind::KvWatch).always().optional());
     let semaphore = semaphore(&world, "a", 1);

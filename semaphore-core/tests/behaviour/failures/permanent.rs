@@ -1,5 +1,5 @@
-//! What no retry repairs is told at once, typed, to everybody who waits; a holder keeps its slot
-//! until its lease ends (invariant L4).
+//! A failure that no retry can repair is reported at once, with its type, to every waiter. A holder
+//! keeps its slot until its lease ends (invariant L4).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use transport_mock::{Fault, MockClient, MockConsul, Rule};
 use crate::support::aftermath::{assert_recovered, steps};
 use crate::support::*;
 
-/// What is answered, and how the error reads.
+/// An answer, and a test for the error that it must cause.
 type Refusal = (Response, fn(&RequestError) -> bool);
 
 fn refusals() -> Vec<Refusal> {
@@ -65,7 +65,8 @@ fn every_waiter_is_told_at_once() {
             let holder = semaphore(&world, "holder", 1);
             let semaphore = semaphore(&world, "a", 1);
             world.run(async {
-                // Others have the slot, so that the watch is polled; or nobody, so that the rest is.
+                // For the watch step another host holds the slot, so the watch is polled. For the
+                // other steps nobody does.
                 let held = match step.0 {
                     "watch" => Some(holder.acquire().await.expect("a slot")),
                     _ => None,
@@ -78,7 +79,8 @@ fn every_waiter_is_told_at_once() {
                     assert!(is_expected(&error), "{} {error:?}", step.0);
                 }
                 let waited = world.now().saturating_since(start);
-                // What is like it was served before: that it is refused may pass, for as long as a lease lasts.
+                // The agent has served a similar request before. So this refusal counts as
+                // temporary for as long as a lease lasts.
                 let most = match step.0 {
                     "watch" | "claim" => secs(40),
                     _ => millis(50),
@@ -179,7 +181,7 @@ fn what_was_made_before_a_refusal_is_cleaned_up_as_far_as_permissions_allow() {
     }
 }
 
-/// A client that can't speak to the agent at all, once it is broken.
+/// A client that can't speak to the agent at all after it was broken.
 struct Broken {
     client: MockClient,
     is_broken: Arc<AtomicBool>,

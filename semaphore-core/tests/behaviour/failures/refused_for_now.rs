@@ -1,5 +1,6 @@
-//! What was served before and is refused now most likely passes: a token while it is rotated, a gateway in Consul's
-//! place. Holders and waiters live through it; what is given back meanwhile is free soon after.
+//! If a request was served before and is refused now, that is most likely temporary: a token is
+//! being replaced, or a gateway answers instead of Consul. Holders and waiters survive it, and
+//! released slots are free soon afterwards.
 
 use semaphore_core::sans_io::Response;
 use semaphore_core::{Error, RequestError};
@@ -17,7 +18,7 @@ fn holders_and_waiters_live_through_six_seconds_of_it() {
         let waiter = semaphore(&world, "waiter", 1);
         let permit = world.run(holder.acquire()).expect("a slot");
         let waiting = world.start(async move { waiter.acquire().await });
-        // At any moment of the renewals and polls.
+        // At different moments of the renewals and polls.
         for pause in [millis(3_100), millis(4_700), secs(20)] {
             world.advance(pause);
             world.inject(Rule::new(Fault::Answer(answer.clone())).always());
@@ -38,7 +39,7 @@ fn holders_and_waiters_live_through_six_seconds_of_it() {
 
 #[test]
 fn a_waiter_is_told_what_it_is_when_it_lasts_for_longer_than_a_lease() {
-    // A 404 says nothing of what is wrong: it is waited out like any outage.
+    // A 404 does not say what is wrong, so it is waited out like any outage.
     let answers = passing_refusals().into_iter();
     for answer in answers.filter(|it| it.status() != 404) {
         let world = MockConsul::new(3);
@@ -69,7 +70,7 @@ fn a_waiter_is_told_what_it_is_when_it_lasts_for_longer_than_a_lease() {
     }
 }
 
-/// Measured before: it was given up at once, and the next one had the slot 27 s later.
+/// An earlier version gave up at once, and the next contender had the slot 27 s later.
 #[test]
 fn a_release_that_is_refused_for_four_seconds_is_told_at_once_and_frees_the_slot_soon_after() {
     for answer in passing_refusals() {
@@ -101,7 +102,7 @@ fn a_release_that_is_refused_for_four_seconds_is_told_at_once_and_frees_the_slot
     }
 }
 
-/// Measured before: waiters waited 30 s more.
+/// In an earlier version, waiters waited 30 s longer.
 #[test]
 fn a_drop_in_an_outage_frees_the_slot_soon_after_it() {
     for outage in [4, 38, 120] {
@@ -151,7 +152,8 @@ fn a_gateway_does_not_talk_a_participant_out_of_transactions() {
     assert_recovered(&world, 1);
 }
 
-/// Nothing that it says is a verdict of Consul's: what leaves goes on, in order, until Consul has confirmed it.
+/// A gateway's answers are not Consul's. A leaving contender continues in order until Consul has
+/// confirmed each step.
 #[test]
 fn a_gateway_that_is_away_for_longer_than_a_lease_blocks_no_slot_when_it_is_back() {
     let answers = [

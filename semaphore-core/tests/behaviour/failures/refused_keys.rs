@@ -1,5 +1,6 @@
-//! An agent takes no key of this name: on `/v1/kv` from 1.21.5, in transactions from 1.23. Which names differs from release to
-//! release, so that a key may have been fine before the agent was upgraded.
+//! An agent refuses a key with this name: from 1.21.5 on `/v1/kv`, and from 1.23 also in
+//! transactions. The refused names differ between releases, so a key may have been fine before an
+//! upgrade of the agent.
 
 use semaphore_core::adapter::Request;
 use semaphore_core::sans_io::Response;
@@ -16,7 +17,7 @@ fn is_of_keys(request: &Request) -> bool {
     request.target().starts_with("/v1/kv/")
 }
 
-/// From now on the agents of 1.22: they refuse the key on `/v1/kv` alone.
+/// From now on, agents behave like 1.22: they refuse the key, but only on `/v1/kv`.
 fn upgrade(world: &MockConsul) {
     let refusal = Fault::Answer(Response::new(500, TEXT));
     world.inject(Rule::new(refusal).matching(is_of_keys).always());
@@ -60,7 +61,7 @@ fn a_holder_whose_key_is_refused_after_an_upgrade_does_not_go_on_unwatched() {
     upgrade(&world);
     let before = world.now();
     let lost = world.run(permit.lost());
-    // The poll that was under way is answered as before.
+    // The poll that was under way is still answered.
     let took = world.now().saturating_since(before);
     assert!(took <= secs(16), "{took:?}");
     let Lost::Unreadable { refusal, .. } = &lost else {

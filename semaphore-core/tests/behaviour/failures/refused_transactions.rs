@@ -1,4 +1,4 @@
-//! An agent that serves no transactions: its clients notice on their own, and use separate requests.
+//! An agent serves no transactions. Its clients notice that themselves, and use separate requests.
 
 use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{Encoding, Error, RequestError, Semaphore};
@@ -11,7 +11,7 @@ use crate::support::steps::{is_transaction, writes_record};
 use crate::support::stranger::operate;
 use crate::support::*;
 
-/// How agents, and what stands before them, refuse a transaction whatever is in it.
+/// The ways in which agents, or gateways before them, refuse every transaction.
 fn refusals() -> Vec<Response> {
     let unknown = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"unknown KV verb \"lock\""}]}"#;
     vec![
@@ -26,13 +26,13 @@ fn refusals() -> Vec<Response> {
     ]
 }
 
-/// Whether an answer is no verdict on transactions once they have been served: a permission is missing for now, or
-/// a gateway answers.
+/// Whether the answer says nothing about transactions if they were served before: a permission is
+/// missing for now, or a gateway answers.
 fn may_pass(answer: &Response) -> bool {
     answer.status() == 403 || answer.body().starts_with(b"<")
 }
 
-/// From now on the host's agent refuses transactions.
+/// From now on, the host's agent refuses transactions.
 fn refuse_transactions(world: &MockConsul, answer: &Response, skip: u64) {
     let rule = Rule::new(Fault::Answer(answer.clone())).host("a");
     world.inject(rule.kind(RequestKind::Txn).skip(skip).always());
@@ -40,7 +40,7 @@ fn refuse_transactions(world: &MockConsul, answer: &Response, skip: u64) {
 
 #[test]
 fn its_clients_are_served_all_the_same() {
-    // From the start, and from the middle of any step.
+    // From the start, and from the middle of each step.
     for skip in 0..4 {
         for answer in refusals() {
             if skip > 0 && may_pass(&answer) {
@@ -72,7 +72,7 @@ fn it_is_not_asked_again() {
         refuse_transactions(&world, &answer, 0);
         let semaphore = semaphore(&world, "a", 1);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
-        // It would serve them by now.
+        // By now the agent would serve them.
         world.clear_faults();
         let spy = Spy::on(&world);
         world.run(permit.release()).expect("released");
@@ -179,13 +179,13 @@ fn a_passing_failure_is_no_refusal() {
     }
 }
 
-/// What a semaphore says that has this token and is encoded like this.
+/// A semaphore with this token and this encoding.
 fn with_token(world: &MockConsul, encoding: Encoding) -> Semaphore {
     let builder = builder(1).encoding(encoding).token("token");
     connect(builder, &world.client(format!("{encoding:?}")))
 }
 
-/// Everything but one thing.
+/// Policies that each lack one permission.
 fn policies() -> Vec<(&'static str, Policy)> {
     let sessions = || Policy::new().with_session_prefix("", Access::Write);
     let all = || sessions().with_key_prefix("service/db", Access::Write);
@@ -239,7 +239,7 @@ fn a_token_that_may_not_do_one_thing_is_told_as_with_separate_requests() {
                 assert!(took < secs(1), "{what}: {took:?}");
                 world.advance(secs(60));
                 assert_nothing_left(&world);
-                // The request that was refused is another one.
+                // The two encodings have different requests refused.
                 match error {
                     Error::Request(RequestError::Denied { text, .. }) => format!("denied: {text}"),
                     Error::IncompleteView { prefix, .. } => format!("incomplete: {prefix}"),

@@ -7,10 +7,10 @@ use crate::support::election::*;
 use crate::support::spy::Spy;
 use crate::support::*;
 
-/// So long an answer takes, of a TTL of 15 s.
+/// An answer takes this long. The TTL is 15 s.
 const SLOW: std::time::Duration = secs(5);
 
-/// A request and its answer take this long, together.
+/// A request and its answer take this long together.
 fn slow(world: &MockConsul) {
     world.set_latency(SLOW / 2..=SLOW / 2);
 }

@@ -1,5 +1,5 @@
-//! A claim that got no answer is given up for another one, and is applied all the same. Whom it
-//! admits has a slot that nobody waits for, and gives it back (invariant L2).
+//! A claim got no answer and was replaced by another one, but it is applied all the same. The
+//! contender that it admits has a slot that no caller waits for, and gives it back (invariant L2).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use transport_mock::consul::{Consul, Entry, Exchange};
 use crate::support::steps::record_write;
 use crate::support::*;
 
-/// One participant and the Consul it talks to, with the test between them.
+/// One participant and its Consul, with the test in between.
 struct Bench {
     now: Instant,
     participant: Participant,
@@ -37,8 +37,8 @@ impl Bench {
         acquire.expect("accepted")
     }
 
-    /// All that happens now, and then on to what is due next. A request that `is_lost` says does
-    /// not arrive; an agent without a leader answers it.
+    /// Runs everything that happens now, and then moves to the next due time. A request for which
+    /// `is_lost` is true does not arrive; an agent without a leader answers it.
     fn step(&mut self, mut is_lost: impl FnMut(&mut Consul, &Request) -> bool) {
         loop {
             self.participant.handle_timeout(self.now);
@@ -100,14 +100,15 @@ fn holders_of(value: &[u8]) -> Vec<String> {
     record.holders().map(str::to_owned).collect()
 }
 
-/// Whom a claim names.
+/// The contenders that a claim names.
 fn claimed(request: &Request) -> Option<Vec<String>> {
     let holders = record_write(request)?.holders();
     Some(holders).filter(|it| !it.is_empty())
 }
 
-/// Two callers wait for two slots, the second since the claim for the first is on its way. That is lost, its session's lease
-/// runs out, and another session claims in its place, from the same index; only then is the lost claim applied.
+/// Two callers wait for two slots. The second one comes while the claim for the first is under way.
+/// That claim is lost, its session's lease ends, and another session claims instead, from the same
+/// index. Only then is the lost claim applied.
 fn with_a_superseded_claim(permits: [u32; 2]) -> (Bench, [CommandId; 2]) {
     let mut bench = Bench::new(2);
     let first = bench.acquire(permits[0]);

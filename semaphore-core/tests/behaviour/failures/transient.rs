@@ -9,7 +9,7 @@ use transport_mock::{Fault, MockConsul, Rule};
 use crate::support::aftermath::{assert_recovered, steps};
 use crate::support::*;
 
-/// Every way in which an agent, or what stands before it, is out of order for a while.
+/// Every way in which an agent, or a gateway before it, can fail temporarily.
 fn failures() -> Vec<Fault> {
     let html = |status: u16| {
         let body = format!("<html><head><title>{status}</title></head></html>");
@@ -56,8 +56,9 @@ fn a_held_slot_survives_what_lasts_shorter_than_its_lease() {
     for fault in failures() {
         let world = MockConsul::new(5);
         let semaphore = semaphore(&world, "a", 1);
-        // A renewal may fall due as the outage begins, 5 s after the one before. Belief lasts 13.5 s, and the next attempt
-        // comes up to 1.5 s after the outage is over; in a silence, the last attempt is given up 3 s after it is over.
+        // A renewal may be due when the outage begins, 5 s after the one before. Belief lasts 13.5
+        // s. The next attempt comes up to 1.5 s after the outage. After a silence, the last attempt
+        // is given up 3 s later.
         let silent = fault == Fault::LoseRequest;
         let outage = if silent { secs(5) } else { secs(7) };
         world.run(async {
@@ -113,14 +114,14 @@ fn whoever_waits_goes_on_waiting() {
             let waiting = world.start(async move { b.acquire().await });
             world.sleep(secs(1)).await;
             world.inject(Rule::new(fault.clone()).host("b").always());
-            // Its session may expire meanwhile: it makes another one.
+            // Its session may expire meanwhile, and then it creates another one.
             world.sleep(secs(120)).await;
             world.clear_faults();
             permit.release().await.expect("released");
             let start = world.now();
             let permit = waiting.await.expect("a slot");
             let delay = world.now().saturating_since(start);
-            // A poll that was lost in silence is given up after its whole time.
+            // A poll that was lost in silence is given up only after its whole time.
             let most = if fault == Fault::LoseRequest { 20 } else { 3 };
             assert!(delay < secs(most), "{fault}: {delay:?}\n{}", world.trace());
             permit.release().await.expect("released");

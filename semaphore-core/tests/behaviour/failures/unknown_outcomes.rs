@@ -1,4 +1,4 @@
-//! Every write whose outcome its sender can't know: it is resolved, never guessed. Nobody gets two
+//! The sender of a write can't know its outcome. It finds out, and never guesses. Nobody gets two
 //! slots for one, nobody holds beyond the limit, and nothing is left.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::spy::Spy;
 use crate::support::steps::writes_record;
 use crate::support::*;
 
-/// What can become of a write, and whether its sender learns of it.
+/// What can happen to a write, and whether its sender learns of it.
 fn faults() -> Vec<Fault> {
     let html = "<html><h1>504 Gateway Time-out</h1></html>";
     vec![
@@ -40,7 +40,8 @@ fn faults() -> Vec<Fault> {
     ]
 }
 
-/// Two hosts want the one slot, each twice; what happens to the first one's write is unknown.
+/// Two hosts want the one slot, twice each. The outcome of one of the first host's writes is
+/// unknown.
 fn share_a_slot(step: Step, fault: &Fault) {
     let world = MockConsul::new(3);
     world.inject(step.aim(Rule::new(fault.clone()).host("a")));
@@ -89,7 +90,7 @@ fn a_cancelled_claim_that_is_applied_later_is_fenced() {
             let alarm = Box::pin(world.sleep(cancelled_after));
             match select(acquire, alarm).await {
                 Either::Left((permit, _)) => {
-                    // It was retried before, and is ours.
+                    // The acquisition had retried, and the slot is ours.
                     permit.expect("a slot").release().await.expect("released");
                 }
                 Either::Right(_) => {}

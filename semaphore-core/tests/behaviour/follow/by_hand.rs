@@ -1,4 +1,5 @@
-//! The machine of a follower without its driver: one request at a time, any answer in any order.
+//! The machine of a follower without its driver. It sends one request at a time, and answers may
+//! come in any order.
 
 use semaphore_core::sans_io::{
     Follow, Index, Instant, RequestId, Response, Transmit, TransportError, TransportErrorKind,
@@ -300,7 +301,7 @@ fn whatever_is_answered_nothing_panics_and_each_answer_is_shown_or_tried_again()
                 assert!(is_leaderless, "{what}");
                 let due = follow.poll_timeout().expect("another try");
                 assert!(due <= at(2), "{what}: {due}");
-                // After an index that was too high it takes the leader's word.
+                // After an index that was too high, the follower believes the leader.
                 for _ in 0..2 {
                     let (id, _) = send(&mut follow, at(2));
                     follow.handle_response(at(2), id, &Ok(led(9)));
@@ -347,13 +348,13 @@ fn what_it_knows_is_never_older_than_it_may_be_unless_it_says_so() {
         let (first, _) = send(&mut follow, at(1));
         follow.handle_response(at(1), first, &Ok(led(7)));
         assert!(event(&mut follow).is_some());
-        // A poll that nothing changes, as late as the server may answer it.
+        // A poll that ends without a change, as late as the server may answer it.
         let Transmit { id, request, .. } = follow.poll_transmit(at(1)).expect("a poll");
         assert!(request.is_long_poll());
         let answered = at(1) + max_age / 3 * 17 / 16;
         follow.handle_response(answered, id, &Ok(led(7)));
         assert_eq!(follow.known_at(), Some(at(1)));
-        // One that is never answered.
+        // A poll that is never answered.
         let Transmit { id, request, .. } = follow.poll_transmit(answered).expect("a poll");
         let given_up = answered + request.timeout();
         assert!(given_up.saturating_since(at(1)) <= max_age, "{given_up}");
@@ -400,7 +401,8 @@ fn a_fence_is_above_the_tokens_of_those_before_and_not_above_the_leaders_own() {
     assert_eq!(fence(term(25, 4, "ZA==")), Some(21));
 }
 
-/// Found by simulation: the answer to a plain read may take ten seconds, and what it tells is as old when it comes.
+/// The simulator found this: the answer to a plain read may take ten seconds, and its content is
+/// just as old.
 #[test]
 fn what_a_slow_answer_has_told_is_not_shown_for_longer_either() {
     let mut follow = follow();

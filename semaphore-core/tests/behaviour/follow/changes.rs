@@ -1,4 +1,4 @@
-//! Following a leader: each change with one answer of the watch, whatever goes wrong between.
+//! Following a leader: one answer of the watch shows each change, whatever goes wrong in between.
 
 use futures_util::StreamExt as _;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
@@ -23,7 +23,7 @@ fn follower(world: &MockConsul) -> Follower {
     discovery.follow()
 }
 
-/// One that knows the present leader.
+/// A follower that knows the present leader.
 fn following(world: &MockConsul) -> Follower {
     let mut follower = follower(world);
     let first = world.run(follower.next());
@@ -31,7 +31,7 @@ fn following(world: &MockConsul) -> Follower {
     follower
 }
 
-/// Waits for the next item in the background, so that a poll is open.
+/// Waits for the next event in the background, so a poll is open.
 fn waiting(world: &MockConsul, mut follower: Follower) -> Task<(Follower, Item)> {
     let task = world.start(async move {
         let item = follower.next().await;
@@ -41,7 +41,7 @@ fn waiting(world: &MockConsul, mut follower: Follower) -> Task<(Follower, Item)>
     task
 }
 
-/// What follows from a change, which one answer of the open poll tells.
+/// Returns the event that follows the change. One answer of the open poll must show it.
 #[track_caller]
 fn after(world: &MockConsul, follower: Follower, change: impl FnOnce()) -> (Follower, LeaderEvent) {
     let spy = Spy::on_host(world, "follower");
@@ -213,7 +213,7 @@ fn a_call_that_is_dropped_loses_nothing_and_its_poll_goes_on() {
         });
     }
     assert_eq!(spy.requests().len(), 1, "{}", world.trace());
-    // The answer comes while nobody asks.
+    // The answer comes while nobody calls `next`.
     candidate.leads(&world, "node-1");
     world.advance(secs(1));
     assert_elected(&next(&world, &mut follower), "node-1");
@@ -242,7 +242,7 @@ fn what_passes_is_told_once_and_ends_nothing() {
     let leader = Candidate::leading(&world, "node-1");
     let mut follower = following(&world);
     world.lose_leader();
-    // The poll that was open before goes on to its end.
+    // The poll that was open before runs to its end.
     let interrupted = next(&world, &mut follower);
     assert!(
         matches!(
@@ -328,7 +328,7 @@ fn what_consul_refuses_is_told_once_and_ends_nothing() {
     let mut follower = discovery.follow();
     assert_elected(&next(&world, &mut follower), "node-1");
     world.consul(|consul, _| consul.add_token("5ecret", Policy::new()));
-    // It may pass.
+    // The refusal may be temporary.
     let interrupted = event(world.run(follower.next()));
     assert!(matches!(interrupted, LeaderEvent::Interrupted(_)));
     let before = world.now();

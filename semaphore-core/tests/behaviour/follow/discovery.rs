@@ -1,4 +1,4 @@
-//! Who leads now, asked once.
+//! Asking once who leads.
 
 use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Method, Response};
@@ -246,7 +246,7 @@ fn a_token_without_permission_is_denied_and_never_shown() {
     let reader = discovery_of(&world, LEADER, with_token("5ecret-reader"));
     let leader = world.run(reader.leader()).expect("an answer");
     let leader = leader.expect("a leader");
-    // Without `session` read the session is hidden.
+    // Without the permission to read sessions, the session is hidden.
     assert_eq!(world.run(reader.holder(&leader)).expect("an answer"), None);
 
     let nobody = discovery_of(&world, LEADER, with_token("5ecret-nobody"));

@@ -1,5 +1,5 @@
-//! Following a leader through indexes that go backwards: lagging agents, restored snapshots, data
-//! moved to another cluster. Nobody who led before is shown as the leader of now.
+//! Following a leader while indexes go backwards: agents lag behind, snapshots are restored, data
+//! moves to another cluster. A former leader is never shown as the present one.
 
 use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -13,7 +13,7 @@ fn follower(world: &MockConsul) -> Follower {
     discovery.follow()
 }
 
-/// Who leads by its items of the next `seconds`, one after the other.
+/// The leaders in the follower's events within the next `seconds`, one after the other.
 fn seen(world: &MockConsul, follower: &mut Follower, seconds: u64) -> Vec<String> {
     let mut seen = Vec::new();
     let end = world.now() + secs(seconds);
@@ -43,7 +43,7 @@ fn shown(event: LeaderEvent) -> String {
     }
 }
 
-/// One leads, then another, and the follower knows.
+/// One candidate leads, then another, and the follower has seen both.
 fn scene() -> (MockConsul, Follower) {
     let world = MockConsul::new(3);
     let mut follower = follower(&world);
@@ -68,7 +68,7 @@ fn a_restored_snapshot_is_seen_at_once() {
     assert_eq!(seen(&world, &mut follower, 1), ["second"]);
     world.consul(|consul, now| consul.restore(now, &snapshot));
     assert_eq!(seen(&world, &mut follower, 1), ["first"]);
-    // And what follows is, too.
+    // Later changes are shown, too.
     first.leads(&world, "moved");
     assert_eq!(seen(&world, &mut follower, 1), ["=moved"]);
     first.dies(&world);
@@ -99,7 +99,7 @@ fn an_agent_that_lags_behind_brings_no_former_leader_back() {
     let first = Candidate::leading(&world, "first");
     let mut follower = follower(&world);
     assert_eq!(seen(&world, &mut follower, 1), ["first"]);
-    // The poll that is open sees the next change; a server that is polled after that knows the past alone.
+    // The open poll shows the next change. Later polls reach a server that only knows the past.
     world.lag("follower");
     first.resigns(&world, "");
     Candidate::leading(&world, "second");
@@ -111,7 +111,8 @@ fn an_agent_that_lags_behind_brings_no_former_leader_back() {
     world.catch_up("follower");
     for follower in [&mut newcomer, &mut follower] {
         let mut seen = seen(&world, follower, 60);
-        // A poll that waited at the agent may be given up: it waits again from where it caught up.
+        // A poll that waited at the agent may be given up. The follower then waits again from the
+        // caught-up state.
         seen.retain(|it| !matches!(it.as_str(), "?" | "!"));
         assert_eq!(seen, [""; 0]);
         let current = follower.current().and_then(LeaderStatus::leader);
@@ -122,7 +123,7 @@ fn an_agent_that_lags_behind_brings_no_former_leader_back() {
 #[test]
 fn an_older_answer_is_not_shown_and_the_leaders_word_is() {
     let (world, mut follower) = scene();
-    // Another agent behind the same address answers once, from long ago.
+    // Another agent at the same address gives one very old answer.
     let old = format!(
         r#"[{{"Key":"{LEADER}","Value":"Zmlyc3Q=","LockIndex":1,"ModifyIndex":2,
             "Session":"aaaaaaaa-0000-0000-0000-000000000000"}}]"#

@@ -1,3 +1,3 @@
-//! Who leads, seen from outside.
+//! Leaders as others see them.
 
 mod discovery;

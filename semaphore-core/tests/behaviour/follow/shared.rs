@@ -1,4 +1,4 @@
-//! Many who follow one election share one read, each with its own place in what has happened.
+//! Many followers of one election share one read. Each has its own position in the events.
 
 use futures_util::future::join_all;
 use semaphore_core::adapter::{Method, Request};
@@ -250,7 +250,8 @@ fn threads_share_a_read_too() {
     assert_eq!(spy.requests().len(), 2, "{:?}", spy.requests());
 }
 
-/// `consul lock` deletes the key after its turn: `LockIndex` starts again then, and fences and tokens do not.
+/// `consul lock` deletes the key after its turn. Then `LockIndex` starts again, but fences and
+/// tokens continue.
 #[test]
 fn a_fence_refuses_the_leader_before_also_where_the_key_was_deleted_in_between() {
     let world = MockConsul::new(1);
@@ -264,7 +265,8 @@ fn a_fence_refuses_the_leader_before_also_where_the_key_was_deleted_in_between()
         let (next, _) = world.run(elected(follower));
         let told = next.current().and_then(LeaderStatus::leader).cloned();
         follower = next;
-        // Who has not followed knows when the key was made, which was after that.
+        // A caller that does not follow only knows when the key was created. That was after the
+        // earlier leader.
         let asked = world.run(discovery.leader()).expect("an answer");
         for leader in [told, asked].map(|it| it.expect("a leader")) {
             assert_eq!(leader.lock_index, 1);

@@ -1,5 +1,5 @@
-//! Sessions end before their time, with the node that they stand on or by an operator's hand, while their holder
-//! is cut off and believes on: nobody takes its place before that is over (invariant S1).
+//! A session ends before its time, through its node's end or through an operator. Its holder is cut
+//! off and still believes. Nobody takes the slot before that belief has ended (invariant S1).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::steps::is_transaction;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// A holder on the host `a`, cut off from now on, and its session.
+/// A holder on the host `a` that is cut off from now on, and its session.
 fn cut_off_holder(world: &MockConsul, ttl: u64) -> (Semaphore, Permit, SessionId) {
     let semaphore = connect(builder(1).ttl(secs(ttl)), &world.client("a"));
     let permit = world.run(semaphore.acquire()).expect("a slot");
@@ -26,7 +26,7 @@ fn end(world: &MockConsul, session: &SessionId) -> Instant {
     world.now()
 }
 
-/// When somebody on this host has a slot.
+/// The moment when a waiter on this host gets a slot.
 fn waiter(world: &MockConsul, host: &str, ttl: u64) -> Task<Instant> {
     let semaphore = connect(builder(1).ttl(secs(ttl)), &world.client(host));
     let world = world.clone();
@@ -38,13 +38,13 @@ fn waiter(world: &MockConsul, host: &str, ttl: u64) -> Task<Instant> {
     })
 }
 
-/// When belief ends, as the holder says itself.
+/// The moment when belief ends, as the holder itself reports it.
 fn loss(world: &MockConsul, permit: Permit) -> Task<Instant> {
     let world = world.clone();
     world.clone().start(async move {
         permit.lost().await;
         let at = world.now();
-        // It is let go of when the host is back.
+        // The host would only release it when it is back.
         core::mem::forget(permit);
         at
     })
@@ -72,7 +72,7 @@ fn the_next_is_admitted_when_belief_must_have_ended_whatever_the_ttl() {
     }
 }
 
-/// Its own TTL is shorter, so that it could not know from itself.
+/// The waiter's own TTL is shorter, so it can't infer the lock delay from that.
 #[test]
 fn whoever_comes_when_the_session_has_ended_waits_for_what_is_left_of_the_lock_delay() {
     for (arrives, left) in [(1, 59), (20, 40), (70, 0)] {
@@ -88,7 +88,7 @@ fn whoever_comes_when_the_session_has_ended_waits_for_what_is_left_of_the_lock_d
         let took = admitted.saturating_since(came);
         match ENCODING {
             Encoding::Transactions => assert!(took <= secs(left + 2), "{took:?}"),
-            // Nobody can be asked: it waits as long as a lock delay can be.
+            // With separate requests it can't ask, so it waits for the longest possible lock delay.
             _ => assert!(took >= secs(60) && took <= secs(62), "{took:?}"),
         }
         assert!(admitted >= world.run(lost));
@@ -111,7 +111,7 @@ fn whoever_has_seen_the_key_knows_the_lock_delay_from_its_flags() {
     assert!(took >= secs(60) && took <= secs(62), "{took:?}");
 }
 
-/// As operators do with `consul kv delete`: the session lives on, so that Consul knows of no lock delay.
+/// Operators do this with `consul kv delete`. The session lives on, so Consul keeps no lock delay.
 #[test]
 fn a_contender_key_that_is_deleted_by_hand_makes_no_room_at_once_either() {
     let world = MockConsul::new(1);
@@ -154,7 +154,8 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
     world.partition("a");
     drop(permit);
     let ended = end(&world, &session);
-    // Each is a separate process, as where a timer starts it: none can count from when it came.
+    // Each try is a separate process, as when a timer starts it. So none of them can count the time
+    // since it came.
     for attempt in 0..40 {
         let host = format!("try-{attempt}");
         let semaphore = semaphore(&world, &host, 1);
@@ -174,7 +175,7 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
                 assert!(!is_over);
                 assert_eq!(refusal, Refusal::LockDelay { withheld: 1 });
             }
-            // It would have to wait for a minute.
+            // This one would have to wait for a minute.
             (_, permit) => assert!(permit.is_err()),
         }
         drop(semaphore);
@@ -185,7 +186,8 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
     assert_eq!(ENCODING, Encoding::Requests, "nobody got the slot");
 }
 
-/// By requests an instant try can't wait, but a process that goes on trying has waited in the end.
+/// With separate requests an instant try can't wait. But a process that tries again and again has
+/// waited in the end.
 #[test]
 fn whoever_tries_again_and_again_gets_the_slot_when_its_wait_is_over() {
     let world = MockConsul::new(1);
@@ -224,7 +226,7 @@ fn a_lock_delay_of_zero_makes_room_at_once_as_with_gos_client() {
     assert!(permit.is_held(), "that is what it risks");
 }
 
-/// Gone with the host that they ran on.
+/// They end with the host that they ran on.
 #[test]
 fn a_hundred_holders_that_died_together_are_asked_for_together() {
     const MANY: u32 = 100;
@@ -299,8 +301,8 @@ fn whose_key_somebody_else_has_acquired_is_not_waited_for_without_end() {
     assert!(admitted.since_origin() <= secs(18), "{admitted}");
 }
 
-/// One that was frozen for long, and wakes: for some milliseconds it renews what it remembers, since Consul does
-/// not write renewals to its log (seen on 1.8.7).
+/// A leader that was frozen for long wakes up. For some milliseconds it renews sessions that it
+/// remembers, since Consul does not write renewals to its log (seen on 1.8.7).
 #[test]
 fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
     for is_info_answered in [true, false] {
@@ -311,7 +313,7 @@ fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
         let renewed = format!(r#"[{{"ID":"{session}","TTL":"15s","LockDelay":15000000000}}]"#);
         let renewed = Rule::new(Fault::Answer(Response::new(200, renewed))).always();
         world.inject(renewed.host("a").kind(RequestKind::SessionRenew));
-        // The next renewal tells before the watch does.
+        // The next renewal shows it before the watch does.
         if !is_info_answered {
             let lose =
                 |kind| world.inject(Rule::new(Fault::LoseRequest).host("a").kind(kind).always());
@@ -372,10 +374,11 @@ fn the_flags_of_a_contender_key_tell_its_lock_delay_and_plain_ones_consuls_defau
         let key = permit.sequencers()[0].key.clone();
         let flags = world.consul(|consul, _| consul.entry(&key).expect("a key").flags());
         world.run(permit.release()).expect("released");
-        // The lowest bits tell of its claim.
+        // The lowest two bits describe its claim.
         flags & !3
     };
-    // HashiCorp's `consul lock` and Go's client write these, and have Consul's lock delay of 15 s.
+    // HashiCorp's `consul lock` and Go's client write these flags, and use Consul's default lock
+    // delay of 15 s.
     let plain = semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
     assert_eq!(flags(15), plain);
     assert_ne!(flags(30), plain);

@@ -1,5 +1,5 @@
-//! A hold in its first moments is not watched: who takes the slot away then is noticed when they are
-//! over, and later at once.
+//! A hold is not watched in its first moments. If it is taken away then, the holder notices at
+//! their end. Later it notices at once.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use transport_mock::{MockConsul, RequestKind};
 use crate::support::stranger::operate;
 use crate::support::*;
 
-/// How long a transaction is believed without another look.
+/// How long a transaction's result is trusted without another read.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
-/// A request and its answer, with an eviction's own way to the server.
+/// A request and its answer, including the eviction's way to the server.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// An operator writes a record that does not name anyone.
+/// As an operator, writes a record without holders.
 fn evict(world: &MockConsul, limit: u32) {
     let lock = format!("/v1/kv/{PREFIX}/.lock?flags=16210313421097356768");
     let record = format!(r#"{{"Limit":{limit},"Holders":{{}}}}"#);
     operate(world, Method::Put, &lock, &record);
 }
 
-/// How often the host has read the prefix, or the record.
+/// How many reads of the prefix or the record this host has sent.
 fn reads(world: &MockConsul, host: &str) -> u64 {
     let stats = world.stats_of(host);
     stats.requests_of(RequestKind::KvRead) + stats.requests_of(RequestKind::KvWatch)
 }
 
-/// Waits for the loss, and says how long after `since` it was noticed.
+/// Waits for the loss, and returns how long after `since` it was noticed.
 #[track_caller]
 fn noticed(
     world: &MockConsul,
@@ -104,7 +104,7 @@ fn turns_of_others_of_the_same_client_do_not_hide_an_eviction() {
                 loop {
                     let other = semaphore.acquire().await.expect("the other slot");
                     world.sleep(pause).await;
-                    // The eviction may be its own, too.
+                    // The eviction may have removed this permit, too.
                     drop(other);
                 }
             }

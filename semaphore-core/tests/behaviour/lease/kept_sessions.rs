@@ -1,4 +1,5 @@
-//! Sessions that outlive a release: kept for a second where another turn is expected, and no longer.
+//! Sessions that outlive a release. They are kept for a second if another turn is expected, but not
+//! longer.
 
 use semaphore_core::{Encoding, Semaphore};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -8,14 +9,14 @@ use crate::support::spy::Spy;
 use crate::support::steps::{creates_session, deletes_key, destroys_session};
 use crate::support::*;
 
-/// Takes a turn and gives it back.
+/// Acquires and releases.
 #[track_caller]
 fn turn(world: &MockConsul, semaphore: &Semaphore) {
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.run(permit.release()).expect("released");
 }
 
-/// A client that has come back soon once, so that it is expected to again: its session is kept.
+/// A client that has come back soon once. So it is expected to come again, and its session is kept.
 fn with_a_kept_session(world: &MockConsul) -> Semaphore {
     let semaphore = semaphore(world, "a", 1);
     turn(world, &semaphore);
@@ -118,7 +119,7 @@ fn a_turn_with_a_kept_session_costs_two_requests() {
         let requests = spy.requests();
         let expected = match ENCODING {
             Encoding::Transactions => 2 * turns,
-            // A key acquired and deleted, two writes of the record, and reads of the prefix.
+            // One key acquired and deleted, two writes of the record, and reads of the prefix.
             _ => 7 * turns,
         };
         assert!(requests.len() <= expected, "{turns}\n{}", world.trace());
@@ -163,7 +164,7 @@ fn a_session_whose_release_had_no_answer_is_not_kept() {
     }
 }
 
-/// Nobody knows then whether it lives.
+/// It is unknown whether such a session is alive.
 #[test]
 fn a_session_whose_renewal_failed_or_has_no_answer_yet_is_not_kept() {
     for fault in [Fault::too_many_requests(), Fault::DelayAnswer(secs(5))] {
@@ -225,7 +226,7 @@ fn the_session_of_whoever_could_not_leave_in_time_is_not_kept() {
     turn(&world, &semaphore);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let left = permit.sequencers()[0].session.to_string();
-    // For twice the TTL nothing can be written, and no session ends.
+    // For twice the TTL, nothing can be written and no session ends.
     world.lose_leader();
     drop(permit);
     world.advance(millis(1));
@@ -251,7 +252,7 @@ fn the_session_of_whoever_could_not_leave_in_time_is_not_kept() {
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 
-/// A proxy may send a request again that was answered. The key of the next turn has the same name.
+/// A proxy may repeat a request after its answer. The next turn's key has the same name.
 #[test]
 fn a_deletion_that_is_repeated_late_takes_no_later_turns_key() {
     let world = MockConsul::new(1);

@@ -1,4 +1,4 @@
-//! Belief that has ended stays ended, whatever comes late.
+//! Once belief has ended, no late answer brings it back.
 
 use semaphore_core::Lost;
 use semaphore_core::adapter::{Runtime as _, Transport as _};
@@ -26,7 +26,7 @@ fn an_answer_after_the_lease_brings_no_belief_back() {
         }
     };
 
-    // The renewal goes out in time; its answer comes when the lease is over.
+    // The renewal is sent in time, but its answer comes after the end of the lease.
     let due = granted + secs(6);
     machine.handle_timeout(due);
     let mut renewal = None;

@@ -1,4 +1,4 @@
-//! Losing a slot: each way has its own reason, and is noticed in time.
+//! Losing a slot: every way has its own reason, and is noticed in time.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use transport_mock::{MockClient, MockConsul, RequestKind, Task};
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// A holder, on the host `a`.
+/// A holder on the host `a`.
 struct Holder {
     world: MockConsul,
     semaphore: semaphore_core::Semaphore,
@@ -32,7 +32,7 @@ impl Holder {
         }
     }
 
-    /// The loss that follows at once, within one answer of the watch.
+    /// The loss, which one answer of the watch must show at once.
     #[track_caller]
     fn loses(&self) -> Lost {
         let before = self.world.now();
@@ -44,7 +44,7 @@ impl Holder {
         lost
     }
 
-    /// Nothing is renewed, and nothing left, and the release says what happened.
+    /// Asserts that nothing is renewed or left, and that the release reports the loss.
     #[track_caller]
     fn ends(self) {
         let renewals = |world: &MockConsul| world.stats().requests_of(RequestKind::SessionRenew);
@@ -57,7 +57,7 @@ impl Holder {
         assert!(matches!(released, Err(Error::Lost(_))), "{released:?}");
         self.world.advance(secs(60));
         assert_nothing_left(&self.world);
-        // The handle goes on.
+        // The handle still works.
         let permit = self.world.run(self.semaphore.acquire()).expect("a slot");
         self.world.run(permit.release()).expect("released");
         assert_nothing_left(&self.world);
@@ -178,7 +178,7 @@ fn a_contender_key_that_is_deleted_counts_as_the_sessions_end() {
         "",
     );
     assert!(matches!(holder.loses(), Lost::SessionGone { .. }));
-    // The session was alive, and is not left to its TTL.
+    // The session was still alive. It was destroyed, not left to its TTL.
     holder.world.advance(secs(1));
     assert_nothing_left(&holder.world);
     holder.ends();
@@ -207,7 +207,7 @@ fn a_contender_key_that_another_session_has_is_noticed() {
     let world = &holder.world;
     let thief = Stranger::session(world);
     let key = format!("{PREFIX}/{}", holder.session);
-    // The watch sees neither write, only what they lead to.
+    // The watch sees neither of the writes, only their result.
     world.partition("a");
     let release = format!("/v1/kv/{key}?release={}", holder.session);
     operate(world, Method::Put, &release, "");
@@ -253,7 +253,7 @@ fn in_a_partition_belief_ends_strictly_before_another_is_admitted() {
         let permit = world.run(hosts[0].acquire()).expect("a free slot");
         let waiter = hosts[1].clone();
         let waiting = world.start(async move { waiter.acquire().await });
-        // At another phase of the renewals each time.
+        // Each seed meets another moment between two renewals.
         world.advance(millis(777 * seed));
         world.partition("a");
         let permit = Arc::new(permit);
@@ -278,7 +278,7 @@ fn in_a_partition_belief_ends_strictly_before_another_is_admitted() {
 
 #[test]
 fn belief_ends_by_the_clock_alone() {
-    // The runtime's clock jumps, and the driver is not polled: as when the process was suspended.
+    // The runtime's clock jumps and nobody polls the driver, as when the process is suspended.
     let world = MockConsul::new(1);
     let clock = Arc::new(Skewed {
         client: world.client("a"),
@@ -295,7 +295,7 @@ fn belief_ends_by_the_clock_alone() {
     set(remaining);
     assert!(!permit.is_held());
     assert_eq!(permit.remaining(), secs(0));
-    // On waking the driver finds the same.
+    // When the driver runs again, it finds the same.
     assert!(matches!(
         world.run(permit.lost()),
         Lost::LeaseExpired { .. }

@@ -1,4 +1,4 @@
-//! A loss that an answer of the watch shows, although a write of ours is newer than that answer.
+//! An answer of the watch shows a loss, although one of our writes is newer than the answer.
 
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{CommandId, Event, Grant, Method, Request, RequestId};
@@ -7,7 +7,7 @@ use semaphore_core::{Prefix, SessionId};
 use crate::support::bench::Bench;
 use crate::support::*;
 
-/// A holder whose poll is in the test's hands, and its contender key.
+/// A holder whose poll the test controls, and its contender key.
 struct Scene {
     bench: Bench,
     holder: CommandId,

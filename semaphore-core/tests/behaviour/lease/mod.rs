@@ -1,4 +1,4 @@
-//! How long a hold is believed in, and how its end is noticed.
+//! How long a holder believes in its hold, and how its end is noticed.
 
 mod early_ends;
 mod kept_sessions;

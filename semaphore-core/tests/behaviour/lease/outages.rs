@@ -7,16 +7,16 @@ use transport_mock::{Fault, MockConsul, Rule};
 use crate::support::election::*;
 use crate::support::*;
 
-/// How Consul is out of reach.
+/// The kinds of outages.
 #[derive(Clone, Copy, Debug)]
 enum Outage {
-    /// It stands still, and goes on where it was.
+    /// Consul is frozen, and continues where it was.
     Frozen,
     /// Every message is lost.
     CutOff,
-    /// Nobody listens.
+    /// Nobody listens at the address.
     Down,
-    /// It says that it has no leader.
+    /// Consul says that it has no leader.
     Leaderless,
 }
 
@@ -45,7 +45,8 @@ fn answering(world: &MockConsul, fault: Fault, time: Duration) {
     world.clear_faults();
 }
 
-/// With a TTL of 15 s, what is certain to be lived through, whenever it begins.
+/// For each kind of outage, the length that a hold certainly survives with a TTL of 15 s, whenever
+/// it begins.
 fn outages() -> [(Outage, Duration); 4] {
     [
         (Outage::Frozen, millis(11_500)),
@@ -55,7 +56,7 @@ fn outages() -> [(Outage, Duration); 4] {
     ]
 }
 
-/// When an outage begins after the beginning of the hold.
+/// The times from the beginning of the hold to that of the outage.
 fn moments() -> impl Iterator<Item = Duration> {
     (0..48).map(|tenth| millis(1_000 + 110 * tenth))
 }
@@ -94,7 +95,7 @@ fn four_fifths_of_the_ttl_are_left_of_a_lease_at_any_moment() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    // In its first moments what is left of a lease that began while it waited.
+    // In the first moments, the lease may have begun while the caller still waited.
     world.advance(millis(300));
     for _ in 0..2_000 {
         world.advance(millis(17));

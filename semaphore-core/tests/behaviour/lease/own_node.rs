@@ -1,4 +1,4 @@
-//! Sessions on a node that no agent stands for: what becomes of the agents and servers ends no hold.
+//! Sessions on a node without an agent. Whatever happens to agents and servers, no hold ends.
 
 use semaphore_core::{Election, Error, InvalidInput, RequestError, Scope};
 use transport_mock::consul::{Access, Policy};
@@ -11,12 +11,12 @@ use crate::support::*;
 const OWN: &str = "semaphores";
 const SECRET: &str = "5ecret";
 
-/// The nodes that sessions stand on.
+/// The nodes that sessions belong to.
 fn nodes(world: &MockConsul) -> Vec<String> {
     world.consul(|consul, _| consul.sessions().map(|it| it.node().to_owned()).collect())
 }
 
-/// A semaphore of one slot and an election on the host `a`, whose agent stands on a node of its name.
+/// A semaphore of one slot and an election on the host `a`. Its agent has a node with its name.
 fn both(world: &MockConsul) -> (semaphore_core::Semaphore, Election) {
     world.set_agent("a", "agent-a");
     let semaphore = connect(builder(1).own_node(OWN), &world.client("a"));
@@ -53,7 +53,7 @@ fn holds_and_terms_outlive_an_agent_that_leaves_and_a_server_that_is_reaped() {
     world.run(leadership.resign()).expect("resigned");
 }
 
-/// The same without: the faults above are such as end holds.
+/// The same on the agent's node: these faults do end holds there.
 #[test]
 fn on_the_agents_node_both_are_lost() {
     let world = MockConsul::new(1);

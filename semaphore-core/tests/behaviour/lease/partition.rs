@@ -1,4 +1,4 @@
-//! Silence between a host and Consul, and processes that stand still.
+//! Silence between a host and Consul, and frozen processes.
 
 use semaphore_core::Lost;
 use semaphore_core::adapter::Transport as _;
@@ -22,12 +22,13 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
         world.partition("a");
         let lost = permit.lost().await;
         assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
-        // S2: the TTL of 15 s, less a tenth, from the sending of the last renewal that succeeded.
+        // S2: the TTL of 15 s less a tenth, counted from the sending of the last successful
+        // renewal.
         assert_eq!(world.now(), renewed + millis(13_500));
         assert!(!permit.is_held());
         let next = waiting.await.expect("a slot");
-        // L1: Consul expires the session two TTLs after the renewal, the lock delay takes another, and a second
-        // may pass.
+        // L1: Consul expires the session two TTLs after the renewal. The lock delay takes one more
+        // TTL. A second may pass in addition.
         let admitted = world.now().saturating_since(renewed);
         assert!(admitted > secs(45) && admitted < secs(46), "{admitted:?}");
         world.heal("a");
@@ -38,7 +39,7 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
     assert_recovered(&world, 1);
 }
 
-/// When this host sent the last renewal that has reached Consul.
+/// The moment when this host sent the last renewal that reached Consul.
 fn last_renewal(world: &MockConsul, host: &str) -> Instant {
     let writes = world.take_writes().into_iter();
     let mut renewals = writes
@@ -62,7 +63,7 @@ fn a_waiter_in_silence_comes_back() {
             let start = world.now();
             let next = waiting.await.expect("a slot");
             let delay = world.now().saturating_since(start);
-            // Its poll was lost in silence: it is given up after its whole time.
+            // Its poll was lost in the silence, and is given up only after its whole time.
             assert!(delay < secs(20), "{length:?}: {delay:?}");
             next.release().await.expect("released");
         });
@@ -113,7 +114,7 @@ fn what_a_stalled_holder_sent_is_fenced_when_it_arrives_at_last() {
         world.sleep(secs(20)).await;
         assert!(next.is_held());
         assert_eq!(holders(&world), [ours]);
-        // The session was gone by the time it could be destroyed.
+        // The session had ended before it could be destroyed.
         let _ = release.await;
         next.release().await.expect("released");
     });
@@ -145,7 +146,7 @@ fn a_process_that_was_paused_beyond_its_lease_knows_without_any_io() {
     assert_recovered(&world, 1);
 }
 
-/// Sends everything that is due and takes the answers, one request after the other.
+/// Sends everything that is due, one request after the other, and takes the answers.
 fn turn(world: &MockConsul, participant: &mut Participant) {
     let client = world.client("by hand");
     loop {
@@ -158,7 +159,7 @@ fn turn(world: &MockConsul, participant: &mut Participant) {
             return;
         }
         for (id, request) in sent {
-            // One request after the other leaves no room for a poll that is held open.
+            // With one request at a time, a poll must not be held open.
             let request = match request.target().split_once("&index=") {
                 Some((plain, _)) => Request::new(Method::Get, plain),
                 None => request,

@@ -1,5 +1,5 @@
-//! Belief ends by the clock, no matter who looks at it first: what is given back after that was lost, also where the timer
-//! that says so has not come yet.
+//! Belief ends by the clock, no matter who looks at it first. A release after that reports the
+//! loss, even if the timer has not fired yet.
 
 use semaphore_core::sans_io::{CommandId, Event, Machine, TransportErrorKind};
 use semaphore_core::{Error, Lost};
@@ -8,7 +8,7 @@ use crate::support::bench::Bench;
 use crate::support::*;
 use crate::support::{election_bench, secs};
 
-/// What a command came to.
+/// The result of a command.
 fn done<G>(events: &[Event<G>], command: CommandId) -> Option<&Result<(), Error>> {
     events.iter().rev().find_map(|event| match event {
         Event::Done {

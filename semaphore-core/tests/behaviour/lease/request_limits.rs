@@ -1,5 +1,5 @@
-//! Agents that limit requests (`limits.request_limits`, from 1.15 on). A renewal counts as a write there, like a claim:
-//! renewals come through first.
+//! Agents that limit requests (`limits.request_limits`, from 1.15 on). They count a renewal as a
+//! write, like a claim. Renewals must come through first.
 
 use semaphore_core::Semaphore;
 use transport_mock::consul::{RequestLimits, Version};
@@ -7,12 +7,12 @@ use transport_mock::{MockConsul, PooledClient};
 
 use crate::support::*;
 
-/// A world of agents that can have limits.
+/// A world whose agents can have limits.
 fn world(seed: u64) -> MockConsul {
     MockConsul::with_profile(seed, Version::V1_15)
 }
 
-/// From now on servers serve so many requests in a second.
+/// From now on, servers serve this many requests per second.
 fn limit(world: &MockConsul, read_rate: f64, write_rate: f64) {
     world.set_request_limits(Some(RequestLimits {
         read_rate: Some(read_rate),
@@ -20,7 +20,7 @@ fn limit(world: &MockConsul, read_rate: f64, write_rate: f64) {
     }));
 }
 
-/// How many writes and how many reads were refused for the limits.
+/// How many writes and how many reads were refused because of the limits.
 fn refused(world: &MockConsul) -> [usize; 2] {
     let trace = world.trace();
     [" < 503 ", " < 429 "].map(|status| trace.matches(status).count())
@@ -31,7 +31,7 @@ async fn turn(semaphore: Semaphore) {
     permit.release().await.expect("released");
 }
 
-/// Takes turns without end, as fast as it is served.
+/// Takes endless turns, as fast as they are served.
 async fn is_busy(semaphore: Semaphore) {
     loop {
         if let Ok(permit) = semaphore.acquire().await {
@@ -40,7 +40,7 @@ async fn is_busy(semaphore: Semaphore) {
     }
 }
 
-/// One of several semaphores that share the connections of one process.
+/// One of several semaphores of a process, which share its connections.
 fn of_process(transport: &PooledClient, prefix: &str) -> Semaphore {
     let builder = builder_of(prefix, 1).ttl(secs(10));
     builder.connect(transport.clone()).expect("valid settings")
@@ -60,8 +60,8 @@ fn a_hold_lasts_where_reads_and_writes_are_scarce() {
     world.run(waits);
 }
 
-/// One semaphore of a process is held while thirty others of it are as busy as they can be, for two minutes. Which
-/// refusals there were.
+/// Holds one semaphore of a process for two minutes while thirty others are as busy as possible.
+/// Returns the number of refused writes and reads.
 fn hold_beside_busy_ones(seed: u64, read_rate: f64, write_rate: f64) -> [usize; 2] {
     let world = world(seed);
     let transport = world.client("a").pooled(64).expect("a valid number");

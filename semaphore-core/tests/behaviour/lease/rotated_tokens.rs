@@ -1,4 +1,5 @@
-//! Tokens that are replaced while somebody holds, waits or leads: the old one is deleted, and nothing is lost.
+//! Tokens are replaced while somebody holds, waits or leads. The old one is deleted, and nothing is
+//! lost.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use crate::support::*;
 
 const TOKENS: [&str; 4] = ["first", "second", "third", "fourth"];
 
-/// Consul with access control, where this token may do everything.
+/// A Consul with access control, in which this token has all permissions.
 fn guarded(token: &str) -> MockConsul {
     let world = MockConsul::new(1);
     world.consul(|consul, _| {
@@ -21,7 +22,7 @@ fn guarded(token: &str) -> MockConsul {
     world
 }
 
-/// The new one works at once, and the old one does no longer.
+/// The new token works at once, and the old one no longer does.
 fn rotate(world: &MockConsul, old: &str, new: &str) {
     world.consul(|consul, _| {
         consul.add_token(new, Policy::management());
@@ -33,7 +34,7 @@ fn token(secret: &str) -> Token {
     Token::new(secret).expect("a token")
 }
 
-/// A token that others may change.
+/// A token that the test can change.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Token>>);
 
@@ -69,7 +70,7 @@ fn holders_waiters_and_leaders_live_through_rotations() {
     for pair in TOKENS.windows(2) {
         world.advance(millis(20_350));
         rotate(&world, pair[0], pair[1]);
-        // The one that puts it there is late.
+        // The new token comes late.
         world.advance(secs(3));
         shared.set(pair[1]);
         world.advance(secs(60));
@@ -109,7 +110,8 @@ fn a_token_that_is_set_is_sent_from_then_on_and_in_place_of_one_that_was_refused
     assert_nothing_left(&world);
 }
 
-/// The first use of a new token by a new handle, while the source still had the old one when it was asked.
+/// A new handle uses the token for the first time. When it asked the source, that still had the old
+/// token.
 #[test]
 fn what_is_refused_is_sent_again_with_the_token_that_the_source_has_by_then() {
     let world = guarded("second");

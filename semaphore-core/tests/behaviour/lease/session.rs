@@ -1,4 +1,4 @@
-//! The sessions that contenders live by: made, renewed, replaced and ended.
+//! The sessions of contenders: created, renewed, replaced and ended.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::spy::{Spy, json};
 use crate::support::steps::enters;
 use crate::support::*;
 
-/// When requests of this path were sent, in seconds of the trace.
+/// The times when requests for this path were sent, in seconds of the trace.
 fn sent(world: &MockConsul, path: &str) -> Vec<f64> {
     world
         .trace()
@@ -50,7 +50,7 @@ fn what_is_held_is_renewed_after_a_sixteenth_to_a_twelfth_of_the_ttl_and_after_f
     }
 }
 
-/// After a quarter to a third of its TTL.
+/// The renewal comes after a quarter to a third of the TTL.
 #[test]
 fn one_that_waits_is_renewed_too() {
     let world = MockConsul::new(1);
@@ -90,7 +90,7 @@ fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.advance(secs(10));
-    // The last that can have been confirmed by now: that takes two answers, each after 800 ms.
+    // The last renewal that can be confirmed by now. That takes two answers, each after 800 ms.
     let now = world.now().since_origin().as_secs_f64();
     let mut renewals = sent(&world, "/v1/session/renew");
     renewals.retain(|at| at + 1.6 < now);
@@ -145,7 +145,7 @@ fn renewals_that_keep_failing_are_paced() {
         Lost::LeaseExpired { .. }
     ));
     let tries = sent(&world, "/v1/session/renew").len();
-    // Every quarter to half of a second.
+    // One try per quarter to half of a second.
     assert!((15..=55).contains(&tries), "{tries}");
     drop(permit);
     world.advance(secs(1));
@@ -157,7 +157,7 @@ fn a_longer_ttl_that_the_server_tells_makes_no_longer_lease() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    // A leader under load may ask for fewer renewals. The lock delay is as long as the TTL that was asked for.
+    // A leader under load may ask for fewer renewals. The lock delay is still the requested TTL.
     let longer = Response::new(200, r#"[{"ID":"x","TTL":"1m0s"}]"#);
     let rule = Rule::new(Fault::AnswerAfter(longer)).kind(RequestKind::SessionRenew);
     world.inject(rule.times(1));
@@ -220,7 +220,7 @@ fn service_checks_are_in_the_body() {
         builder(1).service_checks(["service:web"]),
         &world.client("a"),
     );
-    // The Consul in memory knows no such check: it says so, and nobody retries.
+    // The Consul in memory does not know this check, and says so. Nobody retries.
     let result = world.run(semaphore.acquire());
     match result {
         Err(Error::Request(RequestError::Rejected { .. })) => {}
@@ -373,7 +373,8 @@ fn nobody_is_admitted_by_a_session_whose_end_a_new_leader_has_not_applied() {
     let free = world.consul(|consul, _| consul.snapshot());
     world.advance(secs(60));
     assert_eq!(session_count(&world), 0, "the waiter's has ended");
-    // Its renewal is answered as if it lived, and what it claims is written once all is applied.
+    // Its renewal is answered as if its session lived. Its claim is written when the whole log is
+    // applied.
     world.elect_leader_behind(&free);
     world.heal("b");
     let late = Fault::DelayAnswer(secs(5));
@@ -446,7 +447,7 @@ fn a_contender_with_behavior_release_leaves_a_key_that_can_be_collected() {
     let orphans: Vec<_> = snapshot.orphans.iter().map(ToString::to_string).collect();
     assert_eq!(orphans, std::slice::from_ref(&session));
     assert!(!snapshot.holders[0].is_alive);
-    // The orphan does not stand in the way.
+    // The orphan blocks nobody.
     let permit = world.run(other.acquire()).expect("a free slot");
     assert!(!holders(&world).contains(&session));
     assert_eq!(world.run(other.collect()).expect("collected"), 1);
@@ -512,8 +513,8 @@ fn many_renewals_over_a_slow_network_are_sent_in_the_order_of_their_need() {
     let permits: Vec<_> = (0..90)
         .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
         .collect();
-    // Two dozen at a time, two requests of a second each: all of them fit into a lease, but not into a third
-    // of it.
+    // At most two dozen at a time, with two requests of a second each. All of them fit into a
+    // lease, but not into a third of it.
     world.set_latency(millis(500)..=millis(500));
     world.advance(secs(120));
     let held = permits.iter().filter(|permit| permit.is_held()).count();

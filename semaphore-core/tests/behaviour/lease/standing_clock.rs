@@ -1,5 +1,6 @@
-//! A clock that stands still while requests and answers go to and fro: a coarse one, one that only a
-//! test moves, or a network that takes no time. What came first is known all the same.
+//! A clock stands still while requests and answers are exchanged. It may be a coarse clock, one
+//! that only a test moves, or a network that takes no time. The order of events is known all the
+//! same.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn a_read_that_was_sent_before_the_grant_is_no_loss_even_if_the_leader_confirms_
     let mut bench = Bench::new(1, 1);
     let first = bench.acquire();
     bench.run_for(secs(1));
-    // While a poll is under way, the next acquisition begins with a read beside it.
+    // While a poll is under way, the next acquisition starts with a read beside it.
     let poll = bench.lose_poll();
     bench.participant.release(bench.now, first);
     bench.turn();
@@ -56,12 +57,13 @@ fn a_read_that_was_sent_before_the_key_was_acquired_does_not_miss_it() {
 #[test]
 fn the_view_from_before_a_write_decides_nothing_after_it() {
     if ENCODING == Encoding::Transactions {
-        // No poll is under way beside a claim, whose answer shows what follows.
+        // With a claim under way there is no poll beside it. The claim's answer shows the new
+        // state.
         return;
     }
     let mut bench = Bench::new(1, 2);
     bench.keep(claims);
-    // The second comes when the write is on its way that admits the first.
+    // The second caller comes while the write that admits the first one is under way.
     let first = bench.acquire();
     bench.turn();
     let second = bench.acquire();
@@ -103,7 +105,8 @@ fn a_slot_goes_from_hand_to_hand_while_the_clock_stands_still() {
 
 #[test]
 fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands_still() {
-    // Writes of ours allow more reads, so that another kind of them comes last.
+    // Our writes allow more reads. So with each number of callers, another kind of read is the last
+    // one.
     for callers in 1..=3 {
         let mut bench = Bench::new(1, callers);
         // Nobody's key is ever seen.
@@ -121,7 +124,7 @@ fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands
                 bench.apply_untold(id, &request);
                 continue;
             }
-            // The agent lags behind the leader, so that its polls are doubted.
+            // The agent lags behind the leader, so its polls are doubted.
             let index = if is_confirmed_by_the_leader(&request) {
                 confirmed += 1;
                 "20"
@@ -133,8 +136,8 @@ fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands
             bench.answer(id, Ok(empty));
         }
         assert!(confirmed > 10, "{:#?}", bench.sent);
-        // One for each key that is deleted, and one for all that are acquired: nobody can save up
-        // more than 50, and only one had been spent by then.
+        // One read per deleted key, and one for all acquired keys. At most 50 can be saved up, and
+        // only one had been used by then.
         assert!(polls + confirmed <= 50 + 1 + callers, "{:#?}", bench.sent);
     }
 }

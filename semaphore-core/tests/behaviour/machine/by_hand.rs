@@ -1,4 +1,4 @@
-//! The machine without its driver: any order of calls is right, and none is needed twice.
+//! The machine without its driver. Calls may come in any order, and none is needed twice.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn calls_that_come_early_change_nothing() {
     let acquire = bench.acquire();
     bench.run_for(secs(1));
     let due = bench.participant.poll_timeout().expect("a renewal");
-    // A clock that stands still, or is asked too early.
+    // Called when the clock has not moved, or too early.
     for at in [bench.now, due - millis(1)] {
         bench.participant.handle_timeout(at);
         assert!(bench.participant.poll_transmit(at).is_none());
@@ -136,7 +136,7 @@ fn any_order_of_calls_leads_to_the_same_end() {
     }
 }
 
-/// One call of any kind, or one answer in any order, or some time.
+/// Makes any call, delivers any answer, or lets some time pass.
 fn shuffle_one(bench: &mut Bench, rng: &mut fastrand::Rng) {
     match rng.u8(..10) {
         0 => bench.participant.handle_timeout(bench.now),
@@ -222,7 +222,7 @@ fn answers_that_are_unknown_or_come_twice_are_ignored() {
 
 #[test]
 fn an_answer_that_comes_after_the_cancellation_is_cleaned_up_after() {
-    // Every request of an acquisition is answered only after it was cancelled.
+    // The later requests of the acquisition are only answered after it was cancelled.
     for upto in 0..12 {
         let mut bench = Bench::new(1, 1);
         let acquire = bench.acquire();
@@ -290,7 +290,7 @@ fn it_is_never_due_at_a_time_that_is_handled() {
                     participant.handle_response(now, key.1, Err(TransportError::new(kind)));
                 }
             }
-            // Five minutes of failures, with at most a dozen requests under way at once.
+            // Five minutes of failures, with at most a dozen requests under way at the same time.
             assert!(requests < 3_000, "{kind:?} {late:?}: {requests} requests");
             assert!(turns < 6_000, "{kind:?} {late:?}: {turns} turns");
         }
@@ -305,8 +305,8 @@ fn holding_and_waiting_for_an_hour_takes_few_turns() {
     let turns = bench.run_for(secs(3_600));
     assert!(bench.participant.is_held(bench.now, holder));
     assert!(!bench.is_granted(waiter));
-    // A renewal of the holder every 0.94 to 1.25 s and one of the waiter every 3.75 to 5 s, each of which the leader confirms
-    // where requests are separate, and a poll every 15 s.
+    // The holder renews every 0.94 to 1.25 s, and the waiter every 3.75 to 5 s. With separate
+    // requests the leader confirms each renewal. There is a poll every 15 s.
     assert!(turns < 11_000, "{turns}");
     assert!(bench.sent.len() < 10_000, "{}", bench.sent.len());
 }

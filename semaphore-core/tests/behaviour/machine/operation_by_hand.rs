@@ -1,4 +1,5 @@
-//! An operation without its driver: nothing before its time, and an end to all failures.
+//! An operation without its driver. It sends nothing before its time, and its failures come to an
+//! end.
 
 use semaphore_core::manage::{Inspect, Operation, Resize, Task};
 use semaphore_core::sans_io::{Instant, Method, Response, TransportError, TransportErrorKind};
@@ -22,7 +23,7 @@ fn is_sending<T: Task>(operation: &mut Operation<T>, now: Instant) -> bool {
     operation.poll_transmit(now).is_some()
 }
 
-/// Asserts that the next request waits, sends it when it is due, and says when that was.
+/// Asserts that the next request waits, sends it when it is due, and returns that time.
 #[track_caller]
 fn send_later<T: Task>(operation: &mut Operation<T>, now: Instant) -> Instant {
     let due = operation.poll_timeout().expect("another attempt");

@@ -1,4 +1,4 @@
-//! The transactions that a semaphore is made of, sent one by one and their answers read.
+//! The transactions of a semaphore, sent one by one. The test reads their answers.
 
 use semaphore_core::adapter::{Request, Response, Transport as _};
 use semaphore_core::sans_io::Index;
@@ -36,7 +36,7 @@ fn applied(answer: &Response) -> Results<'_> {
     }
 }
 
-/// Which operations failed, and of what.
+/// The operations that failed, and the kind of each failure.
 #[track_caller]
 fn faults(answer: &Response) -> Vec<(usize, TxnFaultKind)> {
     match Txn::parse(answer) {
@@ -66,7 +66,7 @@ fn claim(index: Index) -> Operation<'static> {
     }
 }
 
-/// Writes the record for the first time, and says its index.
+/// Writes the first record, and returns its index.
 fn found(world: &MockConsul) -> Index {
     let answer = commit(world, &[claim(Index::ZERO)]);
     applied(&answer).entries[0].modify_index()
@@ -113,7 +113,7 @@ fn entering_and_claiming_tells_the_new_index_of_both() {
     assert_eq!(keys(&results.entries), [key.as_str(), LOCK]);
     let index = results.entries[1].modify_index();
     assert_eq!(results.entries[0].modify_index(), index);
-    // The index is good for the next write.
+    // The next write can use this index.
     applied(&commit(&world, &[claim(index)]));
 }
 
@@ -131,7 +131,7 @@ fn a_claim_depends_on_its_own_key_and_on_the_absence_of_others() {
         ]
     };
     let gone = "service/db/dead";
-    // The key is held, and the other is there.
+    // Somebody holds the key, and the other key exists.
     let answer = commit(&world, &operations(None, LOCK));
     let check = TxnFaultKind::Check;
     assert_eq!(faults(&answer), [(0, check), (1, check)]);

@@ -1,5 +1,5 @@
-//! A crowd: what a handoff costs does not grow with the number of those who wait, and the chain of those
-//! who watch the next ahead survives those that drop out of it.
+//! A crowd: the cost of a handoff does not grow with the number of waiters. Each of them watches
+//! the next one ahead. This chain survives when a waiter drops out.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::steps::claims;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// A hold of one slot, and hosts that wait behind it, first come first.
+/// A holder of one slot, and hosts that wait behind it in order.
 fn line(world: &MockConsul, hosts: usize, log: &Log) -> (semaphore_core::Permit, Vec<Task<()>>) {
     let permit = world
         .run(in_crowd(world, "first", 1).acquire())
@@ -28,13 +28,13 @@ fn line(world: &MockConsul, hosts: usize, log: &Log) -> (semaphore_core::Permit,
     (permit, waiting)
 }
 
-/// The host is gone for good, and so is its session.
+/// The host and its session are gone for good.
 fn kill(world: &MockConsul, host: &str, session: &str) {
     world.partition(host);
     world.consul(|consul, now| consul.destroy_session(now, session));
 }
 
-/// A waiter that drops out of a line costs those who stay a few requests, and nothing more.
+/// A waiter that drops out of the line costs the others only a few requests.
 fn drop_out(world: &MockConsul, out: impl FnOnce()) {
     out();
     world.advance(millis(20));
@@ -44,7 +44,8 @@ fn drop_out(world: &MockConsul, out: impl FnOnce()) {
     assert_eq!(after, before, "{}", world.trace());
 }
 
-/// Requests and bytes of answers of each acquisition when `hosts` contend for three slots at once.
+/// The requests and the bytes of answers per acquisition when `hosts` contend for three slots at
+/// the same time.
 #[expect(clippy::cast_precision_loss, reason = "a rate to compare")]
 fn cost(hosts: usize) -> (f64, f64) {
     let world = MockConsul::new(1);
@@ -73,7 +74,7 @@ fn a_handoff_costs_as_many_requests_however_many_wait() {
     let (few, many) = (cost(20), cost(60));
     assert!(many.0 <= 12.0, "{few:?} {many:?}");
     assert!(many.0 <= few.0 * 1.2, "{few:?} {many:?}");
-    // A newcomer is shown all the others, however many they are.
+    // A newcomer is shown all others, however many they are.
     assert!(many.1 <= few.1 * 2.0, "{few:?} {many:?}");
 }
 
@@ -185,8 +186,9 @@ fn a_key_that_outlives_its_session_does_not_break_the_chain() {
 
 #[test]
 fn a_holder_that_dies_is_pruned_its_lock_delay_after_two_polls_of_the_record() {
-    // The first of the line looks at the prefix when what it knows is 5 s old, and sees that when a
-    // poll of the record ends, which lasts 5 s and a little. The rest is for the questions to Consul.
+    // The first in line looks at the prefix when its knowledge is 5 s old. It checks that when a
+    // poll of the record ends, which takes a little more than 5 s. The rest of the time is for the
+    // questions to Consul.
     let bound = millis(11_000) + secs(15);
     for after in 0..6 {
         let world = MockConsul::new(after);
@@ -222,7 +224,7 @@ fn polls_that_fail_for_a_while_end_no_wait_and_change_no_order() {
     assert_nothing_left(&world);
 }
 
-/// Found by the simulator: it gave up without leaving the record, in which it was.
+/// The simulator found this: it gave up without removing itself from the record.
 #[test]
 fn whoever_may_not_look_at_the_next_ahead_fails_and_leaves_the_record_all_the_same() {
     let world = MockConsul::new(1);
@@ -321,7 +323,7 @@ fn a_poll_that_a_write_of_ones_own_ends_is_no_alarm() {
     let world = MockConsul::new(1);
     let semaphore = in_crowd(&world, "first", 3);
     let long = world.run(semaphore.acquire()).expect("a free slot");
-    // By now the record is polled.
+    // By now the contender polls the record.
     world.advance(secs(1));
     let start = world.now();
     let short = world.run(semaphore.acquire()).expect("a free slot");
@@ -333,7 +335,7 @@ fn a_poll_that_a_write_of_ones_own_ends_is_no_alarm() {
     world.advance(secs(1));
     assert_nothing_left(&world);
     let reads = world.stats().requests_of(RequestKind::KvRead);
-    // The first, and a look at the record before each release.
+    // The first read, and a look at the record before each release.
     assert!(reads <= 3, "{}", world.trace());
 }
 
@@ -362,7 +364,8 @@ fn many_who_come_at_once_to_a_slow_agent_do_not_all_watch_each_other_come() {
     world.advance(secs(4));
     let of = |host| world.stats_of(name(host)).requests_of(RequestKind::KvWatch);
     let reads: Vec<_> = (0..hosts).map(of).collect();
-    // The first few wait for the record. The others watch all until it looks like a crowd.
+    // The first few wait for the record. The others watch the whole prefix until it looks like a
+    // crowd.
     assert!(reads[8..].iter().all(|reads| *reads <= 10), "{reads:?}");
     run_all(&world, tasks);
     assert_eq!(log.lock().expect("a log").len(), hosts);

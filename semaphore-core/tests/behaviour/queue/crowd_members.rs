@@ -1,4 +1,4 @@
-//! Those who wait in a crowd, one turn each.
+//! The waiters of a crowd take one turn each.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use transport_mock::{MockConsul, Task};
 
 use crate::support::*;
 
-/// The sessions that got in, in order.
+/// The sessions in the order in which they were admitted.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-/// A semaphore to which any two are a crowd.
+/// A semaphore for which two contenders are a crowd.
 pub(crate) fn in_crowd(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
     connect(builder(limit).crowd(0), &world.client(host))
 }
@@ -20,7 +20,7 @@ pub(crate) fn name(host: usize) -> String {
     format!("node-{host}")
 }
 
-/// Takes one turn, and notes whose it was.
+/// Takes one turn, and records its session.
 pub(crate) fn turn(world: &MockConsul, semaphore: Semaphore, log: &Log) -> Task<()> {
     let (log, clock) = (Arc::clone(log), world.clone());
     world.start(async move {
@@ -33,7 +33,7 @@ pub(crate) fn turn(world: &MockConsul, semaphore: Semaphore, log: &Log) -> Task<
     })
 }
 
-/// The sessions that have a contender key, first come first.
+/// The sessions with a contender key, in the order of the queue.
 pub(crate) fn in_line(world: &MockConsul) -> Vec<String> {
     let mut keys = world.consul(|consul, _| {
         let entries = consul.entries(PREFIX);
@@ -44,7 +44,7 @@ pub(crate) fn in_line(world: &MockConsul) -> Vec<String> {
     keys.into_iter().map(|(_, session)| session).collect()
 }
 
-/// Runs all of them, and says how long that took.
+/// Runs all tasks, and returns how long that took.
 pub(crate) fn run_all(world: &MockConsul, tasks: Vec<Task<()>>) -> Duration {
     let start = world.now();
     for task in tasks {

@@ -1,4 +1,4 @@
-//! A crowd with clients of another make in it: stuck ones, ones that barge, and Go's.
+//! A crowd with foreign clients: some are stuck, some jump the queue, and some are Go's.
 
 use semaphore_core::Prefix;
 use semaphore_core::sans_io::{Method, Record};
@@ -10,7 +10,7 @@ use crate::queue_once::crowd_members::*;
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
-/// A stranger writes the record. Says whether nobody else was first.
+/// The stranger writes the record. Returns whether the write came in time.
 fn write_record(world: &MockConsul, by: &Stranger, change: impl FnOnce(&mut Record)) -> bool {
     let key = Prefix::new(PREFIX).expect("a prefix").record_key();
     let index = world.consul(|consul, _| consul.entry(&key).map(Entry::modify_index));
@@ -45,13 +45,14 @@ fn passes_a_stuck_stranger(seed: u64) {
         .collect();
     world.advance(secs(1));
     drop(permit);
-    // The first looks at the stranger for 2.1 s, and then at the free slot for its patience of up to 1 s.
+    // The first one watches the stranger for 2.1 s. Then it watches the free slot for its patience
+    // of up to 1 s.
     let end = world.now() + millis(3_200);
     while log.lock().expect("a log").is_empty() {
         assert!(world.step(end), "nobody got in\n{}", world.trace());
     }
     let took = run_all(&world, tasks);
-    // Another of them may have to find the stranger stuck on its own, as the first did.
+    // Another waiter may have to find out that the stranger is stuck, as the first did.
     assert!(took <= millis(3_400), "{took:?}\n{}", world.trace());
     assert!(stuck.is_alive(&world), "it was left alone");
     stuck.leaves(&world);
@@ -142,8 +143,8 @@ fn a_stranger_that_takes_free_slots_out_of_turn_does_not_let_ours_pass_each_othe
     }
 }
 
-/// Found by the simulator: a waiter that had begun to watch the whole prefix when it was no crowd to it yet left the
-/// free slot alone until that poll had ended.
+/// The simulator found this. A waiter had begun to watch the whole prefix before it saw a crowd. It
+/// then left the free slot alone until that poll ended.
 #[test]
 fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_client() {
     for seed in 0..20 {
@@ -163,8 +164,8 @@ fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_c
         });
         let [first, second] = callers.map(|caller| world.run(caller));
         let took = second.saturating_since(first);
-        // The first's hold, a poll of the stranger's key with Consul's sixteenth, our patience, and the travel of
-        // messages.
+        // The first caller's hold, a poll of the stranger's key with Consul's sixteenth, our
+        // patience, and the time for messages.
         assert!(took <= millis(10_300), "{took:?}\n{}", world.trace());
         stuck.leaves(&world);
         world.advance(secs(5));

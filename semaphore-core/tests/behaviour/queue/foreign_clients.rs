@@ -1,7 +1,7 @@
-//! Clients of other makes under the same prefix: the limit is kept, and everybody gets in (L1).
+//! Foreign clients use the same prefix. The limit is kept, and everybody gets in (L1).
 //!
-//! The foreigners follow the algorithm of HashiCorp's Go client and of the guide: no queue, the one that
-//! writes first wins.
+//! The foreign clients use the algorithm of HashiCorp's Go client and of the guide: they have no
+//! queue, and the first write wins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use transport_mock::{MockClient, MockConsul};
 
 use crate::support::*;
 
-/// How a foreigner spells the record.
+/// How a foreign client writes the record.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Make {
     Go,
@@ -38,7 +38,7 @@ impl Make {
         }
     }
 
-    /// Fails where the client of this make would.
+    /// Panics if the client of this make would fail.
     fn decode(self, value: &[u8], flags: u64) -> Vec<String> {
         assert!(self != Self::Go || flags == self.flags(), "a conflict");
         let record: Json = serde_json::from_slice(value).expect("a record");
@@ -78,7 +78,7 @@ pub(crate) struct Foreigner {
     session: String,
 }
 
-/// What one list showed.
+/// The content of one list.
 struct Listed {
     index: String,
     cas: u64,
@@ -134,7 +134,7 @@ impl Foreigner {
         self.put(&target, Vec::new()).await;
     }
 
-    /// Reads the prefix and prunes the dead.
+    /// Reads the prefix and prunes dead holders.
     async fn list(&self, index: Option<&str>) -> Listed {
         let mut target = format!("/v1/kv/{PREFIX}/?recurse");
         if let Some(index) = index {
@@ -193,7 +193,7 @@ impl Foreigner {
     }
 }
 
-/// Counts who holds at the same time.
+/// Counts how many hold at the same time.
 #[derive(Clone, Default)]
 pub(crate) struct Gauge(Arc<(AtomicUsize, AtomicUsize)>);
 

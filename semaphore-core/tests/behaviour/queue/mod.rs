@@ -1,4 +1,5 @@
-//! Who is next: the order of those who wait, with strangers among them, and the dead taken out.
+//! Who is next: the order of the waiters, foreign clients among them, and the removal of dead
+//! holders.
 
 pub(crate) mod foreign_clients;
 mod order;

@@ -1,4 +1,4 @@
-//! The queue: first come first served, only the heads claim, and nobody blocks it for ever.
+//! The queue: first come, first served. Only the heads claim, and nobody blocks the queue for ever.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::support::steps::{claims, writes_record};
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
-/// Who got in, in order.
+/// The callers in the order in which they were admitted.
 type Log = Arc<Mutex<Vec<usize>>>;
 
 fn turn(
@@ -93,7 +93,8 @@ fn only_the_head_claims_a_slot_that_is_freed() {
         world.run(task);
     }
     world.advance(secs(1));
-    // Each turn takes one write in and one out, and the first holder's way out one more.
+    // Each turn writes once to claim and once to leave. The first holder's leaving is one write
+    // more.
     assert_eq!(spy.count(writes_record), 2 * waiting + 1);
     assert_nothing_left(&world);
 }
@@ -179,7 +180,7 @@ fn many_hosts_behind_a_head_that_never_claims_all_get_in() {
 
 #[test]
 fn a_live_head_is_not_passed() {
-    // The head needs its time, since its requests travel long; others are quick.
+    // The head is slow, since its requests take long. The others are quick.
     let world = MockConsul::new(1);
     let log = Log::default();
     let first = semaphore(&world, "first", 1);

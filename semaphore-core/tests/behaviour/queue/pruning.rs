@@ -1,4 +1,5 @@
-//! Dead holders are pruned, and nobody is on a view that may be incomplete (invariant S3).
+//! Dead holders are pruned. Nobody is pruned because of a view that may be incomplete (invariant
+//! S3).
 
 use semaphore_core::adapter::{Method, Request, Response, Transport as _};
 use semaphore_core::{Encoding, Error, Token};
@@ -24,7 +25,7 @@ fn a_dead_holder_is_pruned_when_its_session_has_expired_and_its_lock_delay_is_ov
         let permit_of_next = next.acquire().await.expect("a slot");
         assert!(!permit.is_held());
         let waited = world.now().saturating_since(granted);
-        // Consul expires a session after twice its TTL, and the lock delay is as long as the TTL.
+        // Consul expires a session after twice its TTL, and the lock delay equals the TTL.
         assert!(waited > secs(44) && waited < secs(46), "{waited:?}");
         assert!(permit_of_next.fencing_token() > permit.fencing_token());
         permit_of_next.release().await.expect("released");
@@ -58,7 +59,7 @@ fn policy() -> Policy {
         .with_key_prefix("service/db", Access::Write)
 }
 
-/// A holder with all permissions, and a world where a token `blind` may not read its key.
+/// A holder with all permissions. A token `blind` may not read its key.
 fn with_a_hidden_holder(reports: bool) -> (MockConsul, semaphore_core::Permit) {
     let world = MockConsul::new(4);
     world.consul(|consul, _| {
@@ -109,7 +110,7 @@ fn a_holder_that_is_hidden_in_silence_is_an_error_and_not_pruned() {
         world.sleep(secs(40)).await;
         assert!(permit.is_held());
         permit.release().await.expect("released");
-        // With nobody hidden in the record, there is nothing to mistake.
+        // Now the record has no hidden holder, so no mistake is possible.
         let permit = blind.acquire().await.expect("a slot");
         permit.release().await.expect("released");
     });
@@ -126,8 +127,8 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
     let holder = connect(builder(1).token("all"), &world.client("holder"));
     let permit = world.run(holder.acquire()).expect("a slot");
     world.consul(|consul, _| {
-        // It may read the record and nothing else. Newer agents let a key be written that can't
-        // be read only through separate rules, so every read is made to look like that.
+        // The token must only see the record. In newer agents that would take separate rules for a
+        // key that it may write but not read. So every read is made to look like that.
         consul.add_token("blind", policy());
     });
     let record = world.consul(|consul, _| {
@@ -149,7 +150,7 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
         world.inject(rule.host("blind").kind(kind).always());
     }
     if ENCODING == Encoding::Transactions {
-        // A transaction that enters shows neither its own key nor those of others.
+        // A transaction that enters shows neither its own key nor the others' keys.
         let results = format!(r#"{{"Results":[{{"KV":{entry}}}],"Errors":null}}"#);
         let rule = Rule::new(Fault::AnswerAfter(Response::new(200, results)));
         let enters = |it: &Request| is_transaction(it) && enters(it);
@@ -176,7 +177,7 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
     let late = Rule::new(Fault::Delay(millis(500)));
     world.inject(late.kind(RequestKind::KvWatch));
     if ENCODING == Encoding::Transactions {
-        // Not even the answers to entering show the keys, as where the token may not read them.
+        // Even the answers to entering don't show the keys, as if the token could not read them.
         let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
         let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
         world.inject(unseen.matching(enters));
@@ -216,7 +217,7 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
 fn an_agent_that_lags_behind_our_own_key_is_no_sign_of_an_incomplete_view() {
     let world = MockConsul::new(4);
     world.lag("a");
-    // Answers without an index are followed by reads that are answered at once.
+    // After answers without an index come reads that are answered at once.
     let without_index = Rule::new(Fault::Index(0)).always();
     world.inject(without_index.matching(|request| {
         let target = request.target();
@@ -244,7 +245,7 @@ fn keys_of_another_prefix_keep_nobody_alive() {
             let request = Request::new(Method::Put, target).with_body(body);
             operator.send(request)
         };
-        // A live session that is listed as a holder, but has no contender key here.
+        // A live session that the record lists as a holder, but without a contender key here.
         let created = put("/v1/session/create".to_owned(), "{}").await;
         let created = created.expect("an answer");
         let id = String::from_utf8_lossy(created.body())[7..43].to_owned();
@@ -256,7 +257,7 @@ fn keys_of_another_prefix_keep_nobody_alive() {
         put("/v1/kv/service/db/.lock".to_owned(), &record)
             .await
             .expect("an answer");
-        // By the guide's requests a contender that finds it waits for as long as a lock delay can be.
+        // With separate requests, a contender waits for the longest possible lock delay.
         let permit = semaphore.acquire_timeout(secs(65)).await;
         let permit = permit.expect("the holder counts as dead");
         assert!(!holders(&world).contains(&id));
@@ -284,7 +285,7 @@ fn who_does_not_see_its_own_key_any_more_prunes_nobody() {
     assert_eq!(session_count(&world), 0);
 }
 
-/// A restored snapshot brings the dead back, and ends or breaks every poll.
+/// Restoring a snapshot brings dead holders back, and ends or breaks every poll.
 #[test]
 fn who_was_found_dead_is_asked_for_again_after_the_poll_was_interrupted() {
     for (is_seen_alive, is_poll_broken) in [(true, false), (false, false), (false, true)] {
@@ -320,7 +321,7 @@ fn who_was_found_dead_is_asked_for_again_after_the_poll_was_interrupted() {
             world.advance(secs(1));
             hide(&held.key);
         }
-        // The index is a newer one again.
+        // Now the index is higher again.
         let token = Token::new("all").expect("a token");
         let poke = Request::new(Method::Put, "/v1/kv/service/db/poke").with_token(Some(token));
         world.consul(|consul, now| consul.submit(now, &poke));
@@ -352,14 +353,14 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
     assert!(permit.is_held());
     let trace = world.trace();
     let asked = |line: &&str| match ENCODING {
-        // Nothing else is rolled back here.
+        // No other transaction is rolled back here.
         Encoding::Transactions => line.contains("< 409"),
         _ => line.contains("GET") && line.contains(dead),
     };
     assert_eq!(trace.lines().filter(asked).count(), 1, "{trace}");
 }
 
-/// Nobody's client spells a session so, but somebody's hand may.
+/// No client writes a session like this, but an operator may.
 #[test]
 fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {
     let world = MockConsul::new(4);
@@ -371,7 +372,7 @@ fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {
         permit.release().await.expect("released");
     });
     let requests = world.stats_of("a").total_requests();
-    // By requests it waits for a minute, and renews and polls meanwhile.
+    // With separate requests it waits for a minute. Meanwhile it renews and polls.
     let most = match ENCODING {
         Encoding::Requests => 50,
         _ => 20,

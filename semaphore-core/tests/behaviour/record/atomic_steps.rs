@@ -1,4 +1,4 @@
-//! What a transaction adds to a step: all of it happens, or nothing, in one request.
+//! What transactions add to a step: in one request, everything happens or nothing.
 
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{Event, Grant, Method, Request};
@@ -14,7 +14,7 @@ use crate::support::*;
 
 const LOCK: &str = "/v1/kv/service/db/.lock?flags=16210313421097356768";
 
-/// Everybody in the record is tied to a key.
+/// Asserts that every holder in the record has a key with a session.
 #[track_caller]
 fn assert_all_holders_live(world: &MockConsul) {
     for holder in holders(world) {
@@ -55,8 +55,8 @@ fn a_claim_whose_session_died_a_moment_before_admits_nobody() {
     assert_nothing_left(&world);
 }
 
-/// A stranger is in the record, and its key says that it is dead: there is none, or it is tied to
-/// nobody. Just before the claim that prunes it arrives, it ties its key again.
+/// The record names a stranger whose key says that it is dead: the key is missing, or no session
+/// holds it. Just before the claim that prunes the stranger arrives, it acquires its key again.
 fn revive_before_the_claim(has_key: bool) {
     let world = MockConsul::new(1);
     let stranger = Stranger::session(&world);

@@ -1,4 +1,4 @@
-//! What may stand in `<prefix>/.lock`: three dialects are read and kept; what is none of them is left
+//! What `<prefix>/.lock` may contain. Three dialects are read and kept. Anything else is left
 //! alone, byte for byte (invariant S4).
 
 use semaphore_core::adapter::{Method, Request, Transport as _};
@@ -67,7 +67,7 @@ fn each_dialect_is_kept_with_its_flags() {
                 bytes.sort_unstable();
                 bytes
             };
-            // The order of the fields is free.
+            // The fields may be in any order.
             assert_eq!(sorted(&value), sorted(&held.replace("ID", id)), "{value}");
             assert_eq!(found, flags);
             permit.release().await.expect("released");

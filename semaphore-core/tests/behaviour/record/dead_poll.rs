@@ -1,4 +1,5 @@
-//! A poll that died in silence is missed as soon as other requests tell of the silence.
+//! A poll was lost in silence. It is given up as soon as other requests show that there was a
+//! silence.
 
 use transport_mock::MockConsul;
 
@@ -13,7 +14,7 @@ fn a_waiter_looks_again_when_a_cut_is_over() {
     let waiting = world.start(async move { waiter.acquire().await });
     world.advance(secs(1));
 
-    // Long enough for a renewal to meet it.
+    // Long enough for a renewal to fail.
     world.partition("b");
     world.run(held.release()).expect("released");
     world.advance(secs(8));
@@ -36,7 +37,7 @@ fn the_connection_of_a_poll_that_is_given_up_is_freed() {
     world.partition("b");
     world.advance(secs(8));
     world.heal("b");
-    // Until the renewals that were lost are given up.
+    // By then, the lost renewals have been given up.
     world.advance(secs(8));
     let stats = world.stats_of("b");
     assert_eq!(stats.open, 1, "one poll\n{}", world.trace());

@@ -1,4 +1,4 @@
-//! A slot is taken away, and its holder is told why.
+//! A slot is taken away, and its holder learns why.
 
 use semaphore_core::manage::Eviction;
 use semaphore_core::{Error, InvalidInput, Lost, Permit, Semaphore, SessionId};
@@ -42,7 +42,7 @@ fn the_holder_is_told_the_reason_and_others_have_its_slot_when_it_is_given_back(
     assert!(text.ends_with(&says), "{text}");
     assert_eq!(lost.subject().expect("known").semaphore(), Some(PREFIX));
     assert!(!permit.is_held());
-    // It may have to stop what it does.
+    // The holder may need time to stop its work.
     world.advance(secs(3));
     assert_eq!(holders(&world), [session.as_str()]);
     let released = world.run(permit.release());
@@ -202,7 +202,7 @@ fn the_slot_does_not_pass_to_another_caller_of_the_same_session_for_long() {
     assert_nothing_left(&world);
 }
 
-/// Of a session that is ended early, with `keep_lost` and without.
+/// The session ends early, with `keep_lost` and without.
 #[test]
 fn a_slot_that_is_lost_early_stays_taken_until_it_is_given_back_if_that_is_asked_for() {
     for keeps in [true, false] {

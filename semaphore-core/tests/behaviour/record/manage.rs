@@ -1,4 +1,4 @@
-//! Looking at a semaphore and managing it.
+//! Inspecting and managing a semaphore.
 
 use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{Conflict, Error, InvalidInput};
@@ -208,7 +208,7 @@ fn the_handle_that_resizes_back_and_forth_goes_on() {
         drop(other);
         world.advance(secs(1));
     }
-    // Another's change is a conflict again.
+    // Somebody else's change is a conflict again.
     let operator = crate::support::semaphore(&world, "operator", 4);
     world.run(operator.resize(5)).expect("resized");
     let result = world.run(semaphore.acquire());

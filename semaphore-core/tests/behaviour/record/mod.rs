@@ -1,4 +1,4 @@
-//! What the prefix shows: the record, and views of it that are old.
+//! What the prefix contains: the record, and how old views of it are handled.
 
 mod conflicts;
 mod dead_poll;

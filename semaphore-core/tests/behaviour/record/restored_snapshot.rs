@@ -105,7 +105,7 @@ fn indexes_that_are_counted_anew_cost_nobody_a_slot_and_the_watch_starts_again()
         world.consul(transport_mock::consul::Consul::reset_index);
         world.sleep(secs(20)).await;
         assert!(permit.is_held());
-        // Its poll ended after its wait at the latest: changes are seen at once again.
+        // Its poll has ended after its wait at the latest, so it sees changes at once again.
         let waiting = world.start(async move { b.acquire().await });
         world.sleep(secs(20)).await;
         let start = world.now();
@@ -150,8 +150,8 @@ fn an_index_that_is_wrong_once_changes_nothing() {
     }
 }
 
-/// Found by the simulator: the record names the session that was kept for the next turn, and two of this
-/// host that it has destroyed.
+/// The simulator found this. The record names the session that was kept for the next turn, and two
+/// sessions that this host has destroyed.
 #[test]
 fn a_record_that_names_ones_own_sessions_of_an_earlier_turn_is_no_bar_to_the_next() {
     let world = MockConsul::new(6);

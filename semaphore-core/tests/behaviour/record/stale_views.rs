@@ -1,4 +1,5 @@
-//! Views that are older than what is known: nothing is decided from them, and nothing is lost.
+//! Views that are older than what is known. They decide nothing, and nothing is lost because of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,8 @@ use crate::support::bench::{Bench, is_read};
 use crate::support::steps::claims;
 use crate::support::*;
 
-/// A holder whose polls are in the test's hands, and what the prefix looked like at three moments:
-/// before somebody else came and went, after that, and when the holder was in.
+/// A holder whose polls the test controls, and the prefix at three moments: before another
+/// contender came and went, after that, and when the holder was admitted.
 struct Scene {
     bench: Bench,
     holder: CommandId,
@@ -21,7 +22,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let mut bench = Bench::new(1, 2);
-    // Somebody holds all the time, so that the prefix is watched.
+    // Somebody holds all the time, so the prefix is watched.
     bench.acquire();
     let first = bench.acquire();
     bench.run_for(secs(1));
@@ -68,7 +69,7 @@ fn a_poll_that_shows_again_what_was_before_the_grant_is_no_loss() {
     let Scene { views, .. } = scene();
     for view in &views[1..] {
         let mut scene = scene();
-        // The one under way, and the next, which is sent after the grant.
+        // The poll under way, and the next one, which is sent after the grant.
         scene.bench.answer(scene.poll, Ok(views[1].clone()));
         scene.bench.run_for(secs(1));
         let next = scene.bench.take_kept();
@@ -97,7 +98,7 @@ fn an_older_view_after_a_newer_one_is_no_loss_before_the_leader_confirms_it() {
     }
 }
 
-/// The same keys under another index, above which none of theirs is.
+/// The same keys with another index. None of the keys has a higher one.
 fn indexed(view: &Response, index: u64) -> Response {
     let mut keys: Vec<BTreeMap<String, Value>> =
         serde_json::from_slice(view.body()).expect("a list of keys");
@@ -111,7 +112,7 @@ fn indexed(view: &Response, index: u64) -> Response {
 }
 
 impl Scene {
-    /// The kept read of this kind.
+    /// The kept read with this target.
     #[track_caller]
     fn take(&mut self, target: &str) -> RequestId {
         let kept = &mut self.bench.kept;
@@ -120,7 +121,8 @@ impl Scene {
         kept.remove(at).0
     }
 
-    /// An answer of the watch shows a lower index, so that the leader is asked. Returns what was asked.
+    /// An answer of the watch shows a lower index, so the participant asks the leader. Returns that
+    /// request.
     fn doubt(&mut self) -> RequestId {
         self.bench.answer(self.poll, Ok(self.views[2].clone()));
         self.bench.run_for(secs(1));
@@ -144,7 +146,7 @@ fn an_answer_from_before_the_indexes_went_backwards_is_no_loss_however_high_its_
             let old = indexed(&scene.views[age], index);
             scene.bench.answer(poll, Ok(old));
             scene.assert_held();
-            // Whatever lags behind is not asked any more.
+            // The participant no longer asks the agent that lags behind.
             scene.bench.run_for(secs(1));
             let kept = &scene.bench.kept;
             let asks_leader = |(_, it): &(RequestId, Request)| it.target().contains("consistent");
@@ -171,7 +173,7 @@ fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
         let poll = scene.take("?recurse");
         scene.bench.answer(poll, Ok(gone.clone()));
         scene.assert_held();
-        // The leader was asked before that, and its answer may be of before that.
+        // The leader was asked before the second doubt, so its answer may be older.
         scene.bench.answer(asked, Ok(indexed(&scene.views[2], 5)));
         scene.assert_held();
         scene.bench.run_for(millis(100));
@@ -192,7 +194,7 @@ fn what_the_leader_has_settled_is_doubted_no_more() {
     let before = scene.bench.sent.len();
     scene.bench.run_for(secs(60));
     scene.assert_held();
-    // A poll each 15 s.
+    // One poll per 15 s.
     let sent = &scene.bench.sent[before..];
     let reads = sent.iter().filter(|line| !line.contains("/v1/session/"));
     assert!(reads.count() < 10, "{sent:#?}");
@@ -205,7 +207,7 @@ fn an_older_view_is_no_newer_for_an_index_that_was_too_low_meanwhile() {
         let now = Response::new(200, scene.views[2].body()).with_header("X-Consul-Index", "1");
         let older = scene.views[age].clone();
         scene.bench.answer(scene.poll, Ok(now.clone()));
-        // Where the leader is asked, its answer is no better.
+        // If the leader is asked, it gives the same answer.
         let kept = std::mem::take(&mut scene.bench.kept);
         let (leaders, polls): (Vec<_>, Vec<_>) = kept
             .into_iter()

@@ -1,4 +1,4 @@
-//! What an agent would refuse for its size is refused first, or written with separate requests.
+//! Requests that are too large for an agent are refused first, or are sent as separate requests.
 
 use semaphore_core::sans_io::api::Txn;
 use semaphore_core::sans_io::{Method, Record, Value};
@@ -12,7 +12,7 @@ use crate::support::steps::{
 use crate::support::stranger::operate;
 use crate::support::*;
 
-/// Whether all that are this step are transactions; `None` where some are and some are not.
+/// Whether all requests of this step are transactions. `None` if only some are.
 #[track_caller]
 fn are_transactions(spy: &Spy, is: Is) -> Option<bool> {
     let requests = spy.requests();
@@ -21,7 +21,7 @@ fn are_transactions(spy: &Spy, is: Is) -> Option<bool> {
     steps.all(|it| it == first).then_some(first)
 }
 
-/// No agent that takes as much as Consul does by default refuses what was sent.
+/// Asserts that an agent with Consul's default limits accepts every request.
 #[track_caller]
 fn assert_all_fit(spy: &Spy) {
     for request in spy.requests().iter().filter(|it| is_transaction(it)) {
@@ -102,8 +102,8 @@ fn who_finds_a_record_that_takes_nobody_more_is_told_before_anything_is_written(
 
 #[test]
 fn as_many_permits_as_fit_are_claimed_and_given_back_in_one_request() {
-    // Two operations for each permit that is claimed, one for each that is given back. Of 62 the keys are deleted in the same
-    // request, those of others one by one.
+    // A claim needs two operations per permit, a release one. A release of up to 62 permits also
+    // deletes the keys. The keys of further permits are deleted one by one.
     for (permits, is_claimed_at_once, deletions) in [
         (1, true, 1),
         (31, true, 1),

@@ -1,4 +1,4 @@
-//! What holds when everything that went wrong is over.
+//! What must be true after everything that went wrong has passed.
 
 use semaphore_core::Encoding;
 use transport_mock::{MockConsul, RequestKind, Rule};
@@ -7,13 +7,15 @@ use crate::ENCODING;
 use crate::support::steps::{self, Is};
 use crate::support::*;
 
-/// A slot can be had at once, and then nothing of anybody is left. By the guide's requests, a contender that finds an entry
-/// without a key waits for as long as a lock delay can be.
+/// Asserts that a slot is free at once, and that nothing of anybody is left afterwards. With
+/// separate requests, a contender that finds an entry without a key waits for the longest possible
+/// lock delay.
 #[track_caller]
 pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     assert_eq!(world.pending_rules(), 0, "a fault was never met");
     world.clear_faults();
-    // An orphaned session dies by its TTL, and so may a holder that could not be withdrawn.
+    // An orphaned session ends by its TTL. So does the session of a holder that could not be
+    // withdrawn.
     world.advance(secs(60));
     world.run(async {
         let semaphore = semaphore(world, "last", limit);
@@ -32,9 +34,9 @@ pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     assert_nothing_left(world);
 }
 
-/// Each request of an uncontended acquisition and release, by name, in their order.
+/// Each request of an uncontended acquisition and release by name, in order.
 pub(crate) fn steps() -> impl Iterator<Item = Step> {
-    // A transaction deletes the key of whomever it takes out of the record.
+    // A transaction that removes a contender from the record also deletes its key.
     STEPS
         .into_iter()
         .filter(|step| ENCODING == Encoding::Requests || step.0 != "key delete")
@@ -56,7 +58,7 @@ const STEPS: [Step; 9] = [
     Step("session destroy", steps::destroys_session),
 ];
 
-/// One request's name, and how it is told from others.
+/// A request's name, and how to recognize it.
 #[derive(Clone, Copy)]
 pub(crate) struct Step(pub(crate) &'static str, Is);
 
@@ -69,7 +71,7 @@ impl Step {
         !matches!(self.0, "read" | "watch")
     }
 
-    /// Whether it belongs to the way out.
+    /// Whether it is part of the release.
     pub(crate) fn is_release(self) -> bool {
         matches!(self.0, "withdraw" | "key delete" | "session destroy")
     }

@@ -1,4 +1,4 @@
-//! A participant without its driver, and the Consul it talks to.
+//! A participant without its driver, and its Consul.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +14,7 @@ use transport_mock::consul::{Consul, Exchange};
 use crate::support::steps::{applied_untold, line};
 use crate::support::*;
 
-/// One participant and the Consul it talks to, with nothing between them but the test, which may
-/// keep requests for itself.
+/// One participant and its Consul, with only the test in between. The test may keep requests back.
 pub(crate) struct Bench {
     pub(crate) now: Instant,
     pub(crate) participant: Participant,
@@ -25,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) events: Vec<Event<Grant>>,
     pub(crate) sent: Vec<String>,
     keeps: fn(&Request) -> bool,
-    /// Requests that were not passed on.
+    /// Requests that were kept back.
     pub(crate) kept: Vec<(RequestId, Request)>,
 }
 
@@ -50,7 +49,7 @@ impl Bench {
             .expect("accepted")
     }
 
-    /// Everything that can happen now, in the driver's order.
+    /// Runs everything that can happen now, in the driver's order.
     pub(crate) fn turn(&mut self) {
         loop {
             self.participant.handle_timeout(self.now);
@@ -72,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// To the next thing that is due, but not beyond `end`. Says whether there was one.
+    /// Moves to the next due time, but not beyond `end`. Returns whether there was one.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         let due = [self.participant.poll_timeout(), self.consul.poll_timeout()]
             .into_iter()
@@ -86,7 +85,7 @@ impl Bench {
         due.is_some_and(|due| due < end)
     }
 
-    /// Runs until `end`, and says in how many steps.
+    /// Runs until `end`, and returns the number of steps.
     pub(crate) fn run_until(&mut self, end: Instant) -> usize {
         self.turn();
         let mut steps = 0;
@@ -123,12 +122,12 @@ impl Bench {
         self.asked.insert(exchange, id);
     }
 
-    /// From now on keeps the requests that `keeps` says, instead of passing them on.
+    /// From now on, keeps back the requests for which `keeps` is true.
     pub(crate) fn keep(&mut self, keeps: fn(&Request) -> bool) {
         self.keeps = keeps;
     }
 
-    /// Passes on what was kept, and keeps no more.
+    /// Passes on the requests that were kept back, and keeps back no more.
     pub(crate) fn pass_on_kept(&mut self) {
         self.keep(|_| false);
         for (id, request) in std::mem::take(&mut self.kept) {
@@ -137,7 +136,7 @@ impl Bench {
         self.turn();
     }
 
-    /// The one request that was kept.
+    /// The one request that was kept back.
     #[track_caller]
     pub(crate) fn take_kept(&mut self) -> RequestId {
         self.take_kept_request().0
@@ -150,7 +149,7 @@ impl Bench {
         kept[0].clone()
     }
 
-    /// Answers the one request that was kept as if it was applied, which it is not.
+    /// Answers the one request that was kept back as if it had been applied. It was not.
     #[track_caller]
     pub(crate) fn feign_kept(&mut self) {
         let (id, request) = self.take_kept_request();
@@ -164,7 +163,7 @@ impl Bench {
         self.answer(id, Ok(answer));
     }
 
-    /// Passes a write on that was kept. The answer tells no more than that it was applied.
+    /// Passes on a write that was kept back. Its answer only says that it was applied.
     #[track_caller]
     pub(crate) fn apply_untold(&mut self, id: RequestId, request: &Request) {
         let asked = self.consul.submit(self.now, request);
@@ -186,7 +185,7 @@ impl Bench {
         asked[0].1
     }
 
-    /// What Consul shows of the prefix now.
+    /// Reads the prefix now.
     pub(crate) fn read(&mut self) -> Response {
         let prefix = Prefix::new(PREFIX).expect("a prefix");
         let target = format!("/v1/kv/{}?recurse", prefix.directory());
@@ -204,13 +203,13 @@ impl Bench {
         found.expect("an answer at once")
     }
 
-    /// Gives the participant an answer, and lets happen what follows from it.
+    /// Gives the participant an answer, and runs what follows.
     pub(crate) fn answer(&mut self, id: RequestId, result: Result<Response, TransportError>) {
         self.participant.handle_response(self.now, id, result);
         self.turn();
     }
 
-    /// Ends every request that is kept like this.
+    /// Fails every request that was kept back.
     pub(crate) fn fail_kept(&mut self, kind: TransportErrorKind) {
         for (id, _) in std::mem::take(&mut self.kept) {
             self.answer(id, Err(TransportError::new(kind)));

@@ -1,4 +1,4 @@
-//! Somebody who leads without this crate: a session, and the guide's requests on one key.
+//! A candidate that does not use this crate: a session, and the guide's requests on one key.
 
 use semaphore_core::adapter::Transport as _;
 use semaphore_core::sans_io::api::{AcquireKey, CreateSession, LOCK_FLAGS};
@@ -11,13 +11,13 @@ use crate::support::secs;
 /// The key of most elections.
 pub(crate) const LEADER: &str = "service/db/leader";
 
-/// One that may lead.
+/// A foreign candidate.
 pub(crate) struct Candidate {
     pub(crate) session: SessionId,
 }
 
 impl Candidate {
-    /// With a session whose keys stay, a day of TTL, and no lock delay.
+    /// Its session has a TTL of a day and no lock delay, and does not delete its keys.
     pub(crate) fn new(world: &MockConsul) -> Self {
         let options = SessionOptions::new()
             .with_name("candidate")
@@ -31,7 +31,7 @@ impl Candidate {
         Self { session }
     }
 
-    /// One that leads already.
+    /// A candidate that already leads.
     pub(crate) fn leading(world: &MockConsul, value: &str) -> Self {
         let candidate = Self::new(world);
         candidate.leads(world, value);
@@ -43,7 +43,7 @@ impl Candidate {
         assert!(self.acquires(world, LEADER, value, LOCK_FLAGS));
     }
 
-    /// Acquires any key with any flags, if it can.
+    /// Tries to acquire any key with any flags.
     pub(crate) fn acquires(&self, world: &MockConsul, key: &str, value: &str, flags: u64) -> bool {
         let acquire = AcquireKey {
             key,
@@ -55,7 +55,7 @@ impl Candidate {
         AcquireKey::parse(&answer).expect("an answer")
     }
 
-    /// Steps down, and leaves this value.
+    /// Releases the key, and leaves this value.
     pub(crate) fn resigns(&self, world: &MockConsul, value: &str) {
         let target = format!(
             "/v1/kv/{LEADER}?release={}&flags={LOCK_FLAGS}",

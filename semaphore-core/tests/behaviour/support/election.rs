@@ -1,4 +1,4 @@
-//! A world with an election in it, and what is left of it afterwards.
+//! A world with an election, and what is left of it afterwards.
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Builder, Election, Leadership};
@@ -14,7 +14,7 @@ pub(crate) fn builder_for(key: &str) -> Builder<Election> {
     Election::builder(key).encoding(ENCODING)
 }
 
-/// The usual election as one host sees it, whose name is the value.
+/// The usual election on one host. The host's name is the value.
 pub(crate) fn election(world: &MockConsul, host: &str) -> Election {
     elect_with(builder_for(KEY).value(host), &world.client(host))
 }
@@ -30,7 +30,7 @@ pub(crate) fn leader(world: &MockConsul) -> (Election, Leadership) {
     (election, leadership)
 }
 
-/// The key as it stands there.
+/// The content of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) session: String,
@@ -51,7 +51,7 @@ pub(crate) fn found(world: &MockConsul) -> Option<Found> {
     })
 }
 
-/// Nothing of ours is left but the key, which belongs to nobody.
+/// Asserts that nothing of ours is left but the key, and that nobody holds it.
 #[track_caller]
 pub(crate) fn assert_only_key_left(world: &MockConsul) {
     assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());

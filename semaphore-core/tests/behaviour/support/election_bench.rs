@@ -14,7 +14,7 @@ use crate::support::election::*;
 use crate::support::steps::line;
 use crate::support::*;
 
-/// One candidate and the Consul that it talks to. The test may keep answers back.
+/// One candidate and its Consul. The test may keep answers back.
 pub(crate) struct Bench {
     pub(crate) now: Instant,
     pub(crate) candidate: Candidate,
@@ -50,7 +50,7 @@ impl Bench {
         (bench, campaign)
     }
 
-    /// Everything that can happen now.
+    /// Runs everything that can happen now.
     pub(crate) fn turn(&mut self) {
         loop {
             self.candidate.handle_timeout(self.now);
@@ -86,7 +86,7 @@ impl Bench {
         self.asked.insert(exchange, (id, kind));
     }
 
-    /// Says in how many steps.
+    /// Returns the number of steps.
     pub(crate) fn run_for(&mut self, time: u64) -> usize {
         let end = self.now + millis(time);
         let mut steps = 0;

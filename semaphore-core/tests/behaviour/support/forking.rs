@@ -1,4 +1,4 @@
-//! A runtime of a process that may be forked off.
+//! The runtime of a process that may fork.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use semaphore_core::adapter::{
 use semaphore_core::error::ClosedBy;
 use transport_mock::MockClient;
 
-/// What has a copy of this is in the parent, until it is told to be in the child.
+/// Every copy of this is in the parent until it is told to be in the child.
 #[derive(Clone)]
 pub(crate) struct Forking {
     client: MockClient,
@@ -25,12 +25,12 @@ impl Forking {
         Self { client, is_child }
     }
 
-    /// From now on this is the child.
+    /// From now on, this is the child.
     pub(crate) fn fork(&self) {
         self.is_child.store(true, Ordering::SeqCst);
     }
 
-    /// Looks at the parent again.
+    /// From now on, this is the parent again.
     pub(crate) fn be_the_parent(&self) {
         self.is_child.store(false, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! A world with a semaphore in it, and what is left of it afterwards.
+//! A world with a semaphore, and what is left of it afterwards.
 
 pub(crate) mod aftermath;
 pub(crate) mod bench;
@@ -41,14 +41,15 @@ pub(crate) fn builder_of(prefix: &str, limit: u32) -> Builder {
     Semaphore::builder(prefix, limit).encoding(ENCODING)
 }
 
-/// Settings for who drives the machine by hand.
+/// Settings for tests that drive the machine by hand.
 pub(crate) fn settings(prefix: &str, limit: u32) -> Settings {
     let prefix = Prefix::new(prefix).expect("a prefix");
     let settings = Settings::new(prefix, limit).expect("a limit");
     settings.with_encoding(ENCODING)
 }
 
-/// What is no verdict of Consul's on what was asked, and passes: a token that is rotated, a gateway in its place.
+/// Temporary refusals that don't come from Consul's rules: a token is being replaced, or a gateway
+/// answers instead.
 pub(crate) fn passing_refusals() -> Vec<Response> {
     vec![
         Response::new(403, "ACL not found"),
@@ -59,7 +60,7 @@ pub(crate) fn passing_refusals() -> Vec<Response> {
     ]
 }
 
-/// The usual semaphore as one host sees it.
+/// The usual semaphore on one host.
 pub(crate) fn semaphore(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
     connect(builder(limit), &world.client(host))
 }
@@ -74,7 +75,7 @@ pub(crate) fn connect(builder: Builder, client: &MockClient) -> Semaphore {
     builder.connect(client.clone()).expect("valid settings")
 }
 
-/// The sessions in the record, as they stand there.
+/// The sessions in the record, in its order.
 pub(crate) fn holders(world: &MockConsul) -> Vec<String> {
     record(world).map_or_else(Vec::new, |record| {
         record.holders().map(str::to_owned).collect()
@@ -89,7 +90,7 @@ pub(crate) fn record(world: &MockConsul) -> Option<semaphore_core::sans_io::Reco
     })
 }
 
-/// Everything below the prefix but the record: contender keys, dead or alive.
+/// Everything below the prefix except the record: contender keys, dead or alive.
 pub(crate) fn contender_keys(world: &MockConsul) -> Vec<String> {
     let prefix = Prefix::new(PREFIX).expect("a prefix");
     world.consul(|consul, _| {
@@ -105,8 +106,8 @@ pub(crate) fn session_count(world: &MockConsul) -> usize {
     world.consul(|consul, _| consul.sessions().count())
 }
 
-/// No session, contender key or holder entry of ours is left (invariant L2). A session that was kept
-/// for the next turn is gone a second later.
+/// Asserts that no session, contender key or holder entry of ours is left (invariant L2). A session
+/// that is kept for the next turn is gone a second later.
 #[track_caller]
 pub(crate) fn assert_nothing_left(world: &MockConsul) {
     assert_eq!(holders(world), [""; 0], "holders\n{}", world.trace());
@@ -115,8 +116,8 @@ pub(crate) fn assert_nothing_left(world: &MockConsul) {
     assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());
 }
 
-/// Loses the leader while this is under way, elects another when agents have held its writes for longer than its caller waits, and gives it up: a
-/// write of it may come late.
+/// Loses the leader while the task runs. Elects another one when agents have held the writes for
+/// longer than their caller waits. Then gives the task up, so a write of it may arrive late.
 pub(crate) fn give_up_without_leader<T>(world: &MockConsul, mut task: Task<T>, seed: u64) {
     world.advance(millis(seed % 12));
     world.lose_leader();

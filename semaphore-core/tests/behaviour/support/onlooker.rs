@@ -1,10 +1,10 @@
-//! Looks on at semaphores and elections, and keeps what it is told.
+//! Observes semaphores and elections, and keeps the notices.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use semaphore_core::observe::{Notice, Observer, Subject};
 
-/// Clones keep the same notices.
+/// Clones share the same notices.
 #[derive(Clone, Default)]
 pub(crate) struct Onlooker(Arc<Mutex<Vec<(String, Notice)>>>);
 
@@ -16,13 +16,13 @@ impl Observer for Onlooker {
 }
 
 impl Onlooker {
-    /// All that was told since this was asked last, with what it was about.
+    /// All notices since the last call, each with its subject.
     pub(crate) fn take(&self) -> Vec<(String, Notice)> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut told)
     }
 
-    /// The same as words, without what comes often: renewals, and requests that failed.
+    /// The notices as words, without the frequent ones: renewals, and failed requests.
     pub(crate) fn words(&self) -> Vec<String> {
         let told = self.take().into_iter();
         told.filter_map(|(_, notice)| word(&notice)).collect()

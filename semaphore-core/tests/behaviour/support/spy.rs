@@ -1,4 +1,4 @@
-//! Looks over the shoulder of all hosts.
+//! Sees the requests of all hosts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +12,13 @@ use crate::support::steps::Is;
 pub(crate) struct Spy(Arc<Mutex<Vec<Request>>>);
 
 impl Spy {
-    /// Watches what is sent, and lets all of it pass. Call it before any other rule is injected:
-    /// only a rule in front sees everything.
+    /// Watches all requests and lets them pass. Call it before injecting other rules, since only
+    /// the first rule sees everything.
     pub(crate) fn on(world: &MockConsul) -> Self {
         Self::with(world, Rule::new(Fault::Refuse))
     }
 
-    /// As [`Spy::on`], of one host.
+    /// As [`Spy::on`], for one host.
     pub(crate) fn on_host(world: &MockConsul, host: &str) -> Self {
         Self::with(world, Rule::new(Fault::Refuse).host(host))
     }
@@ -34,7 +34,8 @@ impl Spy {
         spy
     }
 
-    /// How many such requests are sent where nothing goes wrong: a fault that skips fewer of them strikes.
+    /// How many such requests are sent without a fault. So a fault that skips fewer of them meets
+    /// one.
     pub(crate) fn undisturbed(
         seed: u64,
         is: impl Fn(&Request) -> bool,
@@ -46,19 +47,19 @@ impl Spy {
         spy.lock().iter().filter(|request| is(request)).count() as u64
     }
 
-    /// What was sent so far.
+    /// The requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.lock().clone()
     }
 
-    /// What was sent so far of this kind.
+    /// The requests of this kind so far.
     pub(crate) fn of(&self, kind: RequestKind) -> Vec<Request> {
         let mut requests = self.requests();
         requests.retain(|request| RequestKind::of(request) == kind);
         requests
     }
 
-    /// How many requests were sent so far of which this holds.
+    /// How many requests so far match.
     pub(crate) fn count(&self, is: Is) -> usize {
         self.lock().iter().filter(|request| is(request)).count()
     }

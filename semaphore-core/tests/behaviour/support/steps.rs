@@ -1,4 +1,4 @@
-//! Which step of the protocol a request is, in either encoding.
+//! Recognizes the steps of the protocol in requests of either encoding.
 //!
 //! | step | separate requests | a transaction with |
 //! |---|---|---|
@@ -12,14 +12,14 @@ use semaphore_core::sans_io::{Method, Record, Request, Response};
 use serde_json::{Value, json};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-/// How a step is told from others.
+/// Recognizes a step.
 pub(crate) type Is = fn(&Request) -> bool;
 
 /// A check-and-set of the record.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordWrite {
     pub(crate) value: Vec<u8>,
-    /// The index that it names.
+    /// The index that the write names.
     pub(crate) index: u64,
     pub(crate) flags: u64,
 }
@@ -33,7 +33,7 @@ impl RecordWrite {
     }
 }
 
-/// The write of the record that a request is, or is part of.
+/// The write of the record in a request, if it has one.
 pub(crate) fn record_write(request: &Request) -> Option<RecordWrite> {
     if is_transaction(request) {
         let cas = operations(request).into_iter().find(is_cas_of_record)?;
@@ -58,7 +58,7 @@ pub(crate) fn record_write(request: &Request) -> Option<RecordWrite> {
     })
 }
 
-/// Whether a request makes a contender of its sender's, and nothing more.
+/// Whether a request makes its sender a contender, and nothing more.
 pub(crate) fn enters(request: &Request) -> bool {
     if is_transaction(request) {
         has(request, &["lock"]) && !writes_record(request)
@@ -67,7 +67,7 @@ pub(crate) fn enters(request: &Request) -> bool {
     }
 }
 
-/// Whether a request ties a contender key to a session, whatever else it does.
+/// Whether a request acquires a contender key, whatever else it does.
 pub(crate) fn ties_key(request: &Request) -> bool {
     if is_transaction(request) {
         has(request, &["lock"])
@@ -76,7 +76,7 @@ pub(crate) fn ties_key(request: &Request) -> bool {
     }
 }
 
-/// Whether a request reserves the contender key of a caller's session. That is no transaction.
+/// Whether a request reserves the contender key of a caller's session. This is never a transaction.
 pub(crate) fn reserves(request: &Request) -> bool {
     RequestKind::of(request) == RequestKind::KvCas
         && request.method() == Method::Put
@@ -92,18 +92,17 @@ pub(crate) fn creates_record(request: &Request) -> bool {
     record_write(request).is_some_and(|write| write.index == 0)
 }
 
-/// Whether a request leaves holders in the record. It claims for one of them, where nobody else
-/// holds.
+/// Whether a request leaves holders in the record. If nobody else holds, it is the sender's claim.
 pub(crate) fn claims(request: &Request) -> bool {
     record_write(request).is_some_and(|write| !write.holders().is_empty())
 }
 
-/// Whether a request takes the last holder out of the record. With a transaction, its key as well.
+/// Whether a request removes the last holder from the record. A transaction also deletes its key.
 pub(crate) fn withdraws(request: &Request) -> bool {
     record_write(request).is_some_and(|write| write.index != 0 && write.holders().is_empty())
 }
 
-/// Whether a request deletes a key, beside whatever else it does.
+/// Whether a request deletes a key, whatever else it does.
 pub(crate) fn deletes_key(request: &Request) -> bool {
     if is_transaction(request) {
         has(request, &["delete", "delete-cas"])
@@ -136,13 +135,13 @@ pub(crate) fn operations(request: &Request) -> Vec<Value> {
         .collect()
 }
 
-/// What its operations are, in order.
+/// The verbs of a transaction's operations, in order.
 pub(crate) fn verbs(request: &Request) -> Vec<String> {
     let verb = |it: &Value| it["Verb"].as_str().map(str::to_owned);
     operations(request).iter().filter_map(verb).collect()
 }
 
-/// A request in a line, with the keys that a transaction is about.
+/// A request in one line, with the keys of a transaction.
 pub(crate) fn line(request: &Request) -> String {
     let mut line = format!("{} {}", request.method(), request.target());
     if is_transaction(request) {
@@ -156,8 +155,8 @@ pub(crate) fn line(request: &Request) -> String {
     line
 }
 
-/// The answer to a write that was applied which tells no more than that: a transaction's, where the
-/// token may not read what it has written.
+/// An answer that only says that the write was applied. A transaction gets it if the token may not
+/// read what it wrote.
 pub(crate) fn applied_untold(request: &Request) -> Response {
     let body = if is_transaction(request) {
         r#"{"Results":[],"Errors":null}"#
@@ -167,12 +166,12 @@ pub(crate) fn applied_untold(request: &Request) -> Response {
     Response::new(200, body)
 }
 
-/// Every such write of the record is answered as if the record had changed before.
+/// Answers every such write of the record as if the record had changed before.
 pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
     let refused = Fault::Answer(Response::new(200, "false"));
     let rule = Rule::new(refused).host(host).always().optional();
     world.inject(rule.matching(move |it| !is_transaction(it) && is(it) && writes_record(it)));
-    // The answer says which of the operations failed.
+    // The answer names the operation that failed.
     for at in 0..64 {
         let errors = json!([{
             "OpIndex": at,

@@ -1,4 +1,4 @@
-//! Somebody who contends without this crate.
+//! A contender that does not use this crate.
 
 use semaphore_core::adapter::{Method, Request, Response, Transport as _};
 use semaphore_core::{Prefix, SessionId};
@@ -6,7 +6,7 @@ use transport_mock::{MockClient, MockConsul};
 
 use crate::support::PREFIX;
 
-/// A session with a contender key, made request by request.
+/// A session with a contender key, created by separate requests.
 pub(crate) struct Stranger {
     client: MockClient,
     pub(crate) session: SessionId,
@@ -18,7 +18,7 @@ impl Stranger {
         Self::session_with(world, r#"{"NodeChecks":[]}"#)
     }
 
-    /// A session made from this body.
+    /// A session with this creation body.
     pub(crate) fn session_with(world: &MockConsul, body: &str) -> Self {
         let client = world.client("stranger");
         let created = call(world, &client, Method::Put, "/v1/session/create", body);
@@ -28,7 +28,7 @@ impl Stranger {
         Self { client, session }
     }
 
-    /// A session with a contender key, which waits and never claims.
+    /// A session with a contender key. It waits and never claims.
     pub(crate) fn enters(world: &MockConsul) -> Self {
         let stranger = Self::session(world);
         stranger.acquires(world, &stranger.key());
@@ -51,7 +51,7 @@ impl Stranger {
         prefix.contender_key(&self.session)
     }
 
-    /// Any request of the stranger.
+    /// Sends any request of the stranger.
     pub(crate) fn call(
         &self,
         world: &MockConsul,
@@ -78,7 +78,7 @@ impl Stranger {
     }
 }
 
-/// A request that an operator sends.
+/// Sends a request as an operator.
 pub(crate) fn operate(world: &MockConsul, method: Method, target: &str, body: &str) -> Response {
     call(world, &world.client("operator"), method, target, body)
 }

@@ -10,7 +10,7 @@ use crate::support::spy::{Spy, json};
 use crate::support::steps::record_write;
 use crate::support::*;
 
-/// The flags by which HashiCorp's clients know a semaphore.
+/// The flags that HashiCorp's clients use for semaphores.
 const GO_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
 
 #[test]
@@ -64,7 +64,7 @@ fn the_contender_key_shows_the_value_and_is_tied_to_the_holding_session() {
     world.consul(|consul, _| {
         let entry = consul.entry(&key).expect("a contender key");
         assert_eq!(entry.value(), "node-1 \u{2713}".as_bytes());
-        // A transaction that claims marks the key.
+        // A transaction that claims sets a mark on the key.
         let mark = u64::from(ENCODING == Encoding::Transactions);
         assert_eq!(entry.flags(), GO_FLAGS + mark);
         assert_eq!(entry.session(), Some(session.as_str()));

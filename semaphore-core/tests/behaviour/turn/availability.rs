@@ -1,4 +1,4 @@
-//! How many slots are free, as far as is known without asking.
+//! How many slots are free, as far as the handle knows without asking.
 
 use transport_mock::MockConsul;
 
@@ -95,7 +95,7 @@ fn the_limit_is_the_records() {
     let adopting = adopting.expect("valid settings");
     let _other = world.run(adopting.acquire()).expect("a free slot");
     assert_eq!(known(&adopting), Some((3, 5)));
-    // Nobody is sent away, so that more are held than the limit allows.
+    // No holder is removed, so there are more holders than the limit allows.
     world.run(a.resize(1)).expect("resized");
     world.advance(secs(1));
     assert_eq!(known(&a), Some((0, 1)));

@@ -1,4 +1,4 @@
-//! What the caller gives wrongly is told before anything is sent.
+//! Invalid input is reported before anything is sent.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use transport_mock::MockConsul;
 
 use crate::support::*;
 
-/// What connecting says, having sent nothing.
+/// The error of connecting. Asserts that nothing was sent.
 #[track_caller]
 fn refused(builder: Builder) -> InvalidInput {
     let world = MockConsul::new(1);
@@ -228,7 +228,7 @@ fn the_first_thing_that_is_wrong_is_told() {
     assert_eq!(found, InvalidInput::PrefixEmpty);
     let found = refused(builder(1).lock_delay(secs(61)).ttl(secs(1)));
     assert_eq!(found, InvalidInput::LockDelay(secs(61)));
-    // What is right afterwards does not mend it.
+    // A later valid value does not repair it.
     let found = refused(builder(1).ttl(secs(1)).ttl(secs(20)));
     assert_eq!(found, InvalidInput::Ttl(secs(1)));
 }
@@ -284,7 +284,7 @@ fn numbers_of_permits_that_can_not_be_served() {
     assert_eq!(world.stats().total_requests(), 0);
 }
 
-/// It connects, acquires and releases.
+/// Asserts that it connects, acquires and releases.
 #[track_caller]
 fn assert_takes(builder: Builder) {
     let world = MockConsul::new(1);

@@ -1,4 +1,4 @@
-//! Contending with a session that the caller made, and will end.
+//! Contending with a session that the caller created and will end.
 
 use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{Error, Lost, Refusal, Semaphore, SessionId};
@@ -47,7 +47,7 @@ fn it_is_used_and_renewed_and_not_destroyed() {
 #[test]
 fn its_lease_is_learned_from_a_renewal_and_no_longer_than_its_ttl_and_its_lock_delay() {
     for (body, lease) in [
-        // Consul's default of the lock delay is 15 s.
+        // Consul's default lock delay is 15 s.
         (WITH_TTL, secs(15)),
         (
             r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"20s"}"#,
@@ -65,7 +65,8 @@ fn its_lease_is_learned_from_a_renewal_and_no_longer_than_its_ttl_and_its_lock_d
             r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"10s"}"#,
             secs(10),
         ),
-        // A lock delay that no renewals could keep is its maker's choice.
+        // Renewals could not keep a lease within this lock delay. The session's creator has chosen
+        // it.
         (
             r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"0s"}"#,
             secs(20),
@@ -421,7 +422,7 @@ fn an_instant_try_with_it_takes_a_free_slot_and_tells_a_taken_one() {
             .expect("an answer")
             .is_err()
     );
-    // With its one session in use, another permit is not to be had at once.
+    // Its one session is in use, so another permit is not possible at once.
     let refusal = world.run(hosts[0].try_acquire()).expect("an answer");
     assert_eq!(refusal.expect_err("in use"), Refusal::SessionInUse);
     world.run(permit.release()).expect("released");
@@ -451,7 +452,7 @@ fn one_that_the_record_still_names_gets_its_slot_back() {
     for limit in [1, 2] {
         let world = MockConsul::new(1);
         let own = Stranger::session_with(&world, WITH_TTL);
-        // What an earlier user of the session, who was cut off, has left.
+        // An earlier user of the session was cut off and has left this.
         let record = format!(
             r#"{{"Holders":{{"{}":true}},"Limit":{limit}}}"#,
             own.session

@@ -1,4 +1,4 @@
-//! How work ends with a slot: on its own, by a loss, by a panic, by a deadline, in a process that was forked off.
+//! How work with a slot ends: normally, by a loss, by a panic, at a deadline, in a forked process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -338,7 +338,7 @@ fn in_a_process_that_was_forked_off_everything_ends_at_once_and_the_parent_keeps
     semaphore.shutdown().now_or_never().expect("at once");
     assert_eq!(world.stats().total_requests(), requests);
 
-    // In the parent nothing of it has happened.
+    // In the parent, nothing of this has happened.
     runtime.be_the_parent();
     assert!(kept.is_held() && !semaphore.is_closed());
     world.run(kept.release()).expect("released");

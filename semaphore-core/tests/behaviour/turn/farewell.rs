@@ -1,4 +1,4 @@
-//! The end of a program: what it held is given back, in a bounded time.
+//! The end of a program: it gives back what it held, in a limited time.
 
 use std::io;
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn a_program_that_is_killed_says_no_farewell() {
     assert_eq!(holders(&world).len(), 1);
 }
 
-/// A runtime whose threads end with `main`: the one that drops the last handle waits.
+/// A runtime whose threads end with `main`. So dropping the last handle must wait.
 struct Unasked(MockClient);
 
 #[async_trait]

@@ -25,7 +25,7 @@ fn grants(world: &MockConsul, hosts: usize, limit: u32, turns: usize) -> Vec<Fen
                     let permit = semaphore.acquire().await.expect("a slot");
                     tokens.lock().expect("tokens").push(permit.fencing_token());
                     client.sleep(millis(5)).await;
-                    // A lost permit has its token all the same.
+                    // A lost permit has a token, too.
                     let _ = permit.release().await;
                 }
             })

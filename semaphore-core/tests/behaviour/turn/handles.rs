@@ -102,7 +102,7 @@ fn a_permit_outlives_the_semaphore_it_came_from() {
     assert_nothing_left(&world);
 }
 
-/// A world, on the way to its end, with a holder and one who waits.
+/// A world that is about to end, with a holder.
 fn doomed() -> (MockConsul, Semaphore, Permit) {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
@@ -110,7 +110,7 @@ fn doomed() -> (MockConsul, Semaphore, Permit) {
     (world, semaphore, permit)
 }
 
-/// Polls a future on no runtime at all: it must not need one.
+/// Polls a future without a runtime, which it must not need.
 fn at_once<F: Future>(future: F) -> F::Output {
     use std::task::{Context, Poll, Waker};
     let mut future = std::pin::pin!(future);
@@ -172,7 +172,7 @@ fn shutting_down_after_the_end_of_the_runtime_does_not_wait() {
 
 #[test]
 fn a_runtime_that_ends_leaves_the_rest_to_the_ttl() {
-    // The runtime of one host ends, and its Consul lives on.
+    // One host's runtime ends, and Consul lives on.
     let world = MockConsul::new(1);
     let client = world.client("a");
     let runtime = Arc::new(Ending {
@@ -246,7 +246,7 @@ fn a_driver_that_is_never_run_is_the_end_too() {
     assert_eq!(world.stats().total_requests(), 0);
 }
 
-/// A runtime that hands its driver out, so that it can be ended.
+/// A runtime that exposes its driver, so the test can end it.
 struct Ending {
     client: transport_mock::MockClient,
     driver: std::sync::Mutex<Option<semaphore_core::adapter::BoxFuture<'static, ()>>>,

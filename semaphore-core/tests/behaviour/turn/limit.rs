@@ -8,7 +8,7 @@ use transport_mock::{MockClient, MockConsul};
 
 use crate::support::*;
 
-/// Counts who holds at the same time.
+/// Counts how many hold at the same time.
 #[derive(Clone, Default)]
 struct Gauge(Arc<(AtomicUsize, AtomicUsize)>);
 

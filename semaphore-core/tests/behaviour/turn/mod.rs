@@ -1,4 +1,4 @@
-//! A turn, from `acquire` to `release`, and the handles that give it.
+//! A turn, from `acquire` to `release`, and its handles.
 
 mod acquire;
 mod availability;

@@ -1,5 +1,5 @@
-//! Namespaces and partitions of Consul Enterprise: sessions, keys, lists and the record are all where the handle says,
-//! and nothing is anywhere else.
+//! Namespaces and partitions of Consul Enterprise. Sessions, keys, lists and the record are all in
+//! the handle's namespace, and nothing is elsewhere.
 
 use semaphore_core::{Builder, Error};
 use transport_mock::MockConsul;
@@ -8,7 +8,7 @@ use transport_mock::consul::{Edition, Profile, Tenancy, Version};
 use crate::support::election::*;
 use crate::support::*;
 
-/// Every Enterprise that has partitions.
+/// Every Enterprise release with partitions.
 fn worlds() -> impl Iterator<Item = MockConsul> {
     let profiles = Profile::all().filter(|it| it.edition == Edition::Enterprise);
     let profiles = profiles.filter(|it| it.version != Version::V1_8);
@@ -23,7 +23,7 @@ fn in_west(builder: Builder) -> Builder {
     builder.namespace("team").partition("west")
 }
 
-/// What is where: the namespace, the keys, and how many sessions. Where nothing is, nothing is told.
+/// The contents of each namespace: its keys, and its number of sessions. Empty ones are left out.
 fn contents(world: &MockConsul) -> Vec<(Tenancy, Vec<String>, usize)> {
     world.consul(|consul, _| {
         let tenancies: Vec<_> = consul.tenancies().cloned().collect();

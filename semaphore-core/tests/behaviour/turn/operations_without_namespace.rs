@@ -1,5 +1,5 @@
-//! A transaction whose operations name no namespace is about another one, which `?ns=` does not change: the tests of
-//! namespaces would see it.
+//! A transaction whose operations name no namespace uses the default one, whatever `?ns=` says.
+//! This test shows that the tests of namespaces would notice.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use transport_mock::{MockClient, MockConsul};
 
 use crate::support::*;
 
-/// A client that takes the namespace out of every operation.
+/// A client that removes the namespace from every operation.
 struct Forgetful(MockClient);
 
 #[async_trait::async_trait]

@@ -1,5 +1,6 @@
-//! A slot that passes from one local caller to the next: one request each, in order, with a token of its
-//! own, for as long as nobody else waits, and for a tenth of a second where somebody does.
+//! A slot passes from one local caller to the next, with one request each, in order, and each with
+//! its own token. This goes on while nobody else waits, and for a tenth of a second if somebody
+//! does.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,10 +11,10 @@ use crate::support::spy::Spy;
 use crate::support::steps::{claims, creates_session, enters, writes_record};
 use crate::support::*;
 
-/// Who got in, in order, and with which token.
+/// The callers in the order of their grants, with their tokens.
 type Log = Arc<Mutex<Vec<(usize, FencingToken)>>>;
 
-/// Local callers that take a turn of 10 ms each.
+/// Local callers with turns of 10 ms each.
 fn callers(
     world: &MockConsul,
     semaphore: &Semaphore,
@@ -68,12 +69,12 @@ fn each_turn_of_the_same_client_is_one_request() {
         let spy = Spy::on(&world);
         drop(permits);
         let end = world.now() + secs(10);
-        // The last of them have nobody to pass their slots to.
+        // The last callers have nobody to pass their slots to.
         while names(&log).len() < turns - slots {
             assert!(holders(&world).len() <= slots);
             assert!(world.step(end), "{}", world.trace());
         }
-        // As many may be on their way as there are slots.
+        // As many claims may be under way as there are slots.
         let (claims, all) = (spy.count(claims), spy.requests().len());
         assert!(claims <= turns, "limit {limit}: {claims}");
         assert_eq!(all, claims, "limit {limit}: nothing else is asked");
@@ -101,7 +102,7 @@ fn another_host_that_waits_has_its_turn_when_those_before_it_have_had_a_tenth_of
             while spy.count(enters) == 0 {
                 world.advance(millis(1));
             }
-            // The request is on its way.
+            // The request is under way.
             world.advance(millis(1));
             let entered = (names(&log).len(), world.now());
             let end = world.now() + secs(1);
@@ -113,8 +114,9 @@ fn another_host_that_waits_has_its_turn_when_those_before_it_have_had_a_tenth_of
             };
             let before = names(&log).len() - entered.0;
             let waited = world.now().saturating_since(entered.1);
-            // Each slot has at most ten turns in a tenth of a second, and the turn that it ends in. So has the contender of the
-            // busy client for each slot that has an older key. One grant more is on its way.
+            // Each slot has at most ten turns in a tenth of a second, and the turn in which that
+            // time ends. The same holds for each slot of the busy client's contenders with older
+            // keys. One more grant is under way.
             let longest = millis(2 * (100 + 10) + 10);
             assert!(waited <= longest, "{waited:?}\n{}", world.trace());
             let most = (2 * 11 + 1) * limit as usize;
@@ -162,7 +164,7 @@ fn a_handoff_whose_answer_is_lost_gives_no_slot_and_no_token_twice() {
 
 #[test]
 fn a_slot_on_its_way_whose_callers_all_give_up_is_freed() {
-    // In the moment of the release, and while the request is on its way there and back.
+    // At the moment of the release, and while the request is under way.
     for steps in 0..4 {
         let world = MockConsul::new(1);
         let log = Log::default();
@@ -208,8 +210,8 @@ fn a_slot_is_passed_with_the_session_that_it_has() {
     assert_nothing_left(&world);
 }
 
-/// Found by exploration: a slot passed on while another contender of the same client, which had entered
-/// before, took it for a free one.
+/// Exploration found this. A slot was passed on while another contender of the same client had
+/// entered before. That contender took it for a free slot.
 #[test]
 fn a_slot_passes_on_while_another_contender_of_the_client_waits_and_is_no_second_one() {
     let world = MockConsul::new(1);
@@ -234,8 +236,8 @@ fn a_slot_passes_on_while_another_contender_of_the_client_waits_and_is_no_second
     assert_nothing_left(&world);
 }
 
-/// How many callers of the busy client were served after another host had entered, and before it was, with holds of so
-/// long.
+/// How many callers of the busy client were served after another host had entered and before it was
+/// served, with holds of this length.
 fn served_before_another(hold: u64) -> usize {
     let world = MockConsul::new(5);
     let busy = semaphore(&world, "busy", 1);
@@ -265,7 +267,8 @@ fn served_before_another(hold: u64) -> usize {
 
 #[test]
 fn who_holds_for_longer_than_a_tenth_of_a_second_gives_way_after_each_hold() {
-    // One turn is given before the other host is noticed, and the contender of the busy client that waits has an older key.
+    // One turn is given before the other host is noticed, and one to the busy client's contender
+    // that waits with an older key.
     let when_long = served_before_another(150);
     assert!(when_long <= 2, "{when_long}");
     let while_it_stays = served_before_another(20);

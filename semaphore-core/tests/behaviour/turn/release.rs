@@ -1,4 +1,4 @@
-//! Giving back: once, in order, whatever the network does.
+//! Giving back once and in order, whatever the network does.
 
 use semaphore_core::adapter::Response;
 use semaphore_core::{Encoding, Error, RequestError};
@@ -9,7 +9,7 @@ use crate::support::steps::{self, Is};
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
-/// Each request of a release, in order. A transaction deletes the key with the write.
+/// Each request of a release, in order. A transaction deletes the key with its write.
 fn way_out() -> impl Iterator<Item = (&'static str, Is)> {
     [
         ("write", steps::writes_record as Is),
@@ -31,7 +31,8 @@ fn belief_ends_at_once() {
     world.partition("a");
     let mut releasing = world.start(async move { permit.release().await });
     world.advance(secs(1));
-    // In one transaction the slot passes to the next caller, and is no concern of the first any more.
+    // With transactions the slot passes to the next caller, and the first one no longer waits for
+    // it.
     if ENCODING == Encoding::Requests {
         assert!(releasing.try_take().is_none());
     }
@@ -42,7 +43,7 @@ fn belief_ends_at_once() {
     }
     let permit = world.run(waiting).expect("the next one's turn");
     world.run(permit.release()).expect("released");
-    // The request that entered for the next one may still have been on its way.
+    // The request that entered for the next caller may still be under way.
     world.advance(secs(1));
     assert_nothing_left(&world);
 }
@@ -81,7 +82,7 @@ fn a_release_whose_answers_are_lost_is_finished_all_the_same() {
 
 #[test]
 fn a_late_release_does_not_remove_a_newer_hold() {
-    // The write that takes the first hold out is delivered again when the next one holds.
+    // The write that removes the first hold is delivered again while the next one holds.
     for after in [5, 10, 50, 500, 5_000] {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 1);
@@ -167,7 +168,7 @@ fn a_release_that_does_not_reach_the_agent_is_told_and_goes_on_until_it_does() {
     world.advance(secs(5));
     assert_eq!(contender_keys(&world), [""; 0]);
     assert_eq!(session_count(&world), 0);
-    // The pace falls with the time for which it has tried.
+    // The rate falls with the time since the first attempt.
     world.advance(secs(60 * 60));
     let sent = world.stats().total_requests();
     world.advance(secs(60 * 10));
@@ -212,8 +213,8 @@ fn a_release_that_is_denied_says_so_at_once() {
             other => panic!("{what}: {other:?}"),
         }
         assert!(world.now().saturating_since(before) < secs(1), "{what}");
-        // It may pass. When it has not for as long as a lease lasts, what can be cleaned up is: the key goes with the
-        // session, or on its own.
+        // The refusal may be temporary. If it lasts as long as a lease, whatever can be cleaned up
+        // is: the key ends with its session, or is deleted.
         world.advance(secs(30));
         if what != "destroy" {
             assert_eq!(session_count(&world), 0, "{what}");

@@ -1,5 +1,5 @@
-//! Another limit in a rolling deploy: old and new instances side by side, and a record that takes the new limit where nobody
-//! holds (`resize_if_idle`).
+//! A rolling deploy changes the limit. Old and new instances run side by side, and the record takes
+//! the new limit when nobody holds (`resize_if_idle`).
 
 use semaphore_core::adapter::{Method, Request, Transport as _};
 use semaphore_core::{Builder, Encoding, Error, InvalidInput, Permit, Refusal, Semaphore};
@@ -9,12 +9,12 @@ use crate::ENCODING;
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
-/// Instances of the version before, which go by whatever limit there is.
+/// An instance of the old version, which accepts any limit.
 fn old(world: &MockConsul, host: &str) -> Semaphore {
     connect(builder(2).adopt_limit(), &world.client(host))
 }
 
-/// Those of the version that follows.
+/// An instance of the new version.
 fn new(world: &MockConsul, host: &str) -> Semaphore {
     connect(
         builder(4).adopt_limit().resize_if_idle(),
@@ -22,7 +22,7 @@ fn new(world: &MockConsul, host: &str) -> Semaphore {
     )
 }
 
-/// Those that refuse the limit of others.
+/// An instance that refuses other limits.
 fn strict(world: &MockConsul, host: &str) -> Semaphore {
     connect(builder(4).resize_if_idle(), &world.client(host))
 }
@@ -39,7 +39,7 @@ fn release(world: &MockConsul, permit: Permit) {
     world.run(permit.release()).expect("released");
 }
 
-/// The record of a semaphore of this limit that nobody uses any more.
+/// The record of a semaphore with this limit that nobody uses any more.
 fn used_before(limit: u32) -> MockConsul {
     let world = MockConsul::new(3);
     let semaphore = semaphore(&world, "before", limit);
@@ -202,7 +202,7 @@ fn a_holder_that_died_is_waited_for_until_its_slot_is_free() {
         process.kill();
         drop(held);
         let semaphore = builds(&world, "a");
-        // One slot is all that the old limit has.
+        // The old limit has only one slot.
         let early = world.run(semaphore.acquire_timeout(secs(5)));
         let error = early.expect_err("its session lives");
         let is_told = matches!(error, Error::Timeout { .. } | Error::LimitConflict { .. });
@@ -210,14 +210,14 @@ fn a_holder_that_died_is_waited_for_until_its_slot_is_free() {
         let permit = loop {
             match world.run(semaphore.acquire()) {
                 Ok(permit) => break permit,
-                // As long as its key is there it holds, for all that is known.
+                // As long as its key exists, it may still hold.
                 Err(Error::LimitConflict { .. }) => world.advance(secs(1)),
                 Err(error) => panic!("{error:?}"),
             }
         };
         let waited = world.now().saturating_since(began);
-        // PROMISES: 40 to 46 s after the crash. By requests nobody can ask for a lock delay: a contender that has not seen how long it is
-        // waits for the longest.
+        // PROMISES: 40 to 46 s after the crash. With separate requests nobody can ask for a lock
+        // delay. A contender that does not know the lock delay waits for the longest one.
         let most = match ENCODING {
             Encoding::Requests => secs(30 + 61),
             _ => secs(46),
@@ -323,7 +323,7 @@ fn two_versions_that_both_write_their_limit_fail_nobody_and_exceed_none() {
     assert_nothing_left(&world);
 }
 
-/// Found by simulation.
+/// The simulator found this.
 #[test]
 fn who_wants_more_than_the_limit_that_takes_the_others_place_fails_and_keeps_nobody_out() {
     let world = used_before(6);

@@ -1,5 +1,5 @@
-//! Token, datacenter, namespace, partition and consistency, request by request; and that a token
-//! is never shown.
+//! The token, datacenter, namespace, partition and consistency of every request. A token is never
+//! shown.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn scope() -> Scope {
         .expect("names")
 }
 
-/// Every request of the API, with this scope.
+/// Every request of the API with this scope.
 fn every_request(scope: &Scope) -> Vec<Request> {
     let (prefix, options) = (
         Prefix::new(PREFIX).expect("a prefix"),
@@ -168,7 +168,7 @@ fn the_token_is_never_shown() {
     }
 }
 
-/// A client whose requests name a namespace unless they are told otherwise, as one that was made from the environment.
+/// A client with a default namespace, like one that was built from the environment.
 struct InTeam(transport_mock::MockClient);
 
 #[async_trait::async_trait]

@@ -1,4 +1,4 @@
-//! Several permits at once: all or nothing.
+//! Several permits at once: all or none.
 
 use semaphore_core::adapter::Runtime as _;
 use semaphore_core::{Error, InvalidInput};
@@ -33,7 +33,8 @@ fn more_than_the_participant_queues_ahead_are_acquired_together() {
     assert_nothing_left(&world);
 }
 
-/// Their claim is too large for a transaction, whose answer would tell the index that the release has to name.
+/// Their claim is too large for a transaction. So no answer shows the index that the release must
+/// name.
 #[test]
 fn however_many_they_are_they_are_given_back_at_once() {
     for permits in [31, 32, 63, 64, 100] {

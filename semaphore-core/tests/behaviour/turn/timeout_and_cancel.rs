@@ -127,7 +127,7 @@ fn a_timeout_leaves_the_place_to_the_next_task() {
 
 #[test]
 fn a_timeout_that_meets_the_grant_ends_as_one_of_them() {
-    // At every millisecond of an acquisition.
+    // The timeout ends at every millisecond of an acquisition.
     let mut outcomes = [0, 0];
     for after in 1..30 {
         let world = MockConsul::new(1);
@@ -158,7 +158,7 @@ fn cancelling_at_any_time_leaves_nothing() {
 #[test]
 fn cancelling_after_any_request_leaves_nothing() {
     cancel_at_every_step(|world, step| {
-        // The step-th request is on its way when the future is dropped.
+        // The request number `step` is under way when the future is dropped.
         for _ in 0..10_000 {
             if world.stats().total_requests() >= step {
                 break;
@@ -183,7 +183,7 @@ fn cancelling_one_for_several_permits_at_any_time_leaves_nothing() {
     });
 }
 
-/// Cancels a quarter of a millisecond later each time, until it is granted before that.
+/// Cancels a quarter of a millisecond later each time, until the grant comes first.
 fn cancelling_leaves_nothing<F>(acquire: impl Fn(Semaphore) -> F)
 where
     F: Future<Output = Permit> + Send + 'static,
@@ -251,7 +251,7 @@ fn cancelling_when_answers_are_lost_leaves_nothing() {
         let waiting = world.start(async move { semaphore.acquire().await });
         world.advance(millis(wait));
         waiting.abort();
-        // A session whose creation was not answered dies by its TTL.
+        // A session whose creation got no answer ends by its TTL.
         world.advance(secs(60));
         assert_nothing_left(world);
     };
@@ -315,13 +315,13 @@ fn a_cancelled_acquisition_is_not_retried() {
     world.advance(secs(600));
     assert!(spy.count(writes_record) == 0);
     assert_nothing_left(&world);
-    // The handle is as good as new.
+    // The handle still works.
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
 }
 
-/// Cancels one step later each time, until the acquisition is granted before that.
+/// Cancels one step later each time, until the grant comes first.
 fn cancel_at_every_step(mut go: impl FnMut(&MockConsul, u64)) {
     for step in 0..1_000 {
         let world = MockConsul::new(1);

@@ -1,4 +1,4 @@
-//! Taking a slot only if it is free now.
+//! Taking a slot only if one is free now.
 
 use semaphore_core::adapter::Request;
 use semaphore_core::{Error, Refusal, RequestError};
@@ -98,7 +98,7 @@ fn a_slot_that_was_freed_since_the_last_look_is_taken() {
     let [holder, other] = ["a", "b"].map(|host| semaphore(&world, host, 2));
     let theirs = world.run(other.acquire()).expect("a free slot");
     let ours = world.run(holder.acquire()).expect("a free slot");
-    // We know of both and do not watch yet.
+    // The holder knows of both holds, but does not watch yet.
     world.run(theirs.release()).expect("released");
     let permit = world.run(holder.try_acquire()).expect("an answer");
     assert!(permit.is_ok(), "{}", world.trace());
@@ -134,7 +134,7 @@ fn one_that_is_free_but_waited_for_is_left_to_the_waiter() {
     let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
     let permit = world.run(hosts[0].acquire()).expect("a free slot");
     world.run(permit.release()).expect("released");
-    // A stranger has entered the queue and does not claim.
+    // A stranger is in the queue and does not claim.
     let stranger = Stranger::enters(&world);
     let refusal = world.run(hosts[1].try_acquire()).expect("an answer");
     let (waiters, free) = (1, 1);
@@ -172,7 +172,7 @@ fn two_at_once_share_two_free_slots() {
         world.start(async move { semaphore.try_acquire().await })
     });
     let permits = tries.map(|task| world.run(task).expect("an answer"));
-    // Both may see the other ahead of them, or lose the race; what is taken is right.
+    // Each may see the other one ahead, or lose the race. The number of slots taken must be right.
     let taken = permits.iter().flatten().count();
     assert_eq!(holders(&world).len(), taken);
     assert!(taken >= 1);
@@ -200,11 +200,11 @@ fn several_slots_are_tried_all_or_nothing() {
 
 #[test]
 fn a_transient_failure_at_any_request_ends_it_at_once() {
-    // What a try sends: a read, a session, a key, more reads, the record, the claim.
+    // The requests of a try: a read, a session, a key, more reads, the record, the claim.
     for skip in 0.. {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 1);
-        // A poll that fails beside the last claim comes too late to matter.
+        // A poll beside the last claim fails too late to matter.
         let counts = |request: &Request| RequestKind::of(request) != RequestKind::KvWatch;
         world.inject(Rule::new(Fault::no_leader()).matching(counts).skip(skip));
         let result = world.run(semaphore.try_acquire());
@@ -244,7 +244,7 @@ fn a_try_after_a_pause_with_the_poll_still_under_way_is_answered_at_once() {
     let world = MockConsul::new(1);
     let [holder, other] = ["a", "b"].map(|host| semaphore(&world, host, 1));
     let permit = world.run(holder.acquire()).expect("a free slot");
-    // It leaves nothing behind whose end would end the poll.
+    // No session is created, so nothing is left whose end would end the poll.
     world.inject(
         Rule::new(Fault::Refuse)
             .kind(RequestKind::SessionCreate)

@@ -1,4 +1,4 @@
-//! A waker may call back at once, from within the waker.
+//! A waker may call back from within `wake`.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,8 +11,7 @@ use transport_mock::MockConsul;
 
 use crate::support::*;
 
-/// Looks at the semaphore whenever it wakes somebody, as an executor does that runs what it wakes
-/// in place.
+/// Uses the semaphore when it is woken, as an executor does that runs tasks inside `wake`.
 struct CallsBack {
     permit: Mutex<Option<Permit>>,
     semaphore: Semaphore,
@@ -36,7 +35,7 @@ impl Wake for CallsBack {
     }
 }
 
-/// Polls once with a waker that calls back, runs the world on, and says how often it was woken.
+/// Polls once with a waker that calls back, and runs the world on. Returns how often it was woken.
 fn woken<F: Future>(
     world: &MockConsul,
     semaphore: &Semaphore,

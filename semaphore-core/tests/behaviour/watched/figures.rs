@@ -1,4 +1,4 @@
-//! The figures that the `metrics` facade gets.
+//! The metrics that the `metrics` facade receives.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::*;
 
-/// The figures after a scene, by name and labels as Prometheus shows them, while what it returns is still there.
+/// The metrics after a scene, by name and labels as Prometheus shows them. The scene's result still
+/// exists then.
 fn figures<T>(scene: impl FnOnce(&MockConsul) -> T) -> BTreeMap<String, f64> {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();

@@ -1,4 +1,4 @@
-//! What the log says at which level: `docs/LOGS.md` is the contract.
+//! The levels of log lines: `docs/LOGS.md` is the contract.
 
 use semaphore_core::Election;
 use tracing::Level;
@@ -7,7 +7,7 @@ use transport_mock::{Fault, MockConsul, Rule};
 use super::log::logged;
 use crate::support::*;
 
-/// A scene with all that is worth a line, of a semaphore with a token.
+/// A scene with everything that causes a log line. The semaphore has a token.
 fn eventful(world: &MockConsul) {
     let builder = || builder(1).token("a-secret-token");
     let a = builder().connect(world.client("a")).expect("connected");

@@ -1,7 +1,8 @@
-//! What is logged, as text.
+//! The log as text.
 //!
-//! One subscriber for the whole program, which shows each thread its own lines: subscribers that come and go with tests that run
-//! beside each other lose lines now and then, since `tracing` keeps what they want in common for all threads.
+//! One subscriber serves the whole program, and keeps each thread's lines apart. With one
+//! subscriber per test, lines would get lost when tests run side by side: `tracing` combines what
+//! all subscribers want for all threads.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
@@ -14,12 +15,12 @@ use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 thread_local! {
-    /// What this thread wants to see.
+    /// The level of this thread.
     static LEVEL: Cell<LevelFilter> = const { Cell::new(LevelFilter::OFF) };
     static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The lines of the thread that writes.
+/// Writes to the lines of the current thread.
 struct Lines;
 
 impl Write for Lines {
@@ -51,7 +52,7 @@ fn install() {
     });
 }
 
-/// The lines that are logged meanwhile at this level and above, each with its spans.
+/// The lines that `scene` logs at this level and above, each with its spans.
 pub(crate) fn logged(level: Level, scene: impl FnOnce()) -> Vec<String> {
     install();
     TEXT.take();

@@ -1,4 +1,4 @@
-//! What observers are told: observers, the log, and a status that is asked for.
+//! What observers learn: notices, the log, and the status on request.
 
 mod notices;
 mod recording;

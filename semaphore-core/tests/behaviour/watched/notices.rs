@@ -282,7 +282,7 @@ fn an_observer_may_use_the_handle() {
     drop(handle.lock().expect("nobody panicked").take());
 }
 
-/// So that an observer can keep the newest of them as text.
+/// So an observer can keep the newest notices as text.
 #[test]
 fn each_notice_is_a_line_that_has_all_causes_and_no_secret() {
     let world = MockConsul::new(1);

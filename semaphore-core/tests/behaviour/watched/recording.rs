@@ -1,4 +1,4 @@
-//! What is recorded is replayed to the same story.
+//! Replaying a recording gives the same story.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::support::onlooker::Onlooker;
 use crate::support::spy::Spy;
 use crate::support::*;
 
-/// Clones are the same file.
+/// Clones write to the same file.
 #[derive(Clone, Default)]
 struct File(Arc<Mutex<Vec<u8>>>);
 
@@ -35,7 +35,8 @@ impl File {
     }
 }
 
-/// An incident: a slot is held and waited for, answers are lost, Consul has no leader, is away for too long, and comes back.
+/// An incident. A slot is held and waited for. Answers are lost, and Consul loses its leader, is
+/// away for too long, and comes back.
 fn incident(seed: u64, onlooker: &Onlooker) -> (String, Vec<String>) {
     let world = MockConsul::new(seed);
     let spy = Spy::on_host(&world, "a");
@@ -79,7 +80,7 @@ fn incident(seed: u64, onlooker: &Onlooker) -> (String, Vec<String>) {
     (file.text(), sent.collect())
 }
 
-/// What a story says was sent.
+/// The requests in a story.
 fn sent(story: &Story) -> Vec<String> {
     let lines = story.lines().filter_map(|line| line.split_once(" > "));
     let without_id = lines.filter_map(|(_, rest)| rest.split_once(' '));

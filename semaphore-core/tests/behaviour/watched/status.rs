@@ -1,4 +1,4 @@
-//! How a semaphore or an election stands, asked without a request.
+//! The status of a semaphore or an election, without a request.
 
 use semaphore_core::RequestError;
 use transport_mock::{Fault, MockConsul, Rule};

@@ -1,7 +1,7 @@
-//! Many random scripts, on several real agents at once, and what they came to.
+//! Runs many random scripts on several real agents at the same time, and counts the results.
 //!
-//! An agent runs one script at a time and is cleaned up in between, so that all indexes can be
-//! compared, those of whole tables included.
+//! Each agent runs one script at a time and is cleaned up in between. So all indexes can be
+//! compared, also those of whole tables.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,19 +20,19 @@ use crate::run::{self, Comparison, Observed, Record};
 use crate::script::{Script, Step, Wire};
 use crate::shrink::shrink;
 
-/// So many differences are enough to look at.
+/// A campaign stops after this many differences.
 const ENOUGH: usize = 8;
 
 const REQUESTS_OF_AN_AGENT: u64 = 3000;
 const MOST_AGENTS: u64 = 6;
 
-/// Scripts that let time pass start so long after one another, to spread what they ask.
+/// The delay between the starts of two scripts that let time pass. It spreads their requests.
 const STAGGER: Duration = Duration::from_millis(150);
 
 const MOST_ATTEMPTS: u64 = 4;
 
-/// Of so many scripts that let time pass, one may differ at first and agree when it is run again, as two timers
-/// that end at once make it. More than that is no accident.
+/// One of this many timed scripts may differ at first and agree when it is run again. Two timers
+/// that end at the same time cause that. More such scripts are a failure.
 const SCRIPTS_FOR_ONE_FORGIVEN: u64 = 10;
 
 /// What the scripts asked, what the real agent answered, and what differed.
@@ -43,13 +43,13 @@ pub(crate) struct Tally {
     kinds: BTreeMap<String, u64>,
     statuses: BTreeMap<u16, u64>,
     pub(crate) differences: Vec<String>,
-    /// What differed at first, in scripts that let time pass, and not again.
+    /// The differences of timed scripts that disappeared when the script was run again.
     forgiven: Vec<String>,
-    /// How often the agent was too slow for such a script.
+    /// How often the agent was too slow for a timed script.
     too_slow: u64,
 }
 
-/// Runs scripts from the seeds `first_seed`, `first_seed + 1`, … until `requests` are compared.
+/// Runs scripts with the seeds `first_seed`, `first_seed + 1`, … until `requests` are compared.
 pub(crate) fn run(first_seed: u64, requests: u64) -> Tally {
     let next = AtomicU64::new(first_seed);
     let tally = Mutex::new(Tally::default());
@@ -76,7 +76,7 @@ pub(crate) fn run(first_seed: u64, requests: u64) -> Tally {
     tally.into_inner().unwrap()
 }
 
-/// Runs `count` scripts that let time pass, side by side.
+/// Runs `count` timed scripts side by side.
 pub(crate) fn run_timed(first_seed: u64, count: u64, agent: &Agent) -> Tally {
     let tally = Mutex::new(Tally::default());
     thread::scope(|scope| {
@@ -97,15 +97,15 @@ pub(crate) fn run_timed(first_seed: u64, count: u64, agent: &Agent) -> Tally {
     tally.into_inner().unwrap()
 }
 
-/// A script that was fast enough at last, and what came before that.
+/// The result of a script that was fast enough in the end, and of its earlier runs.
 struct Timed {
     comparison: Comparison,
     forgiven: Option<String>,
     too_slow: u64,
 }
 
-/// Compares a script on an agent that others use, too, until the agent was fast enough. What differs is
-/// compared once more.
+/// Compares a script on an agent that others use, too. Repeats it until the agent was fast enough,
+/// and once more if something differs.
 fn compare_in_time(script: &Script, prefix: &str, agent: &Agent) -> Timed {
     let mut first = None;
     let mut too_slow = 0;
@@ -137,7 +137,8 @@ fn told(comparison: &Comparison) -> Option<String> {
     (!differences.is_empty()).then(|| differences.join("\n"))
 }
 
-/// Compares a script on an agent that nothing else uses, and that an earlier one may have killed.
+/// Compares a script on an agent that nothing else uses. An earlier script may have killed the
+/// agent.
 fn compare_alone(script: &Script, prefix: &str, agent: &mut Agent) -> Comparison {
     if !Real::new(agent).is_alive() {
         agent.restart().expect("the agent starts again");
@@ -147,13 +148,14 @@ fn compare_alone(script: &Script, prefix: &str, agent: &mut Agent) -> Comparison
     run::compare(script, prefix, &mut real)
 }
 
-/// The shortest script that shows a difference, with its answers, if it shows one again.
+/// The shortest script that shows the difference, with its answers. `None` if the difference does
+/// not appear again.
 fn shortest(script: &Script, prefix: &str, agent: &mut Agent) -> Option<String> {
     let mut attempts = 0;
     let mut was_killed = false;
     let mut attempt = |script: &Script| {
         attempts += 1;
-        // What kills it may be a request long before the one that it dies of.
+        // The request that kills the agent may come long before the one that it dies of.
         if !Real::new(agent).is_alive() {
             was_killed = true;
         }
@@ -190,7 +192,7 @@ fn not_again(differences: &str) -> String {
     format!("{differences}\n  which did not show itself a second time")
 }
 
-/// A number as letters, since digits could be taken for an index.
+/// A number as letters: digits could be mistaken for an index.
 pub(crate) fn name_of(number: u64) -> String {
     let digits = number.to_string().into_bytes().into_iter();
     digits
@@ -203,7 +205,7 @@ impl Tally {
         self.requests >= requests || self.differences.len() >= ENOUGH
     }
 
-    /// What is wrong, if something is: every difference that was not forgiven, and too many that were.
+    /// What is wrong, if anything: a difference that was not forgiven, or too many that were.
     pub(crate) fn complaint(&self) -> Option<String> {
         if !self.differences.is_empty() {
             return Some("what differs stands above".to_owned());
@@ -215,7 +217,7 @@ impl Tally {
         })
     }
 
-    /// Adds a script that was run on both, as the real agent answered it.
+    /// Adds a script that ran on both backends, with the real agent's answers.
     pub(crate) fn add(&mut self, script: &Script, real: &Record, difference: Option<String>) {
         self.scripts += 1;
         self.differences.extend(difference);

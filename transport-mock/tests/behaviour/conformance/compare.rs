@@ -1,8 +1,8 @@
-//! Compares what two backends saw.
+//! Compares what two backends answered.
 //!
 //! Session ids are compared by the names that the script gave them. Indexes are compared by their
-//! rank among all indexes that the script saw, which keeps every relation between them: moved,
-//! did not move, went backwards, equals the `ModifyIndex` of that entry.
+//! rank among all indexes that the script saw. That keeps every relation between them: moved, did
+//! not move, went backwards, equals the `ModifyIndex` of that entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use crate::meaning::{self, Redirects};
 use crate::run::{Observed, Record};
 use crate::script::{Compare, Script, Step, Wire};
 
-/// The headers that clients go by.
+/// The headers that clients use.
 const HEADERS: [&str; 10] = [
     "Content-Type",
     "Location",
@@ -28,10 +28,10 @@ const HEADERS: [&str; 10] = [
     "X-Consul-Results-Filtered-By-ACLs",
 ];
 
-/// What an index follows in an address.
+/// In a URL, an index follows one of these.
 const BEFORE_AN_INDEX: [&str; 2] = ["index=", "cas="];
 
-/// A step whose observations differ, by its number from one on.
+/// A step whose observations differ. Steps are numbered from one.
 pub(crate) struct Difference {
     pub(crate) script: String,
     pub(crate) step: usize,
@@ -143,7 +143,8 @@ fn collect_indexes(
     }
 }
 
-/// A list of sessions shows those of all scripts, in the order of random ids.
+/// Keeps only the script's own sessions. A list of sessions shows those of all scripts, in the
+/// order of random ids.
 fn leave_out_strangers(json: &mut Value, sessions: &Names) {
     let Value::Array(items) = json else { return };
     items.retain(|item| match (&item["ID"], &item["Behavior"]) {
@@ -198,7 +199,7 @@ impl Normaliser<'_> {
             };
             let value = match name {
                 "Content-Type" if refusal.is_some() => continue,
-                // How a text is encoded, releases say or do not.
+                // Only some releases name the encoding of a text.
                 "Content-Type" => value.split(';').next().unwrap_or_default(),
                 _ => value,
             };
@@ -271,8 +272,8 @@ impl Normaliser<'_> {
         }
     }
 
-    /// The text with every index replaced by its rank. Only what stands where an index stands is
-    /// one: a length could be the same number by chance.
+    /// The text with every index replaced by its rank. Only numbers in an index's place count: a
+    /// length could be the same number by chance.
     fn rank_numbers(&self, text: &str) -> String {
         let mut ranked = String::new();
         let mut rest = text;

@@ -1,4 +1,5 @@
-//! Plain HTTP: no client library that would clean a path, follow a redirect or hide a header.
+//! Plain HTTP, without a client library that would clean a path, follow a redirect or hide a
+//! header.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write};
@@ -8,17 +9,17 @@ use std::time::Duration;
 
 use semaphore_core::adapter::{Request, Response};
 
-/// How long an answer may take that is due at once.
+/// How long an immediate answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A longer body has a separate connection, since the agent may answer and close before it has
-/// read it.
+/// A longer body gets a separate connection, since the agent may answer and close before it has
+/// read the body.
 const SHORT: usize = 64 * 1024;
 
-/// Stands for the status where there is no answer, as when the agent's handler panics.
+/// Stands for the status if there is no answer, for example when the agent's handler panics.
 pub(crate) const NO_ANSWER: u16 = 0;
 
-/// The way to one server: a connection that is kept, and others for what does not fit it.
+/// The connections to one server: one that is kept, and others for requests that don't fit it.
 pub(crate) struct Connections {
     address: SocketAddr,
     kept: Option<BufReader<TcpStream>>,
@@ -66,7 +67,8 @@ impl Connections {
             return no_answer();
         };
         thread::scope(|scope| {
-            // Sending may fail when the agent has answered, and the answer has to be read meanwhile.
+            // Sending may fail when the agent has answered already. So the answer is read at the
+            // same time.
             scope.spawn(|| send(&stream, request, "close"));
             let response = read_response(&mut BufReader::new(&stream));
             response.unwrap_or_else(no_answer)
@@ -74,11 +76,12 @@ impl Connections {
     }
 }
 
-/// A request that waits for its answer, if its server could be reached. Dropping it hangs up.
+/// A request that waits for its answer, if its server could be reached. Dropping this closes the
+/// connection.
 pub(crate) struct Query(Option<TcpStream>);
 
 impl Query {
-    /// The answer, if there is one in time.
+    /// The answer, if it comes in time.
     pub(crate) fn answer_within(&self, patience: Duration) -> Option<Response> {
         let stream = self.0.as_ref()?;
         stream.set_read_timeout(Some(patience)).ok()?;
@@ -87,7 +90,7 @@ impl Query {
         read_response(&mut BufReader::new(stream))
     }
 
-    /// Whether there is no answer, not even after this time.
+    /// Whether no answer comes within this time.
     pub(crate) fn is_quiet_for(&self, time: Duration) -> bool {
         self.0.as_ref().is_some_and(|stream| {
             stream.set_read_timeout(Some(time)).is_ok() && stream.peek(&mut [0]).is_err()

@@ -1,17 +1,20 @@
-//! The Consul in memory answers as a real agent does: a table of request scripts and any number
-//! of random ones, run on both.
+//! The Consul in memory must answer as a real agent does. A table of request scripts and any number
+//! of random scripts run on both.
 //!
-//! Status, index and headers of every step are compared, JSON by its meaning, and a refusal by its class: what a client
-//! makes of it. Go's wording is not. A script of the table is
-//! data under a name that says what it shows; all are in `table/`. Those of `random/` are drawn
-//! from a seed, and what differs is told as the shortest script that shows it. The environment
-//! says how much is run: `SEMAPHORE_CONFORMANCE_REQUESTS` random requests from the seed
-//! `SEMAPHORE_CONFORMANCE_SEED`, and `SEMAPHORE_CONFORMANCE_TIMED` scripts that wait for expiries.
-//! What differs on purpose stands in the documentation of [`transport_mock::consul`].
+//! Each step's status, index and headers are compared. JSON is compared by its meaning, and a
+//! refusal by the class that a client gives it, not by Go's wording.
 //!
-//! The real agent comes from `scripts/consul`, and where there is none these tests fail. It may be of any release:
-//! it is compared with the Consul in memory that has the nearest [profile](transport_mock::consul::Profile). What an agent of 1.23-dev answered to the table is in `recorded/`, and compared with the profile of
-//! 1.23 in the same way.
+//! The scripts of the table are in `table/`. Each is data, under a name that says what it shows.
+//! The scripts of `random/` are drawn from a seed, and a difference is reported as the shortest
+//! script that shows it. Two variables say how much is run: `SEMAPHORE_CONFORMANCE_REQUESTS` random
+//! requests from the seed `SEMAPHORE_CONFORMANCE_SEED`, and `SEMAPHORE_CONFORMANCE_TIMED` scripts
+//! that wait for expiries. The documentation of [`transport_mock::consul`] lists the intended
+//! differences.
+//!
+//! The real agent comes from `scripts/consul`. Without it, these tests fail. The agent may be of
+//! any release: it is compared with the nearest [profile](transport_mock::consul::Profile) of the
+//! Consul in memory. `recorded/` holds the answers of an agent of 1.23-dev to the table. They are
+//! compared with the profile of 1.23 in the same way.
 
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +58,8 @@ fn both_give_the_same_answers_to_every_script() {
     judge(&differences);
 }
 
-/// What nobody thought of. The seed of each run is printed, and a failure tells that of its script.
+/// Random scripts find what nobody thought of. Each run prints its seed, and a failure names its
+/// script's seed.
 #[test]
 fn both_give_the_same_answers_to_random_scripts() {
     let requests = setting("REQUESTS").unwrap_or(4000);
@@ -108,9 +112,9 @@ fn both_end_sessions_and_delays_at_the_same_time() {
     judge(&differences);
 }
 
-/// What nobody thought of, with time: it is real on the agent, so that a script is run again when
-/// the machine was too slow for it, or when what differed may have been two timers that ended at
-/// once. How often that was so is printed, and too often is a failure.
+/// The same with time, which is real on the agent. A script is run again if the machine was too
+/// slow for it, or if two timers may have ended at the same time. The test prints how often that
+/// happened, and fails if it was too often.
 #[test]
 fn both_let_the_same_time_pass_in_timed_random_scripts() {
     let agent = agent();
@@ -122,15 +126,15 @@ fn both_let_the_same_time_pass_in_timed_random_scripts() {
     assert_eq!(tally.complaint(), None);
 }
 
-/// An agent that is not here any more, by what it answered. The names of scripts and steps that differ stand in
-/// `recorded.rs`, each with its reason.
+/// The agent is not here any more, only its answers. `recorded.rs` lists the steps that differ,
+/// each with the reason.
 #[test]
 fn the_profile_of_1_23_gives_the_answers_that_were_recorded() {
     let findings = recorded::compare_all();
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
 }
 
-/// What is recorded tells releases apart: it is not compared too loosely.
+/// The comparison must not be too loose: the recordings can tell releases apart.
 #[test]
 fn the_profile_of_another_release_differs_from_the_recordings() {
     let differences = |version| recorded::differences_of(version);
@@ -153,13 +157,13 @@ fn the_table_has_scripts_enough_and_no_name_twice() {
     assert!(count >= 80, "{count} scripts");
 }
 
-/// What the environment says of the random runs.
+/// The value of a variable for the random runs.
 fn setting(name: &str) -> Option<u64> {
     let text = env::var(format!("SEMAPHORE_CONFORMANCE_{name}")).ok()?;
     Some(text.parse().expect("a number"))
 }
 
-/// An agent whose node has the name that the one in memory has.
+/// An agent whose node has the same name as the one in memory.
 fn agent() -> Agent {
     Agent::builder()
         .node(NODE)
@@ -167,7 +171,7 @@ fn agent() -> Agent {
         .expect("a real agent starts")
 }
 
-/// A key prefix for one script alone.
+/// A key prefix that only one script uses.
 fn prefix(number: u64) -> String {
     campaign::name_of(number)
 }

@@ -1,5 +1,5 @@
-//! What a client makes of a refusal: the class that the core puts it into. Releases word it differently, and only what
-//! the class depends on has to be the same.
+//! What a refusal means to a client: the class that the core gives it. Releases word refusals
+//! differently, and only what decides the class must be the same.
 
 use semaphore_core::RequestError;
 use semaphore_core::adapter::Response;
@@ -14,11 +14,11 @@ use crate::script::Wire;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
     TheSame,
-    /// The Go decides that an agent was built with.
+    /// The agent's status depends on the version of Go that it was built with.
     OfAnyStatus,
 }
 
-/// What a client makes of a refusal, or nothing where the answer is none.
+/// The class of a refusal, or `None` for any other answer.
 pub(crate) fn of_refusal(wire: &Wire, response: &Response) -> Option<String> {
     if response.status() < 300 {
         return None;

@@ -11,7 +11,8 @@ use crate::script::{Lever, Rule, secret};
 
 const MAX_PACE_MILLIS: u64 = 50;
 
-/// Longer than the shortest lock delays, which a real agent has forgotten by the next request.
+/// This is longer than the shortest lock delays. A real agent has forgotten those by the next
+/// request.
 const LEAST_PACE: Duration = Duration::from_micros(10);
 
 pub(crate) struct Memory {
@@ -19,13 +20,14 @@ pub(crate) struct Memory {
     now: Instant,
     queries: BTreeMap<&'static str, Exchange>,
     answers: BTreeMap<Exchange, Response>,
-    /// How long each request takes, and from what it is drawn again at each moment waited for.
+    /// How long each request takes. `paces` draws it again at each moment that the script waits
+    /// for.
     pace: Duration,
     paces: Option<fastrand::Rng>,
 }
 
 impl Memory {
-    /// One of this release and edition.
+    /// A Consul with this profile.
     pub(crate) fn of(profile: Profile) -> Self {
         Self {
             consul: Consul::with_profile(0, profile),
@@ -37,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// One whose requests take time, as a real agent's do.
+    /// A Consul whose requests take time, as a real agent's do.
     pub(crate) fn with_paces(seed: u64) -> Self {
         Self {
             paces: Some(fastrand::Rng::with_seed(seed)),
@@ -45,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// The same with access control.
+    /// Turns access control on.
     pub(crate) fn with_acl(mut self) -> Self {
         self.consul.set_acl_default_deny();
         self

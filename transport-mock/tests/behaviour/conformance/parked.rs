@@ -1,8 +1,9 @@
-//! Which blocking queries an agent holds, by what its goroutines do.
+//! Tells from an agent's goroutines which blocking queries it holds.
 //!
-//! An agent in development mode tells the stack of each goroutine. One that holds a query stands in
-//! `blockingQuery` and waits there for its table to change. A write has woken all whom it concerns before it is
-//! answered, so that a query that still stands there after the answer was not concerned.
+//! An agent in development mode shows the stack of each goroutine. A goroutine that holds a query
+//! is in `blockingQuery` and waits there for its table to change. Before a write is answered, it
+//! has woken everybody that it concerns. So if a query is still there after the answer, the write
+//! did not concern it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,17 +13,17 @@ use semaphore_core::adapter::{Method, Request};
 
 use crate::http::{Connections, NO_ANSWER};
 
-/// The number of a goroutine, which no other one has ever.
+/// The number of a goroutine. Numbers are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Goroutine(u64);
 
-/// The holder of this is the only one to start a query: the goroutine that comes is that of its query.
+/// Only the holder of this lock may start a query. So a new goroutine belongs to that query.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The goroutines that hold a query. There are none in an agent that is not there.
+/// The goroutines that hold a query. An agent that is gone has none.
 pub(crate) fn goroutines(
     connections: &mut Connections,
     token: Option<&Token>,
@@ -37,7 +38,7 @@ pub(crate) fn goroutines(
     }
 }
 
-/// The goroutine of this stack, if it holds a query and waits.
+/// The goroutine of this stack, if it holds a query.
 fn waiting(stack: &str) -> Option<Goroutine> {
     let (number, rest) = stack
         .trim_start()

@@ -17,7 +17,7 @@ use crate::parked::{self, Goroutine};
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
 
-/// How long the agent is left alone between two looks at whether it holds a query.
+/// The pause between two checks whether the agent holds a query.
 const LOOK: Duration = Duration::from_millis(1);
 
 const IMPATIENCE: Duration = Duration::from_secs(1);
@@ -28,16 +28,17 @@ pub(crate) struct Real {
     connections: Connections,
     queries: BTreeMap<&'static str, Started>,
     management_token: Option<Token>,
-    /// How long a query is given that ought to be answered.
+    /// How long to wait for the answer of a query that should be answered.
     patience: Duration,
     started: Instant,
-    /// The moment that the script waited for last, after its start.
+    /// The last moment that the script waited for, after its start.
     moment: Duration,
-    /// The longest time that it took between two moments.
+    /// The longest time between two moments.
     longest_phase: Duration,
 }
 
-/// A blocking query, and who holds it in the agent, unless it was answered at once.
+/// A blocking query, and the goroutine that holds it in the agent. There is none if the query was
+/// answered at once.
 struct Started {
     query: Query,
     held_by: Option<Goroutine>,
@@ -65,7 +66,7 @@ impl Real {
         }
     }
 
-    /// One with access control, where this token may do everything.
+    /// An agent with access control, in which this token may do everything.
     pub(crate) fn with_acl(agent: &Agent, management_token: &str) -> Self {
         Self {
             management_token: Some(Token::new(management_token).unwrap()),
@@ -73,7 +74,7 @@ impl Real {
         }
     }
 
-    /// Does not wait long for an answer, since there may be none as before.
+    /// Waits less long for answers, since again there may be none.
     pub(crate) fn impatient(self) -> Self {
         Self {
             patience: IMPATIENCE,
@@ -81,7 +82,7 @@ impl Real {
         }
     }
 
-    /// The Consul in memory that it is compared with.
+    /// A Consul in memory with the agent's profile.
     pub(crate) fn memory(&self) -> Memory {
         let memory = Memory::of(self.profile);
         match self.management_token {
@@ -95,14 +96,14 @@ impl Real {
         self.redirects
     }
 
-    /// Whether it answers at all.
+    /// Whether the agent answers at all.
     pub(crate) fn is_alive(&mut self) -> bool {
         let request = Request::new(Method::Get, "/v1/status/leader");
         self.send(&request).status() == 200
     }
 
-    /// Removes what a script left, whatever it did, for an agent that runs one after the other: its
-    /// sessions, keys and nodes.
+    /// Removes all sessions, keys and nodes that a script left. For an agent that runs one script
+    /// after the other.
     pub(crate) fn clean_up(&mut self) {
         self.queries.clear();
         for session in self.list("/v1/session/list") {
@@ -122,7 +123,7 @@ impl Real {
         serde_json::from_slice(answer.body()).expect("a list")
     }
 
-    /// Who holds a query in the agent.
+    /// The goroutines that hold a query in the agent.
     fn held(&mut self) -> BTreeSet<Goroutine> {
         parked::goroutines(&mut self.connections, self.management_token.as_ref())
     }
@@ -137,7 +138,7 @@ impl Real {
             .with_token(self.management_token.clone())
             .with_body(body.to_string());
         let response = self.send(&request);
-        // An agent that an earlier step killed shows itself in what differs.
+        // If an earlier step has killed the agent, the comparison will show it.
         assert!(
             matches!(response.status(), 200 | NO_ANSWER),
             "{path}: {}",
@@ -151,7 +152,8 @@ impl Backend for Real {
         self.connections.exchange(request)
     }
 
-    /// A query that must not wake has to be there before the write that follows: the agent says when it is.
+    /// A query that must not wake has to be there before the write that follows. The agent says
+    /// when it is.
     fn start(&mut self, name: &'static str, request: &Request) {
         let _turn = parked::turn();
         let before = self.held();
@@ -172,7 +174,7 @@ impl Backend for Real {
         self.queries[name].query.answer_within(self.patience)
     }
 
-    /// It does if the agent says so: silence alone may be an answer that is late.
+    /// A query still waits if the agent says so. Silence alone could mean a late answer.
     fn still_waits(&mut self, name: &'static str) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while self.queries[name].query.is_quiet_for(LOOK) {

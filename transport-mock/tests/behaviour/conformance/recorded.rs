@@ -1,7 +1,8 @@
-//! What an agent of 1.23-dev answered to every script of the table, compared with the profile of 1.23.
+//! Compares the answers of an agent of 1.23-dev to every script of the table with the profile of
+//! 1.23.
 //!
-//! `recorded/README.md` says where the recordings come from, and how they are written. What differs nevertheless is listed here, with the reason, and what is
-//! listed has to differ.
+//! `recorded/README.md` says where the recordings come from, and describes their format. The
+//! remaining differences are listed here with the reason, and each one listed must still exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +22,12 @@ const QUICK: &str = include_str!("recorded/1.23/quick.jsonl");
 const ACL: &str = include_str!("recorded/1.23/acl.jsonl");
 const SLOW: &str = include_str!("recorded/1.23/slow.jsonl");
 
-/// What differs: the script, its step, and why it may.
+/// The differences: the script, its step, and the reason.
 const KNOWN: &[(&str, usize, &str)] = &[];
 
-/// Long lists of sessions, told by their beginning, length and hash: the script, and the step. They show the sessions of
-/// all scripts that ran before, so that only the rest of these answers can be compared.
+/// Long lists of sessions: the script, and the step. The recording has only their beginning, length
+/// and hash. They show the sessions of all earlier scripts, so only the rest of these answers can
+/// be compared.
 const WITH_STRANGERS: &[(&str, usize)] = &[
     ("sessions are listed, all and by node", 3),
     ("sessions are listed, all and by node", 4),
@@ -38,7 +40,7 @@ const WITH_STRANGERS: &[(&str, usize)] = &[
     ("a renewal wakes nobody", 7),
 ];
 
-/// Scripts that the table had not when it was recorded. An agent of that release has to be run to find out.
+/// Scripts that were added after the recording. To compare them, run an agent of that release.
 const NEWER: &[&str] = &[
     "a partition is passed over, or refused",
     "a transaction is about one namespace, whatever it and its operations name, and knows no partition",
@@ -49,7 +51,7 @@ const NEWER: &[&str] = &[
     "a node needs a right of its own, which that to its sessions is not",
 ];
 
-/// Everything that is not as it should be.
+/// Everything that is wrong.
 pub(crate) fn compare_all() -> Vec<String> {
     let mut found = Found::with(Version::V1_23);
     let mut findings = std::mem::take(&mut found.findings);
@@ -85,12 +87,12 @@ pub(crate) fn compare_all() -> Vec<String> {
     findings
 }
 
-/// How many steps differ when another release is compared with the recordings.
+/// How many steps differ if another release is compared with the recordings.
 pub(crate) fn differences_of(version: Version) -> usize {
     Found::with(version).differences.len()
 }
 
-/// What a comparison with the recordings came to.
+/// The result of a comparison with the recordings.
 #[derive(Default)]
 struct Found {
     differences: Vec<Difference>,
@@ -134,7 +136,7 @@ impl Found {
     }
 }
 
-/// One script as it was recorded.
+/// The recording of one script.
 struct Recording {
     script: String,
     prefix: String,
@@ -162,7 +164,7 @@ impl Recording {
         }
     }
 
-    /// Whether what was recorded is not this script.
+    /// The first step that differs from the recorded script, if any.
     fn other_step(&self, script: &Script) -> Option<String> {
         let now: Vec<_> = script.steps.iter().map(written).collect();
         let then: Vec<_> = self.steps.iter().map(|(step, _)| step.clone()).collect();
@@ -173,7 +175,7 @@ impl Recording {
         })
     }
 
-    /// What differs, and the steps whose bodies show strangers.
+    /// The differences, and the steps whose bodies show other scripts' sessions.
     fn compare(&self, script: &Script, mut memory: Memory) -> (Vec<Difference>, Vec<usize>) {
         let mut memory = run::run(script, &self.prefix, &mut memory, None);
         let mut real = Record {
@@ -220,7 +222,7 @@ impl Recording {
     }
 }
 
-/// A step as it is written in a recording.
+/// A step in the format of the recordings.
 fn written(step: &Step) -> Value {
     let request = |wire: &crate::script::Wire| {
         json!({
@@ -240,7 +242,8 @@ fn written(step: &Step) -> Value {
     }
 }
 
-/// A recorded answer, and what of its body was written instead of it.
+/// A recorded answer. If the recording describes its body instead of showing it, also that
+/// description.
 fn answered(answer: &Value) -> (Response, Option<Told>) {
     let status = answer["status"]
         .as_u64()

@@ -1,4 +1,4 @@
-//! Runs a script on a backend and notes down what it observes.
+//! Runs a script on a backend and records what it observes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::script::{Lever, Save, Script, Step, Wire, secret};
 
 /// A Consul: the one in memory, or the real one.
 pub(crate) trait Backend {
-    /// Sends a request and waits for its answer, which may be that of a blocking query.
+    /// Sends a request and waits for its answer. It may be a blocking query.
     fn send(&mut self, request: &Request) -> Response;
     /// Sends a blocking query without waiting for its answer.
     fn start(&mut self, name: &'static str, request: &Request);
-    /// The answer of a blocking query, if it has one before its wait is over.
+    /// The answer of a blocking query, if it comes before the query's wait is over.
     fn answered(&mut self, name: &'static str) -> Option<Response>;
     /// Whether a blocking query has no answer yet.
     fn still_waits(&mut self, name: &'static str) -> bool;
@@ -25,13 +25,13 @@ pub(crate) trait Backend {
     fn wait_ends(&mut self, name: &'static str) -> Response;
     /// Lets time pass.
     fn pass(&mut self, time: Duration);
-    /// Lets time pass until so long after the script's start.
+    /// Lets time pass until this long after the script's start.
     fn until(&mut self, moment: Duration);
     /// Lets something happen to the cluster.
     fn lever(&mut self, lever: &Lever, prefix: &str);
 }
 
-/// What one step saw.
+/// What was observed at one step.
 pub(crate) enum Observed {
     Answer(Response),
     NoAnswer,
@@ -39,22 +39,22 @@ pub(crate) enum Observed {
     Nothing,
 }
 
-/// What a whole script saw.
+/// What was observed in a whole script.
 pub(crate) struct Record {
     pub(crate) observed: Vec<Observed>,
-    /// The ids of the sessions it created, with the names it gave them.
+    /// The ids of the sessions that the script created, with the names it gave them.
     pub(crate) sessions: BTreeMap<String, String>,
 }
 
-/// What both backends saw of a script.
+/// The comparison of both backends' answers to a script.
 pub(crate) struct Comparison {
     pub(crate) real: Record,
-    /// Every step that differs, described.
+    /// A description of every step that differs.
     pub(crate) differences: Vec<String>,
 }
 
-/// Runs a script on the Consul in memory that is of the real agent's release, then on the real agent, and describes
-/// what differs.
+/// Runs a script on the Consul in memory with the real agent's profile, then on the real agent.
+/// Describes what differs.
 pub(crate) fn compare(script: &Script, prefix: &str, real: &mut Real) -> Comparison {
     let redirects = real.redirects();
     let memory = run(script, prefix, &mut real.memory(), None);
@@ -64,7 +64,7 @@ pub(crate) fn compare(script: &Script, prefix: &str, real: &mut Real) -> Compari
     Comparison { real, differences }
 }
 
-/// `expected` tells which queries are worth being patient for.
+/// `expected` says which queries are worth a long wait.
 pub(crate) fn run(
     script: &Script,
     prefix: &str,

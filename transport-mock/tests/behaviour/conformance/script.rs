@@ -1,6 +1,6 @@
-//! What a script is made of.
+//! The parts of a script.
 //!
-//! `{p}` in a target or body is the script's own key prefix; any other `{name}` is something that
+//! In a target or body, `{p}` is the script's own key prefix. Any other `{name}` is something that
 //! an earlier step saved.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use semaphore_core::adapter::Method;
 use transport_mock::consul::Access;
 
-/// A sequence of steps under a name that says what they show.
+/// A sequence of steps, with a name that says what they show.
 #[derive(Clone)]
 pub(crate) struct Script {
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) fn script(name: impl Into<String>, steps: impl Into<Vec<Step>>) -> Sc
     }
 }
 
-/// One step. What it observes is compared.
+/// One step. Its observation is compared.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Sends a request and waits for its answer.
@@ -33,37 +33,36 @@ pub(crate) enum Step {
     Wakes(&'static str),
     /// The query is not answered yet.
     StillWaits(&'static str),
-    /// The query is answered now or not, whatever it may be. Nothing when it already was.
+    /// The query may be answered now or not. If it was answered before, nothing is observed.
     Peek(&'static str),
-    /// As `Peek`, but a query that ought to wait is not given the time to show that it does not: a
-    /// `Peek` has to follow.
+    /// As `Peek`, but without waiting for an answer that should not come. A `Peek` must follow.
     Glance(&'static str),
     /// The query is answered when its wait is over.
     WaitEnds(&'static str),
     /// Time passes.
     Pass(Duration),
-    /// Time passes until so long after the script's start.
+    /// Time passes until this long after the script's start.
     Until(Duration),
     /// Something happens to the cluster.
     Lever(Lever),
 }
 
-/// What happens to the cluster. The names of nodes are script-owned like keys.
+/// An event in the cluster. Like keys, the names of nodes belong to the script.
 #[derive(Clone, Debug)]
 pub(crate) enum Lever {
     RegisterNode(&'static str),
-    /// Adds a node without the check `serfHealth`: one with it that is no member of the cluster is
-    /// removed by the agent within a minute.
+    /// Adds a node without the check `serfHealth`. With that check, the agent would remove the node
+    /// within a minute, as it is not a member of the cluster.
     RegisterStranger(&'static str),
     DeregisterNode(&'static str),
     PassCheck(&'static str, &'static str),
     FailCheck(&'static str, &'static str),
     RemoveCheck(&'static str, &'static str),
-    /// Makes a token with these rules, whose secret the script then knows by the name.
+    /// Creates a token with these rules. The script then knows its secret by this name.
     AddToken(&'static str, &'static [Rule]),
 }
 
-/// What a token may do. The names of keys and nodes begin with the script's prefix.
+/// A permission of a token. The names of keys and nodes begin with the script's prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
     Key(&'static str, Access),
@@ -73,7 +72,7 @@ pub(crate) enum Rule {
     Nodes(Access),
 }
 
-/// A token's secret, the same on both backends.
+/// A token's secret, which is the same on both backends.
 pub(crate) fn secret(prefix: &str, name: &str) -> String {
     let digits = |text: &str| {
         let bytes = text.bytes();
@@ -86,7 +85,7 @@ pub(crate) fn secret(prefix: &str, name: &str) -> String {
     )
 }
 
-/// A request, and what to remember of its answer.
+/// A request, and what to save from its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) method: Method,
@@ -97,7 +96,7 @@ pub(crate) struct Wire {
     pub(crate) compare: Compare,
 }
 
-/// What of an answer is remembered.
+/// The part of an answer that is saved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Save {
     /// `ID` in the JSON of the body.
@@ -111,12 +110,13 @@ pub(crate) enum Save {
 /// How closely answers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compare {
-    /// JSON by its meaning, refusals by what a client makes of them, other text by its letters, indexes by their
-    /// relations.
+    /// JSON by its meaning, refusals by their class, other text by its letters, and indexes by
+    /// their relations.
     Meaning,
-    /// As by meaning, without the header `X-Consul-Index`: it counts other scripts' writes.
+    /// As `Meaning`, but without the header `X-Consul-Index`, which counts other scripts' writes.
     WithoutIndex,
-    /// Only that the status is the same: the rest shows the machine, or is JSON that hardly anyone sends.
+    /// Only the status is compared. The rest shows the machine, or is JSON that hardly anyone
+    /// sends.
     StatusOnly,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn session(name: &'static str, body: &str) -> Step {
     put("/v1/session/create", body).saving(name, Save::SessionId)
 }
 
-/// Creates a session that only its TTL or an operator ends, without lock delay.
+/// Creates a session without a lock delay. Only its TTL or an operator ends it.
 pub(crate) fn plain_session(name: &'static str) -> Step {
     session(name, r#"{"NodeChecks":[],"LockDelay":"0s"}"#)
 }

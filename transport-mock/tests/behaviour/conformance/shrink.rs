@@ -2,11 +2,11 @@
 
 use crate::script::Script;
 
-/// How often a script is run at most to find a shorter one.
+/// The most runs of a script to find a shorter one.
 const MOST_RUNS: usize = 600;
 
-/// Removes as many steps as can be removed, except the first `kept`, while `differs` stays true:
-/// first long runs of them, then one by one.
+/// Removes as many steps as possible while `differs` stays true, but not the first `kept`. It tries
+/// long runs of steps first, then single ones.
 pub(crate) fn shrink(
     mut script: Script,
     kept: usize,

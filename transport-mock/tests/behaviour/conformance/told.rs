@@ -1,10 +1,11 @@
-//! Bodies that a recording tells by their beginning, their length and their hash.
+//! Descriptions of long bodies in a recording: beginning, length and hash.
 
 use ring::digest::{SHA256, digest};
 use semaphore_core::adapter::Response;
 use serde_json::{Value, json};
 
-/// A body as it is written in a recording: a long one by its beginning, its length and its hash.
+/// A body in the format of the recordings. A long one becomes its beginning, its length and its
+/// hash.
 pub(crate) fn told(body: &[u8]) -> Value {
     const LONG: usize = 3000;
     const BEGINNING: usize = 300;
@@ -28,15 +29,15 @@ fn hash(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// What was written of a long body.
+/// The description of a long body.
 pub(crate) struct Told {
     told: Value,
-    /// `X-Consul-Index` of the answer that it is of.
+    /// The `X-Consul-Index` of its answer.
     index: Option<String>,
 }
 
 impl Told {
-    /// What was written of the body of this answer.
+    /// The description of this answer's body.
     pub(crate) fn of(told: &Value, response: &Response) -> Self {
         Self {
             told: told.clone(),
@@ -44,7 +45,7 @@ impl Told {
         }
     }
 
-    /// Whether it is of this answer's body, as an agent in development mode writes it.
+    /// Whether it describes this answer's body, as an agent in development mode writes it.
     pub(crate) fn is_of(&self, memory: &Response) -> bool {
         let pretty = match serde_json::from_slice::<Value>(memory.body()) {
             Err(_) => memory.body().to_vec(),
@@ -53,7 +54,7 @@ impl Told {
         self.told["bytes"] == pretty.len() && self.told["sha256"] == hash(&pretty)
     }
 
-    /// Whether it is a list of sessions.
+    /// Whether it describes a list of sessions.
     pub(crate) fn is_of_sessions(&self) -> bool {
         self.begins().contains("\"NodeChecks\"")
     }
@@ -62,8 +63,8 @@ impl Told {
         self.told["begins"].as_str().expect("a beginning")
     }
 
-    /// A text with the indexes of this one, where each name has one index throughout: that of its beginning, or of
-    /// the answer.
+    /// The text with the recorded indexes. Each name gets the same index everywhere: the one in the
+    /// recorded beginning, or that of the answer.
     fn with_indexes(&self, text: &str) -> String {
         ["CreateIndex", "ModifyIndex"]
             .iter()
@@ -83,7 +84,7 @@ impl Told {
     }
 }
 
-/// JSON as an agent in development mode writes it, its members in their order.
+/// JSON as an agent in development mode writes it, with its members in their order.
 fn pretty(json: &[u8]) -> String {
     let mut pretty = String::new();
     let mut depth = 0;

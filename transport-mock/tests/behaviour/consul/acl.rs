@@ -1,4 +1,4 @@
-//! Access control: the switches. The rules themselves are compared with a real agent.
+//! Access control: only the switches. The rules are compared with a real agent.
 
 use transport_mock::consul::{Access, Policy};
 

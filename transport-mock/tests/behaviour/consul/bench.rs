@@ -1,4 +1,4 @@
-//! A Consul with a clock beside it, and short words for requests.
+//! A Consul with a clock, and short functions for requests.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Bench {
         Self::of(Profile::default())
     }
 
-    /// A Consul of this release and edition.
+    /// A Consul with this profile.
     pub(crate) fn of(profile: impl Into<Profile>) -> Self {
         Self {
             consul: Consul::with_profile(1, profile),
@@ -56,7 +56,7 @@ impl Bench {
         json(&response)["ID"].as_str().unwrap().to_owned()
     }
 
-    /// Starts a blocking query that has to wait.
+    /// Starts a blocking query that must wait.
     pub(crate) fn start(&mut self, target: &str) -> Exchange {
         let exchange = self
             .consul
@@ -82,7 +82,7 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A nanosecond less.
+/// The time less one nanosecond.
 pub(crate) fn just_under(time: Duration) -> Duration {
     time.saturating_sub(Duration::from_nanos(1))
 }

@@ -1,4 +1,4 @@
-//! Without a leader, and with a new one.
+//! Without a leader, and after the election of a new one.
 
 use std::time::Duration;
 

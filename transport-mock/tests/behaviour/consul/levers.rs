@@ -1,4 +1,4 @@
-//! What an operator does, and what a test can look at.
+//! What an operator can do, and what a test can inspect.
 
 use transport_mock::Behavior;
 use transport_mock::consul::{Entry, NODE};

@@ -1,4 +1,4 @@
-//! Limits of requests, as agents from 1.15 on have them.
+//! The request limits of agents from 1.15 on.
 
 use semaphore_core::adapter::Instant;
 use transport_mock::consul::{Consul, RequestLimits, Version};

@@ -1,5 +1,5 @@
-//! The Consul in memory on its own: time, determinism, and the levers that a plain agent does not
-//! have. What it answers to requests is compared with a real agent in `conformance/`.
+//! The Consul in memory without a real agent: time, determinism, and the controls that a plain
+//! agent does not have. `conformance/` compares its answers with a real agent.
 
 #![allow(
     clippy::unwrap_used,

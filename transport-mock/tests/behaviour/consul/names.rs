@@ -1,8 +1,9 @@
-//! The names of keys that no text is.
+//! Key names that are not UTF-8.
 
 use super::bench::{Bench, json};
 
-/// As an agent of 1.8.7 has it: found by random scripts, with the seed 3362546259 of `conformance`.
+/// An agent of 1.8.7 does the same. Random scripts found it, with the seed 3362546259 of
+/// `conformance`.
 #[test]
 fn two_names_that_are_not_utf_8_are_two_though_they_look_alike() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! What differs between releases. What 1.8 and 1.23 do is compared with real answers in `conformance/`.
+//! Differences between releases. `conformance/` compares 1.8 and 1.23 with real answers.
 
 use semaphore_core::adapter::{Method, Request};
 use transport_mock::consul::{Access, Policy, Profile, Version};
@@ -40,7 +40,7 @@ fn a_percent_encoded_slash_leads_to_an_endpoint_until_1_22() {
 
 #[test]
 fn which_keys_are_taken_differs_and_differs_between_the_two_ways_to_write_them() {
-    // A release, a path, what is sent in a transaction, and what both are answered.
+    // A release, a path, the key in a transaction, and the statuses of both.
     for (version, path, key, statuses) in [
         (Version::V1_8, "%20a", " a", (200, 200)),
         (Version::V1_15, "%20a", " a", (200, 200)),
@@ -98,7 +98,7 @@ fn what_is_percent_encoded_is_redirected_or_cleaned_in_silence() {
             assert_eq!(bench.put(&format!("/v1/kv/{path}"), "v").status(), 200);
             assert!(bench.consul.entry(key).is_some(), "{version}: {path}");
         }
-        // A transaction stores it under a name that no path reaches.
+        // A transaction stores the value under a name that no path reaches.
         let mut bench = Bench::of(version);
         bench.put("/v1/txn", r#"[{"KV":{"Verb":"set","Key":"x/a//b"}}]"#);
         assert!(bench.consul.entry("x/a//b").is_some());

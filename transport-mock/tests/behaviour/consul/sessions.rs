@@ -1,4 +1,4 @@
-//! Sessions and their time, to the nanosecond.
+//! Sessions and their times, to the nanosecond.
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Namespaces and partitions: in Community refused or ignored, in Enterprise each with separate keys and sessions.
+//! Namespaces and partitions. Community refuses or ignores them. In Enterprise each has separate
+//! keys and sessions.
 
 use semaphore_core::adapter::{Method, Request};
 use transport_mock::consul::{Edition, Profile, Tenancy, Version};
 
 use super::bench::{Bench, index, json, seconds, text};
 
-/// Those with partitions.
+/// The releases that have partitions.
 fn enterprise() -> impl Iterator<Item = Bench> {
     let profiles = Profile::all().filter(|it| it.edition == Edition::Enterprise);
     let profiles = profiles.filter(|it| it.version != Version::V1_8);
@@ -100,7 +101,7 @@ fn a_transaction_is_about_what_its_operations_name_and_never_about_its_query() {
         }
         assert_eq!(bench.consul.tenancies().count(), 3);
 
-        // One that fails leaves nothing behind anywhere.
+        // A failed transaction leaves nothing behind in any tenancy.
         let txn = r#"[
             {"KV":{"Verb":"set","Key":"d","Namespace":"team"}},
             {"KV":{"Verb":"check-not-exists","Key":"a"}}

@@ -1,8 +1,9 @@
-//! Which fields of the machines hold times, moments and indexes, and what each is taken for.
+//! Which fields of the machines hold times, moments and indexes, and how each is treated.
 //!
-//! They are told by their names in the text that `Debug` shows. A field that is new, or has another name, would
-//! be taken for whatever its name happens to say, and a wrong guess merges states in silence. So all that occur in the small
-//! scenes stand here, each with its meaning; and nothing that the machines are made of may hide a field.
+//! Fields are recognised by their names in the `Debug` text. A new or renamed field would be
+//! treated by what its name suggests, and a wrong guess merges states without notice. So every
+//! field of the small scenes is listed here with its meaning, and no part of the machines may hide
+//! a field.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
@@ -15,7 +16,7 @@ use crate::scene::{Contest, Scene};
 use crate::scenes;
 use crate::world::{Actor, State};
 
-/// So many states of each scene show all that it has.
+/// This many states of each scene show all its fields.
 const MOST_STATES: usize = 400;
 
 #[test]
@@ -40,7 +41,7 @@ fn each_field_that_is_not_text_has_a_known_meaning() {
     assert_eq!(found, KNOWN, "{found:#?}");
 }
 
-/// The first states of the small scenes may show them or not.
+/// The first states of the small scenes may not show these fields.
 #[test]
 fn what_is_rare_has_a_known_meaning_too() {
     for (text, (field, meaning)) in RARE {
@@ -71,7 +72,7 @@ const RARE: &[(&str, (&str, &str))] = &[
     ),
 ];
 
-/// The fields, by the types that have them, and what they are taken for.
+/// The fields with their types, and how each one is treated.
 const KNOWN: &[(&str, &str)] = &[
     ("Acquisition.base", "index of a key"),
     ("Between.released_at", "recent"),
@@ -148,7 +149,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Yes", "index of the record"),
 ];
 
-/// Notes what the texts of the states of this scene have.
+/// Notes the fields in the texts of this scene's states.
 fn look<A: Actor>(scene: &Scene, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let first = State::<A>::new(scene).expect("a scene");
     let mut known = HashSet::from([first.fingerprint(scene)]);
@@ -166,7 +167,7 @@ fn look<A: Actor>(scene: &Scene, found: &mut BTreeMap<String, BTreeSet<String>>)
     }
 }
 
-/// Notes each time, moment and index in a text, with the field that it stands in.
+/// Notes each time, moment and index in a text, with its field.
 fn note(text: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
     let mut walk = Walk::default();
     for (at, c) in text.char_indices() {
@@ -212,10 +213,10 @@ fn kind(token: Token) -> &'static str {
     }
 }
 
-/// Where in a text that `Debug` shows one is.
+/// The position in a text in `Debug` format.
 #[derive(Default)]
 struct Walk {
-    /// What was opened and is not closed, with the field that one is in.
+    /// Brackets that are still open, each with the current field.
     open: Vec<(String, String)>,
     word: String,
     is_quoted: bool,
@@ -252,12 +253,12 @@ impl Walk {
         self.word.clear();
     }
 
-    /// What was just opened.
+    /// What the last bracket belongs to.
     fn opened(&self) -> &str {
         self.open.last().map_or("", |(name, _)| name)
     }
 
-    /// The field that what was just opened stands in, or the variant.
+    /// The field, or the variant, that contains the last bracket.
     fn field(&self) -> String {
         let around = self.open.iter().rev().skip(1);
         let mut named = around.filter(|(name, _)| !matches!(name.as_str(), "" | "Some" | "Ok"));
@@ -271,7 +272,7 @@ impl Walk {
     }
 }
 
-/// What the machines are made of is shown whole: by `derive`, but for a few types.
+/// The parts of machines show all fields: they derive `Debug`, except for a few types.
 #[test]
 fn nothing_that_a_machine_is_made_of_hides_a_field() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../semaphore-core/src");
@@ -281,7 +282,7 @@ fn nothing_that_a_machine_is_made_of_hides_a_field() {
     let mut by_hand = Vec::new();
     for file in files {
         let name = file.strip_prefix(&source).expect("below it");
-        // These hold machines, or make requests for them, and are in none.
+        // These files use machines or make requests for them. They contain no parts of machines.
         let is_around = [
             "handle",
             "manage",
@@ -307,8 +308,9 @@ fn nothing_that_a_machine_is_made_of_hides_a_field() {
         );
     }
     by_hand.sort_unstable();
-    // A session's id is shown whole. Standings are what the contenders are, put together otherwise: a test of the core's
-    // compares. Nothing that is sent depends on notices and outages. Tokens are secret, and there are none in a scene.
+    // A session's id is shown whole. Standings are derived from the contenders, and a test of the
+    // core compares both. Notices and outages don't influence requests. Tokens are secret, and no
+    // scene has one.
     let known = ["Notices", "Outage", "SessionId", "Standings", "Token"];
     assert_eq!(by_hand, known);
     let id = "aaaaaaaa-0000-0000-0000-000000000000";

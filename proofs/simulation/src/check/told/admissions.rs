@@ -1,7 +1,7 @@
-//! Which writes may have admitted each grant.
+//! The writes that may have admitted each grant.
 //!
-//! Indexes that an operator lets go backwards begin again. A leader that is elected by a key that was acquired before may read
-//! its token before or after that.
+//! If an operator makes indexes go backwards, they start again. If a leader is elected with a key
+//! that was acquired before, its token may be from before or after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +15,25 @@ pub(super) struct Admissions {
     applied: u64,
     epoch: u64,
     elections: BTreeSet<usize>,
-    /// Which write made a session a holder last, at each prefix: one that is shared stands at several.
+    /// The write that last made a session a holder, at each prefix. A shared session is used at
+    /// several.
     turns: BTreeMap<(usize, String), Turn>,
-    /// Whom a snapshot has made a holder again. Its next turn may be granted by a write that changes no
-    /// holder, with a token from before.
+    /// Sessions that a snapshot has made holders again. A write that changes no holders may grant
+    /// their next turn, with an earlier token.
     brought_back: BTreeSet<(usize, String)>,
 }
 
-/// What made a session a holder.
+/// How a session became a holder.
 struct Turn {
     by: Who,
-    /// The write that did. Of whom the record named before, that may be any write of its host that keeps it
-    /// there, until it is granted.
+    /// The write that made it a holder. If the record named the session before, any write of its
+    /// host that keeps the session may be the one, until the grant.
     writes: Vec<Write>,
     is_open: bool,
 }
 
 impl Admissions {
-    /// What is to be told of this.
+    /// The judge's event, if any.
     pub(super) fn happen(&mut self, what: &Happening) -> Option<Event> {
         match what {
             Happening::NewEpoch => self.epoch += 1,
@@ -89,7 +90,8 @@ impl Admissions {
         first.iter().filter(of_all).copied().collect()
     }
 
-    /// Who becomes a holder by a write, or stays one and may have become one by it.
+    /// Notes the sessions that this write admits, and those that it may have admitted by keeping
+    /// them.
     fn admit(&mut self, change: &Change) {
         let write = Write {
             epoch: self.epoch,
@@ -110,7 +112,7 @@ impl Admissions {
                 writes: vec![write],
                 is_open,
             };
-            // An operator admits nobody: what a snapshot brings back was admitted before.
+            // An operator admits nobody. What a snapshot brings back was admitted before.
             if change.by == Who::Operator {
                 if self.turns.contains_key(&session) {
                     self.brought_back.insert(session.clone());

@@ -1,10 +1,11 @@
-//! How many may believe, and who of those that believe counts.
+//! How many may believe, and which beliefs count.
 //!
-//! Whose session has ended, with its node or by an operator's hand, and who does not know yet, goes on
-//! believing, and counts: its lock delay keeps others away for so long. A stranger does not wait for it, and a
-//! lock delay that was chosen too short does not last: then two can overlap. What an operator takes away otherwise can
-//! overlap until its holder learns of it: from that deed on it does not count. A limit that is set below what is held
-//! binds those who come later.
+//! A holder may still believe after its session has ended, with its node or by an operator, while
+//! it does not know. Its belief counts: its lock delay keeps others away for that time. But a
+//! stranger does not wait for the lock delay, and a lock delay that was chosen too short is over
+//! too soon: then two can overlap. If an operator takes a place away in another way, two can
+//! overlap until the holder learns of it: from that act on it does not count. A limit below the
+//! number of holders applies only to those who come later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +17,21 @@ use crate::history::{Belief, BeliefNo, Change, Happening, Subject, Who};
 pub(super) struct Believers {
     bounds: Bounds,
     limits: BTreeMap<usize, Limit>,
-    /// Where the judge is still to be told of it.
+    /// The prefixes whose limit the judge does not know yet.
     limited: BTreeSet<usize>,
-    /// Where the judge knows how many may hold.
+    /// The limits that the judge knows.
     known: BTreeMap<usize, u32>,
-    /// Those who may overlap with others: one that is shared may do so at one prefix, and not at another.
+    /// The sessions that may overlap with others. A shared session may do so at one prefix only.
     taken: BTreeSet<(usize, String)>,
-    /// Those whose session has ended, and whose place is kept for them.
+    /// The sessions that have ended, but whose place is still guarded.
     guarded: BTreeSet<(usize, String)>,
-    /// Those of whom the judge was told that they believe.
+    /// The beliefs that the judge knows.
     believing: Vec<BeliefNo>,
 }
 
 struct Limit {
     limit: u32,
-    /// More may hold after the limit was lowered, until they have left.
+    /// After a lower limit, more may hold until they have left.
     allowed: u32,
 }
 
@@ -74,8 +75,8 @@ impl Believers {
         }
     }
 
-    /// What is to be told when a step is over and these believe: who believed and does not any more ends, before
-    /// the limits of this step count and others begin.
+    /// The judge's events at the end of a step. First the beliefs that have ended, then this step's
+    /// limits, and then the new beliefs.
     pub(super) fn settle(&mut self, held: &[&Belief]) -> Vec<Event> {
         if held.is_empty() && self.believing.is_empty() && self.limited.is_empty() {
             return Vec::new();
@@ -98,7 +99,7 @@ impl Believers {
         events
     }
 
-    /// How many may hold, where that is news.
+    /// The limit of this prefix, if the judge does not know it.
     fn limit(&mut self, prefix: usize) -> Option<Event> {
         let limit = self.limits.get(&prefix);
         let permits = limit.map_or(self.bounds.limit, |it| it.limit.max(it.allowed));
@@ -133,7 +134,7 @@ impl Believers {
         };
     }
 
-    /// Strangers prune at once.
+    /// Strangers prune without waiting.
     fn note_pruned(&mut self, change: &Change) {
         let is_record = matches!(change.of, Subject::Record { .. });
         if let (Who::Stranger(_), true) = (change.by, is_record) {

@@ -1,7 +1,8 @@
-//! Who leads, and which lock delays are on.
+//! Who leads, and which lock delays run.
 //!
-//! A session that ends while it has the key is invalidated, no matter what ends it: an operator, its TTL, or its
-//! owner who could not release the key before. A restored snapshot brings the delays of its time back.
+//! A session that ends while it has the key is invalidated. It does not matter whether an operator,
+//! its TTL, or its owner, who could not release the key before, ended it. A restored snapshot
+//! brings back the delays of its time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +28,7 @@ impl Delays {
         }
     }
 
-    /// What is to be told of this.
+    /// The judge's events.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Vec<Event> {
         match what {
             Happening::SessionBegan { session, owner } => {
@@ -63,7 +64,7 @@ impl Delays {
         }
     }
 
-    /// Those of strangers have another one.
+    /// The lock delay of a session. Strangers have another one.
     fn delay_of(&self, session: &str) -> Duration {
         match self.owners.get(session) {
             Some(Who::Ours(_)) => self.bounds.lock_delay,

@@ -1,7 +1,7 @@
-//! What who follows an election knows, and what there is to know.
+//! What followers of an election know, and what they should know.
 //!
-//! A request that was left without an answer is given up after 26 s on a clock that may run slow, and the
-//! next comes 5 s later at most. From then on each change is seen as soon as an answer can travel.
+//! A request without an answer is given up after 26 s on a clock that may run slow, and the next
+//! one follows at most 5 s later. From then on each change is seen as soon as an answer can travel.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use semaphore_core::sans_io::Instant;
 use crate::check::Bounds;
 use crate::history::{Followed, Happening, Subject};
 
-/// How long a follower may be out of touch after everything works again.
+/// The longest time without contact after everything works again.
 const BACK_WITHIN: Duration = Duration::from_secs(36);
 
-/// How long a change may take besides the travel of answers.
+/// The longest time for a change in addition to the travel of answers.
 const SLACK: Duration = Duration::from_millis(500);
 
 pub(super) struct Followers {
-    /// Within which time a change is seen.
+    /// Within this time, a change is seen.
     travel: Duration,
     quiet_since: Option<Instant>,
     hosts: BTreeSet<usize>,
@@ -34,7 +34,7 @@ impl Followers {
         }
     }
 
-    /// What is to be told of this.
+    /// The judge's events.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Vec<Event> {
         match what {
             Happening::Quiet => {
@@ -49,7 +49,8 @@ impl Followers {
                 let Subject::Key { after, .. } = &change.of else {
                     return Vec::new();
                 };
-                // What a stranger has overwritten has no leader, although its session is kept.
+                // If a stranger has overwritten the key it has no leader, although it keeps its
+                // session.
                 let led_by = after.as_ref().filter(|key| key.lock_index > 0);
                 let session = led_by.and_then(|key| key.session.as_deref());
                 let (place, sight) = (Place(change.prefix), session.map_or(nobody(), led));
@@ -59,7 +60,7 @@ impl Followers {
         }
     }
 
-    /// What is to be told when a step is over.
+    /// The judge's events at the end of a step.
     pub(super) fn settle(&self, at: Instant) -> impl Iterator<Item = Event> {
         let is_in_touch = self
             .quiet_since
@@ -83,13 +84,14 @@ fn follows(host: usize, place: Place, what: &Followed) -> Vec<Event> {
     match what {
         Followed::Leader(session) => vec![sees(led(session))],
         Followed::Nobody => vec![sees(nobody())],
-        // One that follows again may begin with an answer that is older than what it saw before.
+        // A follower that starts again may begin with an answer that is older than its earlier
+        // ones.
         Followed::Nothing => vec![Event::Leaves { follower }, sees(Sight::Unknown)],
         Followed::NoMore => vec![Event::Leaves { follower }],
     }
 }
 
-/// A host follows one election.
+/// Each host follows one election.
 fn follower(host: usize) -> Follower {
     Follower(u64::try_from(host).unwrap_or(u64::MAX))
 }

@@ -1,8 +1,9 @@
-//! By what each loss is justified.
+//! The justification of each loss.
 //!
-//! By the end of the session, by a client that took the holder or its contender key away or the permission to see them, or, where
-//! the lease ran out, by trouble for so long that no renewal could have been answered: since shortly after the time from which
-//! on a renewal would have kept it. A leader loses its term, too, when the indexes by which it knows it are counted again.
+//! The end of the session does, or a client that removed the holder, its contender key or its
+//! permission to see them. If the lease ran out, there must have been trouble since shortly after
+//! the last time at which a renewal would have kept it. A leader also loses its term when the
+//! indexes that identify it are counted again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,40 +16,43 @@ use crate::check::Bounds;
 use crate::history::{Belief, BeliefNo, Happening, Subject, Who};
 use crate::plan::FASTEST_CLOCK;
 
-/// What a renewal may take besides its travel and the wait before it.
+/// The longest time of a renewal, in addition to its travel and the wait before it.
 const SLACK: Duration = Duration::from_millis(500);
 
 pub(super) struct Losses {
     bounds: Bounds,
-    /// The sessions that have ended, and those of whom a record or key was rid since they were admitted last.
+    /// Sessions that have ended. Below, those that have left a record or key since they were last
+    /// admitted.
     ended: BTreeSet<String>,
     gone: BTreeSet<(usize, String)>,
-    /// When the contender key of those, or what it stood on, was taken away.
+    /// When their contender key, or what it depended on, was taken away.
     taken_at: BTreeMap<(usize, String), Instant>,
     blinded: BTreeSet<Who>,
     trouble: Vec<Trouble>,
-    /// Since when each holds.
+    /// Since when each belief has lasted.
     held_since: BTreeMap<BeliefNo, Instant>,
-    /// Those who hold, and those of them who did when indexes were counted again: it is by indexes that a
-    /// leader knows its term.
+    /// The present beliefs. Below, those of them that existed when indexes started again. A leader
+    /// knows its term by indexes.
     holding: BTreeSet<BeliefNo>,
     renumbered: BTreeSet<BeliefNo>,
-    /// Who was admitted last, and who was so before indexes were counted again: they may learn of it late.
+    /// Sessions that were admitted last. Below, those that were admitted before indexes started
+    /// again, which may learn of it late.
     admitted: BTreeSet<String>,
     admitted_before: BTreeSet<String>,
 }
 
-/// What keeps a host from Consul, or everybody.
+/// Something that keeps one host, or all, from Consul.
 struct Trouble {
     host: Option<usize>,
     from: Instant,
     until: Instant,
 }
 
-/// For how long one that claims need not know what was taken away from it: messages may be late by that.
+/// How long a claiming contender may not know that something was taken from it, since messages may
+/// be late.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 
-/// A hold in its first moments is renewed as seldom as a waiter, on a clock that may run slow.
+/// At first, a hold is renewed as seldom as a waiter, on a clock that may run slow.
 const FIRST_MOMENTS: Duration = Duration::from_millis(300);
 
 impl Losses {
@@ -68,7 +72,7 @@ impl Losses {
         }
     }
 
-    /// What is to be told of this.
+    /// The judge's event, if any.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Option<Event> {
         match what {
             Happening::Trouble { host, until } => {
@@ -94,12 +98,14 @@ impl Losses {
                 let removed = change.removed.iter();
                 let removed = removed.map(|it| (change.prefix, it.session.clone()));
                 self.gone.extend(removed);
-                // The late attempt of a leader whose key was deleted makes another term, and ends no excuse of the one before.
+                // If a leader's key was deleted, its late attempt begins another term. The earlier
+                // term stays excused.
                 let is_record = matches!(change.of, Subject::Record { .. });
                 for session in &change.added {
                     if is_record && change.by != Who::Operator {
                         let of = (change.prefix, session.clone());
-                        // A claim by a separate request goes out without knowing that its key has just been deleted.
+                        // A separate claim may be sent before its sender knows that its key was
+                        // deleted.
                         let is_known = |taken: &Instant| at > *taken + UNKNOWN_FOR;
                         if self.taken_at.get(&of).is_none_or(is_known) {
                             self.gone.remove(&of);
@@ -132,7 +138,7 @@ impl Losses {
 
     fn lost(&self, at: Instant, belief: &Belief, reason: &Lost) -> Event {
         let (was_taken, lease) = match (reason, belief.who) {
-            // What was taken away besides does not keep a lease from being renewed.
+            // Whatever else was taken away, the lease could still be renewed.
             (Lost::LeaseExpired { .. }, Who::Ours(host)) => {
                 (false, self.lease(at, host, belief.no))
             }
@@ -155,7 +161,8 @@ impl Losses {
         let Some(lease) = self.bounds.lease.filter(|_| in_reach < needed) else {
             return Lease::Over { in_reach, needed };
         };
-        // A holder that was in reach of Consul for that long, up to then, has renewed a twelfth of the lease before, at the latest.
+        // If a holder could reach Consul for that long, it had renewed at most a twelfth of the
+        // lease before.
         let travel = self.bounds.latency * 4 + SLACK;
         let needed = (lease / 6 + travel).mul_f64(1.1);
         let kept_for = lease.mul_f64((0.9 - 1.0 / 12.0) / FASTEST_CLOCK);
@@ -166,12 +173,12 @@ impl Losses {
         Lease::Over { in_reach, needed }
     }
 
-    /// When nothing kept the host from Consul, until now.
+    /// The times in which nothing kept the host from Consul, up to now.
     fn calm(&self, at: Instant, host: usize) -> Vec<(Instant, Instant)> {
         let concerns = |it: &&Trouble| it.host.is_none_or(|whose| whose == host);
         let mut calm = Vec::new();
         let mut since = Instant::ORIGIN;
-        // They are told in the order in which they begin.
+        // They are in the order of their beginnings.
         for trouble in self.trouble.iter().filter(concerns) {
             if trouble.from > since {
                 calm.push((since, trouble.from));

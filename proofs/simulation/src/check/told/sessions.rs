@@ -1,4 +1,4 @@
-//! Which sessions have ended by their TTL, and who goes on believing.
+//! The sessions that have ended by their TTL, and those that still believe.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use crate::history::{Belief, Ending, Happening, Who};
 
 #[derive(Default)]
 pub(super) struct Sessions {
-    /// Those that have ended, and when.
+    /// The ended sessions, and when they ended.
     ended: BTreeMap<String, Instant>,
-    /// How long a lease lasts that may come from a leader of yesterday. Its renewal counts if the present leader knew the
-    /// session later: at the session's end at the latest, from which on the lock delay keeps the place for as long.
+    /// The length of a lease that a former leader may have given. Such a renewal counts if the
+    /// present leader knew the session later. The latest moment is the session's end. From then on,
+    /// the lock delay guards the place for just as long.
     of_yesterday: Option<Duration>,
 }
 
@@ -34,7 +35,7 @@ impl Sessions {
             } => {
                 self.ended.insert(session.clone(), at);
             }
-            // A restored snapshot brings it back.
+            // A restored snapshot brings the session back.
             Happening::SessionBegan { session, .. } => {
                 self.ended.remove(session);
             }
@@ -42,7 +43,7 @@ impl Sessions {
         }
     }
 
-    /// What is to be told when a step is over and these believe.
+    /// The judge's events at the end of a step, with the beliefs at this moment.
     pub(super) fn settle(&self, held: &[&Belief]) -> Vec<Event> {
         if self.ended.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Claims whose callers give up while they are under way.
+//! Claims that are given up while they are under way.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use transport_mock::Fault;
 use super::{millis, pick};
 use crate::plan::{End, How, Plan, Sort, Trouble, Turn, UserPlan};
 
-/// Makes some hosts begin with a caller who gives up while a write of the record is under way, and another one who
-/// waits meanwhile: whom that write admits then, nobody has asked for. The rest of the plan stays as it is.
+/// Makes some hosts begin with a caller that gives up while a write of the record is under way.
+/// Another caller waits meanwhile. Then the write admits a contender that nobody has asked for. The
+/// rest of the plan does not change.
 pub(super) fn draw_abandoned_claims(plan: &mut Plan, rng: &mut Rng) {
     let latency = plan.latency;
     for at in 0..plan.hosts.len() {
@@ -18,7 +19,7 @@ pub(super) fn draw_abandoned_claims(plan: &mut Plan, rng: &mut Rng) {
             continue;
         }
         let host = &mut plan.hosts[at];
-        // An answer that is later than that is none.
+        // A later answer counts as missing.
         let timeout = (host.ttl / 5).min(Duration::from_secs(10));
         let given_up = latency * 8 + timeout.mul_f64(0.4 * rng.f64());
         let late = timeout.mul_f64(0.5 + 0.4 * rng.f64());

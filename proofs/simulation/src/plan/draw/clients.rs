@@ -1,16 +1,16 @@
-//! Which hosts go by one client, whose semaphores share their sessions.
+//! The hosts that use one client, whose semaphores share sessions.
 
 use fastrand::Rng;
 
 use super::{millis, pick};
 use crate::plan::{End, HostPlan, How, Plan, Turn, UserPlan};
 
-/// One world in so many has such hosts.
+/// One in this many worlds has such hosts.
 const ONE_IN: u32 = 3;
 
-/// Makes some hosts of some worlds go by one client, and gives them separate semaphores beside what they contend for, if they
-/// have none. In some of them holders are looked after together. Elections stand on other sessions than semaphores, unless keys are released
-/// in both. The rest of the plan stays as it is.
+/// Makes some hosts of some worlds use one client. Gives them separate semaphores in addition, if
+/// they have none. In some of these worlds, holders are watched together. Elections and semaphores
+/// use different sessions, unless both release their keys. The rest of the plan does not change.
 pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..ONE_IN) != 0 {
         return;
@@ -30,7 +30,7 @@ pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// Gives some hosts that go by a client elections in which nobody else takes part, so that several terms stand on one session.
+/// Gives some hosts with a client separate elections, so several terms use one session.
 pub(super) fn draw_own_elections(plan: &mut Plan, rng: &mut Rng) {
     for host in plan.hosts.iter_mut().filter(|it| it.client) {
         let many = pick(rng, &[0, 1, 2, 3]);
@@ -38,7 +38,7 @@ pub(super) fn draw_own_elections(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// The same as of a semaphore, with changes of the value.
+/// As for a semaphore, but with changes of the value.
 fn leader(rng: &mut Rng, host: &HostPlan) -> UserPlan {
     let mut user = user(rng, host);
     for turn in &mut user.turns {
@@ -47,7 +47,7 @@ fn leader(rng: &mut Rng, host: &HostPlan) -> UserPlan {
     user
 }
 
-/// It comes soon, and again: one long hold, so that others come and go beside it, or several short ones.
+/// It comes soon, and again. It has one long hold, while others come and go, or several short ones.
 fn user(rng: &mut Rng, host: &HostPlan) -> UserPlan {
     let turns = pick(rng, &[1, 1, 2, 4]);
     let turn = |rng: &mut Rng| {

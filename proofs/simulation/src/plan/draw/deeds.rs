@@ -1,4 +1,4 @@
-//! Draws who else contends, and what is done to the world.
+//! Draws the other contenders, and the events in the world.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Draft {
     }
 
     pub(super) fn failure(&self, rng: &mut Rng, host: usize) -> Deed {
-        // Short, or long enough to cost a lease.
+        // Short, or long enough to end a lease.
         let time = match rng.u32(..3) {
             0 => millis(rng.u64(..100)),
             1 => self.ttl.mul_f64(rng.f64()),

@@ -1,4 +1,4 @@
-//! Which prefixes are elections, and what that makes of the rest of a plan.
+//! Which prefixes are elections, and how that affects the rest of a plan.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::{millis, pick, secs};
 use crate::plan::{Deed, HostPlan, Place, Plan, Stranger, Trouble};
 
-/// Makes some prefixes elections. The rest of the plan stays as it is, as far as it has a meaning
+/// Makes some prefixes elections. The rest of the plan does not change, as far as it makes sense
 /// there.
 pub(super) fn draw_elections(plan: &mut Plan, rng: &mut Rng) {
     for prefix in 0..plan.prefixes.len() {
@@ -49,7 +49,7 @@ pub(super) fn draw_elections(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// Campaigns follow one another in a moment, so that sessions are kept from one to the next.
+/// Campaigns follow one another within a moment, so sessions are kept from one to the next.
 fn hurry(host: &mut HostPlan, rng: &mut Rng) {
     for turn in host.users.iter_mut().flat_map(|it| &mut it.turns) {
         turn.idle = millis(pick(rng, &[0, 0, 3, 30, 300]));
@@ -58,7 +58,7 @@ fn hurry(host: &mut HostPlan, rng: &mut Rng) {
     }
 }
 
-/// What outlasts belief, Consul's own, or one that is over soon.
+/// A lock delay that is longer than belief, Consul's default, or a short one.
 fn lock_delay(rng: &mut Rng) -> Option<Duration> {
     Some(match rng.u32(..6) {
         0 => Duration::ZERO,
@@ -69,7 +69,7 @@ fn lock_delay(rng: &mut Rng) -> Option<Duration> {
     })
 }
 
-/// Somebody with Go's `api.Lock`, or with `consul lock`.
+/// A user of Go's `api.Lock`, or of `consul lock`.
 fn locker(rng: &mut Rng) -> Stranger {
     let (turns, hold) = (rng.u32(1..=4), millis(rng.u64(10..5_000)));
     if rng.bool() {

@@ -1,11 +1,11 @@
-//! Which hosts have a gateway before their agent that answers in its place for a while.
+//! The hosts with a gateway that answers instead of their agent for a while.
 
 use fastrand::Rng;
 
 use super::{millis, pick};
 use crate::plan::{Deed, Gateway, Plan, Sort, Trouble};
 
-/// One world in so many has one.
+/// One in this many worlds has one.
 const ONE_IN: u32 = 12;
 
 const ANSWERS: [Gateway; 4] = [
@@ -15,7 +15,7 @@ const ANSWERS: [Gateway; 4] = [
     Gateway::Moved,
 ];
 
-/// Mostly while something is given back, renewed or read. The rest of the plan stays as it is.
+/// Mostly during a release, a renewal or a read. The rest of the plan does not change.
 pub(super) fn draw_gateways(plan: &mut Plan, rng: &mut Rng) {
     if plan.hosts.is_empty() || rng.u32(..ONE_IN) != 0 {
         return;
@@ -23,7 +23,7 @@ pub(super) fn draw_gateways(plan: &mut Plan, rng: &mut Rng) {
     for _ in 0..rng.u32(1..=3) {
         let host = rng.usize(..plan.hosts.len());
         let number = plan.hosts[host].number;
-        // Some outlast a lease.
+        // Some last longer than a lease.
         let time = plan
             .ttl
             .mul_f64(pick(rng, &[0.1, 0.4, 0.4, 1.2]) * rng.f64());

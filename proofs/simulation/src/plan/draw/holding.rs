@@ -1,14 +1,15 @@
-//! In which worlds agents hold requests while there is no leader, and apply late what was given up.
+//! The worlds in which agents hold requests while there is no leader, and apply them after their
+//! clients have given up.
 
 use fastrand::Rng;
 
 use super::{millis, pick};
 use crate::plan::{Deed, Holding, Plan};
 
-/// One world in so many has agents that do.
+/// One in this many worlds has such agents.
 const ONE_IN: u32 = 6;
 
-/// As agents do, by their release.
+/// What agents of these releases do.
 const RELEASES: [Holding; 2] = [
     // 1.8.7
     Holding {
@@ -22,7 +23,7 @@ const RELEASES: [Holding; 2] = [
     },
 ];
 
-/// Most of these worlds are without a leader more than once. The rest of the plan stays as it is.
+/// Most of these worlds lose their leader more than once. The rest of the plan does not change.
 pub(super) fn draw_holding(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..ONE_IN) != 0 {
         return;

@@ -1,18 +1,18 @@
-//! Whose sessions stand on a node that no agent stands for.
+//! The hosts whose sessions belong to a node without an agent.
 
 use fastrand::Rng;
 
 use crate::plan::{Deed, Plan};
 
-/// Where servers are lost, some hosts have such a node, and sometimes it is taken away, too. The rest of the plan stays as
-/// it is.
+/// In worlds that lose servers, some hosts have such a node. Sometimes that is removed, too. The
+/// rest of the plan does not change.
 pub(super) fn draw_own_nodes(plan: &mut Plan, rng: &mut Rng) {
     if plan.hosts.iter().all(|it| it.server.is_none()) || rng.u32(..3) != 0 {
         return;
     }
     let in_four = [2, 4][rng.usize(..2)];
     for host in &mut plan.hosts {
-        // It is registered by a transaction.
+        // A transaction registers the node.
         let can_register = host.refuses_from.is_none();
         host.own_node = can_register && rng.u32(..4) < in_four;
     }

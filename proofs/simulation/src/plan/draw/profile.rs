@@ -1,4 +1,4 @@
-//! Of which release and edition Consul is.
+//! The release and edition of Consul.
 
 use fastrand::Rng;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use transport_mock::consul::{Edition, Profile, Version};
 use super::pick;
 use crate::plan::{Holding, Plan, Told};
 
-/// Half of the worlds are of a newer release than 1.8, where the rest of the plan is as one does it: 1.8 says nothing of what
-/// a read leaves out, and newer agents do; they hold requests for longer. One in four of those is of Enterprise. The rest of
-/// the plan stays as it is.
+/// Makes half of the worlds newer than 1.8, if the rest of the plan fits a newer release. Unlike
+/// 1.8, newer agents say if a read leaves something out, and hold requests for longer. One in four
+/// of these worlds is Enterprise. The rest of the plan does not change.
 pub(super) fn draw_profile(plan: &mut Plan, rng: &mut Rng) {
     let is_newer = rng.bool();
     let version = pick(rng, &[Version::V1_15, Version::V1_22, Version::V1_23]);
@@ -22,7 +22,7 @@ pub(super) fn draw_profile(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// Whether something is done as only 1.8 does it.
+/// Whether the plan does something that only 1.8 does.
 fn is_old(plan: &Plan) -> bool {
     let newer_hold_for = Duration::from_secs(8);
     let is_short = |it: &Holding| it.wait.0 < newer_hold_for;

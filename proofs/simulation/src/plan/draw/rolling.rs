@@ -1,14 +1,14 @@
-//! Which hosts are of another version, with another limit that they write where nobody holds.
+//! The hosts with a new version and a new limit, which they write when nobody holds.
 
 use fastrand::Rng;
 
 use crate::plan::{Place, Plan, Rolling};
 
-/// One world in so many is in the middle of a deploy.
+/// One in this many worlds is in the middle of a deploy.
 const ONE_IN: u32 = 12;
 
-/// Gives some hosts another limit. Some take the record's over while somebody holds, some refuse it, and two of them may want
-/// different ones. The rest of the plan stays as it is.
+/// Gives some hosts another limit. While somebody holds, some of them adopt the record's limit, and
+/// others refuse it. Two hosts may want different ones. The rest of the plan does not change.
 pub(super) fn draw_rolling(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..ONE_IN) != 0 {
         return;

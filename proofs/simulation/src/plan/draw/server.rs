@@ -1,4 +1,4 @@
-//! Which host talks to which server, and what becomes of those.
+//! The server of each host, and what happens to the servers.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use fastrand::Rng;
 use super::{millis, pick, secs};
 use crate::plan::{Deed, End, Fate, HostPlan, How, Plan, Sort, Trouble, Turn};
 
-/// Gives each host a separate server, in some worlds, and takes some of these away: mostly while somebody
-/// holds through it whom others wait for. The rest of the plan stays as it is.
+/// In some worlds, gives each host its own server and removes some servers. Mostly that happens
+/// while somebody holds through the server and others wait. The rest of the plan does not change.
 pub(super) fn draw_servers(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..3) != 0 || plan.hosts.is_empty() {
         return;
@@ -25,11 +25,12 @@ pub(super) fn draw_servers(plan: &mut Plan, rng: &mut Rng) {
     plan.deeds.sort_by_key(|(at, _)| *at);
 }
 
-/// Longer TTLs than elsewhere, for belief to outlast a server for long.
+/// TTLs are longer than elsewhere, so belief lasts long after a server's end.
 fn draw_sessions(plan: &mut Plan, rng: &mut Rng) {
     let ttl = secs(pick(rng, &[10, 10, 15, 15, 20, 30, 30, 60, 60, 90]));
     plan.ttl = ttl;
-    // By separate requests, nobody can find out the lock delay of a session that ended before they came.
+    // With separate requests, nobody can find out the lock delay of a session that ended before
+    // they came.
     let can_ask = plan.hosts.iter().all(HostPlan::speaks_transactions);
     let is_mixed = rng.u32(..4) == 0 && can_ask;
     let chooses = rng.u32(..8) == 0;
@@ -39,7 +40,7 @@ fn draw_sessions(plan: &mut Plan, rng: &mut Rng) {
         } else {
             ttl
         };
-        // Too short, or that of Go's client.
+        // One that is too short, or that of Go's client.
         let delays = [Duration::ZERO, secs(1), secs(15)];
         host.lock_delay = (chooses && rng.bool()).then(|| pick(rng, &delays));
     }
@@ -76,7 +77,7 @@ fn draw_loss(plan: &mut Plan, rng: &mut Rng, servers: usize) {
     } else {
         hold_and_lose(plan, rng, victim, deed);
     }
-    // Long enough for others to have the place of who is cut off.
+    // Long enough for others to get the place of the host that is cut off.
     plan.storm = plan.storm.max(ttl * 2 + secs(rng.u64(15..30)));
 }
 
@@ -99,7 +100,7 @@ fn hold_and_lose(plan: &mut Plan, rng: &mut Rng, victim: usize, deed: Deed) {
         user.turns
             .insert(place, turn(millis(rng.u64(..2_000)), long));
     }
-    // Right after a renewal it believes for the longest.
+    // Belief is longest right after a renewal.
     let renewal = (Sort::Renewal, rng.u64(1..=2));
     let after = millis(pick(rng, &[0, 10, 100, 1_000]));
     let lost = Trouble::Deed(after, deed);
@@ -109,7 +110,7 @@ fn hold_and_lose(plan: &mut Plan, rng: &mut Rng, victim: usize, deed: Deed) {
         if host.prefix != prefix {
             continue;
         }
-        // Who comes late has never seen the holder alive.
+        // A contender that comes late has never seen the holder alive.
         let idle = ttl.mul_f64(pick(rng, &[0.1, 0.3, 1.0, 1.5]) * rng.f64());
         let wanted = turn(idle, millis(rng.u64(100..5_000)));
         if let Some(user) = host.users.last_mut() {

@@ -1,4 +1,4 @@
-//! Which hosts share few connections among many semaphores.
+//! The hosts that share a few connections among many semaphores.
 
 use std::time::Duration;
 
@@ -7,15 +7,16 @@ use fastrand::Rng;
 use super::{millis, pick, secs};
 use crate::plan::{End, HostPlan, How, Plan, Shared, Turn, UserPlan};
 
-/// One world in so many has such hosts.
+/// One in this many worlds has such hosts.
 const ONE_IN: u32 = 32;
 
-/// How many separate semaphores a host has at most, unless more are asked for.
+/// The most separate semaphores of a host, unless more are asked for.
 const MOST_SEMAPHORES: usize = 300;
 
-/// Makes some hosts of some worlds keep their connections open and share them, and gives them separate semaphores:
-/// so many, if that is asked for, and then in every world. In some of these worlds nothing goes wrong but that
-/// connections are refused. The rest of the plan, and every other plan, stays as it is.
+/// Makes some hosts of some worlds keep their connections open and share them, and gives them
+/// separate semaphores. If a number of semaphores is asked for, every world has such hosts. In some
+/// of these worlds nothing goes wrong, except that connections are refused. Otherwise plans do not
+/// change.
 pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<usize>) {
     let is_one = rng.u32(..ONE_IN) == 0 || semaphores.is_some();
     if !is_one || plan.hosts.is_empty() {
@@ -37,7 +38,7 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
             1 => rng.usize(1..=200),
             _ => 200,
         };
-        // Each finds room for its renewals, or some of them could never get in.
+        // There must be room for the renewals of all transports. Otherwise some could never get in.
         let mut allowed = allowed.max((transports - 1) * 8);
         if semaphores.is_some_and(|it| it > most_served(plan, &plan.hosts[at], allowed)) {
             allowed = 200;
@@ -71,7 +72,7 @@ pub(super) fn leave_in_peace(plan: &mut Plan) {
     }
 }
 
-/// Most have few, for a world of hundreds takes as long as a hundred others.
+/// Most hosts have few: a world with hundreds takes as long as a hundred other worlds.
 fn number_of_semaphores(rng: &mut Rng) -> usize {
     match rng.u32(..256) {
         0 => rng.usize(65..=MOST_SEMAPHORES),
@@ -80,8 +81,9 @@ fn number_of_semaphores(rng: &mut Rng) -> usize {
     }
 }
 
-/// How many semaphores can be renewed by so many connections, most of which polls may have: each needs less than one
-/// exchange a second, which takes two travels at most.
+/// How many semaphores this many connections can renew. Polls may have most of the connections.
+/// Each semaphore needs less than one exchange per second, and an exchange takes at most two
+/// travels.
 fn most_served(plan: &Plan, host: &HostPlan, allowed: usize) -> usize {
     let exchange = plan.latency.max(millis(1)) * 2;
     let by_one = host.ttl.as_millis() / (exchange.as_millis() * 20);
@@ -89,7 +91,7 @@ fn most_served(plan: &Plan, host: &HostPlan, allowed: usize) -> usize {
     (allowed / 8).clamp(1, 25).saturating_mul(by_one)
 }
 
-/// It acquires, holds for longer than a lease lasts, and releases.
+/// It acquires, holds for longer than a lease, and releases.
 fn user(rng: &mut Rng, ttl: Duration, longest: &mut Duration) -> UserPlan {
     let turn = Turn {
         idle: millis(rng.u64(..3_000)),

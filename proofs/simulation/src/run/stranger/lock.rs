@@ -1,14 +1,14 @@
-//! Strangers in an election: they do what Go's `api.Lock` does, and `consul lock` with one slot; or, where
-//! they spell records in another dialect than Go's, what the guide does with `curl`.
+//! Strangers in an election. They do what Go's `api.Lock` and `consul lock` with one slot do. Or,
+//! if they write records in another dialect than Go's, they do what the guide does with `curl`.
 //!
-//! A blocking query waits until the key is tied to nobody, then it is acquired. Where that is refused and
-//! nobody has the key, a lock delay is on, and the next attempt comes 5 s later. Go's leave a key with other
-//! flags alone; the guide's neither send nor mind flags. `consul lock` deletes the key afterwards, by
-//! check-and-set, unless somebody has it or the flags are not its own.
+//! A blocking query waits until the key is tied to nobody, then they acquire it. If that is refused
+//! and nobody has the key, a lock delay runs, and they try again 5 s later. Go's clients leave a
+//! key with other flags alone; the guide's neither send nor check flags. Afterwards `consul lock`
+//! deletes the key by check-and-set, unless somebody has it or it has other flags.
 //!
-//! A release names nothing but the session. One that got no answer may be applied when the same session leads again, and would end
-//! that term. Go's `api.Lock` makes a session for each `Lock` and ends it after `Unlock`. The guide's keeps its own, unless a
-//! release got no answer.
+//! A release names only the session. One without an answer may be applied when the same session
+//! leads again, and would end that term. Go's `api.Lock` makes a session for each `Lock` and ends
+//! it after `Unlock`. The guide's keeps its session, unless a release got no answer.
 
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ use super::{RETRY, Visitor};
 
 const VALUE: &[u8] = b"stranger";
 
-/// How long the guide and Go's client wait when a lock delay is on.
+/// How long the guide and Go's client wait during a lock delay.
 const LOCK_RETRY: Duration = Duration::from_secs(5);
 
-/// The key as one read shows it.
+/// The key in one read.
 struct Seen {
     index: Index,
     session: Option<String>,
     flags: u64,
-    /// None where there is no key.
+    /// `None` if there is no key.
     modify_index: Option<Index>,
 }
 
 impl Visitor {
-    /// Waits until it leads. Nothing when it can't go on.
+    /// Waits until it leads. `None` if it can't go on.
     pub(super) async fn lock(&self, session: &SessionId) -> Option<()> {
         let mut index = None;
         loop {
@@ -62,7 +62,7 @@ impl Visitor {
     pub(super) async fn unlock(&self, session: &SessionId) -> bool {
         let key = &self.prefix.record_key();
         let flags = self.lock_flags();
-        // The guide's release has no body, and the key says nothing after it.
+        // The guide's release has no body, so the key is empty afterwards.
         let value = if self.minds_flags() { VALUE } else { b"" };
         let release = ReleaseKey {
             key,
@@ -81,7 +81,7 @@ impl Visitor {
         is_answered && !self.minds_flags()
     }
 
-    /// Takes the key away, unless somebody has it.
+    /// Deletes the key, unless somebody holds it.
     pub(super) async fn delete_lock(&self) -> Option<()> {
         let seen = self.read_key(None).await?;
         if seen.session.is_some() || seen.flags != LOCK_FLAGS {

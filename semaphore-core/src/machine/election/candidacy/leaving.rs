@@ -1,12 +1,14 @@
-//! The way out of a candidacy, and what holds it up.
+//! The way out of a candidacy, and what delays it.
 //!
-//! - *Leaving*: by a session for itself, releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
-//!   of ours that has become something else than an election's is left alone, and untied by the end of the session.
-//!   By one that is shared the key is untied as it was seen, every byte of it, or read again where that is not known.
-//! - *Settling*: by a session that is shared, until an attempt that was given up can't come any more.
+//! - *Leaving*: with a separate session, it repeats the release until it is answered, which does
+//!   nothing to a key that is not ours. If our key has become something other than an election's,
+//!   it is left alone, and the end of the session unties it. With a shared session the key is
+//!   untied exactly as it was seen, byte for byte, or read again if that is unknown.
+//! - *Settling*: with a shared session, until a given-up attempt can no longer come.
 //!
-//! Sources: Consul's documentation of the KV endpoint (`release` by a session that does not have the key is answered `false` and
-//! changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes that were given up.
+//! Sources: Consul's documentation of the KV endpoint (`release` by a session that does not have
+//! the key returns `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes
+//! that were given up.
 
 use super::phase::Way;
 use super::seen::Sight;
@@ -21,7 +23,7 @@ use crate::machine::process::tenancy::past::Past;
 use crate::time::Instant;
 
 impl Candidacy {
-    /// Starts on the way out, from wherever it is.
+    /// Begins the way out, from any state.
     pub(in crate::machine::election) fn leave(
         &mut self,
         now: Instant,
@@ -43,7 +45,7 @@ impl Candidacy {
         self.settle(settings);
     }
 
-    /// Does what needs no request: one step of the way out leads to the next.
+    /// Does what needs no request. One step of the way out leads to the next.
     pub(super) fn settle(&mut self, settings: &ElectionSettings) {
         let is_on_way = self.is_leaving() || self.is_settling();
         if !is_on_way || self.writing.is_some() || self.session.is_being_created() {
@@ -65,8 +67,8 @@ impl Candidacy {
         }
     }
 
-    /// Whether the key may be tied to the session and is to be untied by a write. What has become something
-    /// else is not written: it is untied with the end of the session.
+    /// Whether a write must untie the key from the session. A key that has become something else is
+    /// not written: the end of the session unties it.
     pub(super) fn must_release(&self) -> bool {
         if self.session.is_shared() {
             let is_seen = self.unresolved.is_none() && self.sight == Sight::Current;
@@ -74,13 +76,13 @@ impl Candidacy {
         }
         let is_own = |key: &ElectionKey| key.session.as_ref() == self.session.id();
         let is_something_else = |key: &ElectionKey| is_own(key) && key.foreign_flags().is_some();
-        // A write of ours may have come after what was seen.
+        // A write of ours may have followed what was seen.
         let is_left_alone =
             self.unresolved.is_none() && self.shown().is_some_and(is_something_else);
         self.may_hold && !is_left_alone
     }
 
-    /// Whether only a read tells if the key is tied to a session that lives on.
+    /// Whether only a read can tell if the key is tied to a session that lives on.
     pub(super) fn must_look(&self) -> bool {
         let is_seen = self.unresolved.is_none() && self.sight == Sight::Current;
         self.session.is_shared() && self.may_hold && !(is_seen && self.present().is_some())
@@ -117,7 +119,7 @@ impl Candidacy {
         }
     }
 
-    /// A step of the way out failed. What is refused may be refused for long: the one that resigned is told at once.
+    /// A step of the way out failed. A refusal may last, so the one that resigned is told at once.
     pub(super) fn leaving_failed(&mut self) {
         let is_held_up = |failure: &&RequestError| {
             matches!(failure, RequestError::RefusedForNow(_)) || failure.is_anothers()
@@ -127,7 +129,7 @@ impl Candidacy {
         }
     }
 
-    /// The same of one that it needs to do the next, if it leaves.
+    /// The same for a request that the next step needs, if it leaves.
     pub(super) fn cannot_leave(&mut self, error: &RequestError) {
         let is_for_good = error.is_permanent() && !error.is_anothers();
         if is_for_good {
@@ -137,8 +139,8 @@ impl Candidacy {
         }
     }
 
-    /// Whether it would keep out for long who campaigns next: Consul has refused what it leaves by, and not for now; or it waits for
-    /// what may come late, and can't lead again itself.
+    /// Whether it would delay the next campaign for long. That is so if Consul has permanently
+    /// refused its release, or if it waits for what may come late and can't lead again itself.
     pub(in crate::machine::election) fn keeps_others_out(&self) -> bool {
         let is_for_good = |it: &RequestError| it.is_permanent() && !it.is_anothers();
         self.phase.leave_failure().is_some_and(is_for_good)
@@ -149,35 +151,35 @@ impl Candidacy {
         self.phase.departure().is_some()
     }
 
-    /// Whether nothing of it is left but what may come late.
+    /// Whether nothing of it is left except what may come late.
     pub(in crate::machine::election) fn is_settling(&self) -> bool {
         self.phase.is_settling()
     }
 
-    /// Whether it leaves in the background: the one that resigned waits for it no longer.
+    /// Whether it leaves in the background: the one that resigned no longer waits.
     pub(in crate::machine::election) fn is_left_behind(&self) -> bool {
         self.phase.is_left_behind() || self.is_settling()
     }
 
-    /// At this time the one that resigned is told that it takes longer.
+    /// When the one that resigned is told that it takes longer.
     pub(super) fn leaves_until(&self) -> Option<Instant> {
         let departure = self.phase.departure();
         let departure = departure.filter(|_| !self.phase.is_left_behind());
         departure.map(Departure::until)
     }
 
-    /// Why it could not leave in order, if it could not.
+    /// Why it could not leave properly, if it could not.
     pub(in crate::machine::election) fn leave_failure(&self) -> Option<&RequestError> {
         self.phase.leave_failure().map(RequestError::at_face_value)
     }
 
-    /// Gives the way out up: its session's TTL does the rest.
+    /// Gives the way out up: the session's TTL does the rest.
     pub(in crate::machine::election) fn abandon(&mut self) {
         self.session.abandon();
         self.phase.ended();
     }
 
-    /// Whether nothing is sent, for a while after a failure: nobody here waits for it.
+    /// Whether nothing is sent for a while after a failure, because nobody here waits.
     pub(in crate::machine::election) fn rests(&self, now: Instant) -> bool {
         self.rests_until().is_some_and(|until| now < until)
     }

@@ -1,4 +1,4 @@
-//! When the next write of the key is due (invariant L3).
+//! When the next write of the key is due (L3).
 //!
 //! | after | it waits |
 //! |---|---|
@@ -7,10 +7,11 @@
 //! | an attempt that came too late, since the key has changed under it | not, the first time; else as after a refusal |
 //! | a failure | a growing time |
 //!
-//! So there are two attempts a second in the long run, and one more for each acquisition by somebody else.
+//! So there are two attempts a second in the long run, plus one for each acquisition by somebody
+//! else.
 //!
-//! Source: Consul's guide to leader elections asks for a wait before the next attempt, since a lock delay refuses
-//! attempts without an event that would tell of its end.
+//! Source: Consul's guide to leader elections asks for a wait before the next attempt. A lock delay
+//! refuses attempts, and no event tells of its end.
 
 use core::time::Duration;
 
@@ -22,21 +23,21 @@ use crate::time::Instant;
 pub(super) struct Pace {
     wait: Wait,
     backoff: Backoff,
-    /// Whether somebody else has acquired the key since the last write was sent.
+    /// Whether somebody else has acquired the key since the last write.
     is_explained: bool,
-    /// Whether an attempt has followed at once on one that came too late, and nobody has led since.
+    /// Whether a late attempt was already repeated at once, and nobody has led since.
     has_repeated: bool,
 }
 
-/// What the next write waits for.
+/// The reason for waiting with the next write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     Nothing,
-    /// A lock delay may be on.
+    /// A lock delay may run.
     LockDelay {
         until: Instant,
     },
-    /// One has failed.
+    /// A write has failed.
     Failure {
         until: Instant,
     },
@@ -52,7 +53,7 @@ impl Pace {
         }
     }
 
-    /// When the next write is due; the origin if that is at once.
+    /// When the next write is due, or the origin for "at once".
     pub(super) fn due(&self) -> Instant {
         match self.wait {
             Wait::Nothing => Instant::ORIGIN,
@@ -60,13 +61,13 @@ impl Pace {
         }
     }
 
-    /// A write was sent, or is of no more use.
+    /// A write was sent, or is no longer needed.
     pub(super) fn clear(&mut self) {
         self.wait = Wait::Nothing;
         self.is_explained = false;
     }
 
-    /// What was written was taken, or something else is to be written.
+    /// A write succeeded, or something else is to be written.
     pub(super) fn reset(&mut self) {
         self.wait = Wait::Nothing;
         self.backoff.reset();
@@ -89,13 +90,13 @@ impl Pace {
         };
     }
 
-    /// Whether an attempt that came too late may be repeated at once. It is no second time, or
-    /// somebody who writes the free key again and again would make a hot loop.
+    /// Whether a late attempt may be repeated at once. It may only once: otherwise somebody who
+    /// writes the free key again and again would cause a hot loop.
     pub(super) fn may_repeat_at_once(&mut self) -> bool {
         !core::mem::replace(&mut self.has_repeated, true)
     }
 
-    /// Somebody else has acquired the key: what comes after that is another matter.
+    /// Somebody else has acquired the key, so a late attempt may be repeated again.
     pub(super) fn somebody_led(&mut self) {
         self.has_repeated = false;
         self.is_explained = true;
@@ -105,7 +106,7 @@ impl Pace {
     }
 }
 
-/// How long one attempt is apart from the next, at most; half of it at least.
+/// The most time between two attempts. The least is half of it.
 const STEP: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(pace.due(), Instant::ORIGIN);
         pace.refused(now, &mut rng);
         assert_eq!(pace.due(), Instant::ORIGIN);
-        // That was before the next attempt.
+        // The next attempt was sent after that.
         pace.clear();
         pace.refused(now, &mut rng);
         assert!(pace.due() > now);

@@ -1,4 +1,4 @@
-//! Where a candidacy is. Each change of it is a transition here, and each is in this drawing.
+//! The state of a candidacy. Each change is a transition here, and is in this drawing.
 //!
 //! ```text
 //!                 key free, lease valid: acquire          the key shows our session
@@ -17,7 +17,8 @@
 //!     │   └─────────────────────┐ │
 //!     └─ nobody waits any more ─▶ Kept
 //! ```
-//! Campaigning and unresolved are one state here: an attempt is a write under way, or a doubt that a read has to end.
+//! Campaigning and unresolved are one state here: an attempt is a write under way, or an unknown
+//! outcome that a read has to show.
 
 use crate::election_key::TermIndexes;
 use crate::error::RequestError;
@@ -31,13 +32,15 @@ pub(super) struct Phase(State);
 pub(super) enum State {
     Campaigning,
     Leading(TermIndexes),
-    /// Nobody campaigns, but somebody is expected to: its session is kept until then. It does nothing with the key.
+    /// Nobody campaigns, but somebody is expected to: its session is kept until then. It does not
+    /// touch the key.
     Kept {
         until: Instant,
     },
-    /// On its way out, until nothing is left.
+    /// It leaves, until nothing is left.
     Leaving(Leaving),
-    /// Nothing of it is left but what was given up and may come late, on a session that lives on. It watches the key until then.
+    /// Nothing of it is left except a given-up write that may come late, on a session that lives
+    /// on. It watches the key until then.
     Settling(Leaving),
     /// Nothing of it is left, or nothing more can be done.
     Gone(Leaving),
@@ -47,16 +50,16 @@ pub(super) enum State {
 pub(super) struct Leaving {
     departure: Departure,
     way: Way,
-    /// Until when it rests after a failure, where nobody waits for it.
+    /// Until when it rests after a failure, if nobody waits for it.
     rests_until: Option<Instant>,
 }
 
 /// How it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine::election) enum Way {
-    /// The key is given back, and the session is kept for the next campaign.
+    /// It gives the key back, and keeps the session for the next campaign.
     HandOn,
-    /// The key is given back, and the session ends.
+    /// It gives the key back, and ends the session.
     End,
 }
 
@@ -83,7 +86,7 @@ impl Phase {
         }
     }
 
-    /// Why it could not leave in order, if it could not.
+    /// Why it could not leave properly, if it could not.
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
         match &self.0 {
             State::Leaving(leaving) | State::Settling(leaving) | State::Gone(leaving) => {
@@ -93,12 +96,12 @@ impl Phase {
         }
     }
 
-    /// Whether it leaves in the background: the one that resigned has been told why that takes longer.
+    /// Whether it leaves in the background: the one that resigned was told why it takes longer.
     pub(super) fn is_left_behind(&self) -> bool {
         self.departure().is_some_and(|it| it.failure().is_some())
     }
 
-    /// Until when nothing is sent, since nobody here waits for it.
+    /// Until when nothing is sent, because nobody here waits.
     pub(super) fn rests_until(&self) -> Option<Instant> {
         match &self.0 {
             State::Leaving(leaving) if self.is_left_behind() => leaving.rests_until,
@@ -106,26 +109,26 @@ impl Phase {
         }
     }
 
-    /// Nobody campaigns with it, for the moment.
+    /// Nobody campaigns for the moment.
     pub(super) fn kept(&mut self, until: Instant) {
         if matches!(self.0, State::Campaigning) {
             self.0 = State::Kept { until };
         }
     }
 
-    /// Somebody does again.
+    /// Somebody campaigns again.
     pub(super) fn taken_up(&mut self) {
         if matches!(self.0, State::Kept { .. } | State::Settling(_)) {
             self.0 = State::Campaigning;
         }
     }
 
-    /// The key shows our session, by a lease that holds.
+    /// The key shows our session, and the lease is valid.
     pub(super) fn elected(&mut self, term: TermIndexes) {
         self.0 = State::Leading(term);
     }
 
-    /// It starts on the way out, unless it is on it. Says whether it does.
+    /// It begins the way out. Returns false if it already has.
     pub(super) fn left(&mut self, departure: Departure, way: Way) -> bool {
         if matches!(
             self.0,
@@ -141,47 +144,47 @@ impl Phase {
         true
     }
 
-    /// Whether the key is to be given back so that the session can be kept.
+    /// Whether it wants to give the key back and keep the session.
     pub(super) fn hands_on(&self) -> bool {
         matches!(&self.0, State::Leaving(leaving) if leaving.way == Way::HandOn)
     }
 
-    /// That has failed, or can't be done.
+    /// That has failed, or is impossible.
     pub(super) fn cannot_hand_on(&mut self) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.way = Way::End;
         }
     }
 
-    /// The key has been given back, and the session can campaign again.
+    /// The key was given back, and the session can campaign again.
     pub(super) fn handed_on(&mut self) {
         if self.hands_on() {
             self.0 = State::Campaigning;
         }
     }
 
-    /// It can't leave in order, for this reason, unless there was one before.
+    /// It can't leave properly, for this reason. An earlier reason stays.
     pub(super) fn held_up(&mut self, failure: RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.departure.held_up(failure);
         }
     }
 
-    /// It can't leave in order, for this reason above all.
+    /// It can't leave properly, for this reason, which replaces an earlier one.
     pub(super) fn refused(&mut self, failure: RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.departure.refused(failure);
         }
     }
 
-    /// A request failed on the way out.
+    /// A request of the way out failed.
     pub(super) fn rest(&mut self, until: Instant) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.rests_until = Some(until);
         }
     }
 
-    /// Nothing is left but what may come late.
+    /// Nothing is left except what may come late.
     pub(super) fn settles(&mut self) {
         if let State::Leaving(leaving) = &self.0 {
             self.0 = State::Settling(leaving.clone());
@@ -192,7 +195,7 @@ impl Phase {
         matches!(self.0, State::Settling(_))
     }
 
-    /// It came late, or it is to be seen whether it did.
+    /// It came late, or a read has to show whether it did.
     pub(super) fn comes_back(&mut self) {
         if let State::Settling(leaving) = &self.0 {
             self.0 = State::Leaving(leaving.clone());

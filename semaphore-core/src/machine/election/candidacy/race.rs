@@ -1,8 +1,9 @@
-//! How many attempts a free key gets, where many wait for it.
+//! How many attempts a free key gets when many wait for it.
 //!
-//! All who wait see the key free at the same moment. If all of them wrote, each of those writes would go through Raft, and all but one
-//! for nothing. So who has lost such a race lets the others go first by chance the next time: within the spread the key is seen
-//! to be taken, and most attempts are never sent.
+//! All who wait see the free key at the same moment. If all of them wrote, each write would go
+//! through Raft, and all but one would fail. So a candidate that has lost such a race waits for a
+//! random time at the next one. Within the spread the key is seen to be taken, and most attempts
+//! are never sent.
 //!
 //! | the spread after | is |
 //! |---|---|
@@ -11,12 +12,13 @@
 //! | a key that was free for more than a quarter of the spread, no matter who took it | three quarters: few wait |
 //! | each look, where the watch is paced | five sixths |
 //!
-//! So all who wait have about the same spread, as many times the time of an attempt as there are candidates, and each is as likely to lead
-//! next, the last leader too.
+//! So all who wait have about the same spread: the time of an attempt for each candidate. Each is
+//! equally likely to lead next, even the last leader.
 //!
-//! Where the key changes more often than a watch may look at it, the spread is that of the looks: each candidate looks at another
-//! moment, and a candidate that sees the key free tries at once, since by the next look it has long been taken. The last row keeps about
-//! one attempt for each term that comes too late, however many candidates there are, and a handful of looks.
+//! If the key changes more often than a watch may look at it, the looks are spread instead. Each
+//! candidate looks at another moment, and tries at once when it sees the key free, since the key is
+//! taken by its next look. The last row of the table keeps about one late attempt for each term,
+//! and a few looks, however many candidates there are.
 //!
 //! Source: counted on virtual time and on 1.8.7 with 20 and 200 candidates, see docs/COST.md.
 
@@ -27,20 +29,20 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Race {
     spread: Duration,
-    /// Before that nothing is sent.
+    /// Nothing is sent before this time.
     until: Instant,
     part: Part,
     /// Whether the watch looks less often than the key changes.
     is_paced: bool,
 }
 
-/// Whether we take part in the race for a key that is free.
+/// Our part in the race for a free key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     None,
-    /// We saw it free then.
+    /// We saw it free at this time.
     Free(Instant),
-    /// So we did, and have sent an attempt.
+    /// We saw it free at this time, and have sent an attempt.
     Entered(Instant),
 }
 
@@ -54,7 +56,7 @@ impl Race {
         }
     }
 
-    /// Over how much time attempts are spread.
+    /// The time over which attempts are spread.
     pub(super) fn spread(&self) -> Duration {
         self.spread
     }
@@ -78,7 +80,7 @@ impl Race {
         self.until
     }
 
-    /// Whether the next answer of the watch will be one that had to wait for its turn.
+    /// Whether the next answer of the watch had to wait for its budget.
     pub(super) fn watch_is_paced(&mut self, is_paced: bool) {
         self.is_paced = is_paced;
     }
@@ -88,7 +90,7 @@ impl Race {
         self.until = Instant::ORIGIN;
     }
 
-    /// The key is seen free, which it was not before.
+    /// The key is newly seen free.
     pub(super) fn begin(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         self.part = Part::Free(now);
         self.until = if self.is_paced {
@@ -105,7 +107,7 @@ impl Race {
         }
     }
 
-    /// Somebody else is seen to have acquired the key.
+    /// Somebody else was seen to acquire the key.
     pub(super) fn somebody_led(&mut self, now: Instant) {
         if let Part::Entered(_) = self.part {
             self.part = Part::None;
@@ -120,7 +122,7 @@ impl Race {
         self.taken(now);
     }
 
-    /// The race is over. How long it took tells how many wait.
+    /// The race is over. Its duration tells how many wait.
     fn taken(&mut self, now: Instant) {
         let part = core::mem::replace(&mut self.part, Part::None);
         if let Part::Free(released_at) | Part::Entered(released_at) = part
@@ -134,7 +136,8 @@ impl Race {
 
 const LEAST: Duration = Duration::from_millis(1);
 
-/// Far below what a crashed leader's end is noticed by, and several times what an answer takes in a datacenter.
+/// It is far below the time after which a leader's crash is noticed, and several times the time of
+/// an answer in a datacenter.
 const MOST: Duration = Duration::from_millis(64);
 
 #[cfg(test)]

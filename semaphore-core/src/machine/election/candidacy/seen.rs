@@ -7,8 +7,8 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) key: Option<ElectionKey>,
-    /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
-    /// after the poll may be older.
+    /// When the answer had come. A poll shows the moment of its answer, so a request that was sent
+    /// after the poll may show an older state.
     pub(super) at: Moment,
     by: SeenBy,
 }
@@ -18,7 +18,8 @@ pub(super) struct Seen {
 pub(super) enum Sight {
     /// Nothing says otherwise.
     Current,
-    /// It has changed since. The watch shows that, as a rule: it is read only if the watch has not done so by then.
+    /// It has changed since. Usually the watch shows that. It is only read if the watch has not
+    /// done so by this time.
     Outdated { wanted_from: Instant },
 }
 
@@ -26,8 +27,8 @@ pub(super) enum Sight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SeenBy {
     ThisCampaign,
-    /// One before it, with the same session. It still tells which answers are older, and nothing of the present: an answer from a
-    /// former term names the right session.
+    /// An earlier campaign with the same session. It still tells which answers are older, but
+    /// nothing about the present: an answer from a former term also names the session.
     AFormerCampaign,
 }
 
@@ -37,12 +38,12 @@ impl Seen {
         Self { key, at, by }
     }
 
-    /// Whether the campaign that goes on has seen it.
+    /// Whether the present campaign has seen it.
     pub(super) fn is_present(&self) -> bool {
         self.by == SeenBy::ThisCampaign
     }
 
-    /// Another campaign begins.
+    /// A new campaign begins.
     pub(super) fn outlive_campaign(&mut self) {
         self.by = SeenBy::AFormerCampaign;
     }

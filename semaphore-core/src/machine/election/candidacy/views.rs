@@ -1,7 +1,8 @@
-//! What a candidacy sees of the key, and what that means for it.
+//! What a candidacy sees of the key, and what follows.
 //!
-//! Only what was asked for after the last answer, or has a higher `ModifyIndex`, is news: a poll tells of the moment at which it is
-//! answered, so that answers overtake each other. Without this a leader would take an older sighting for its loss.
+//! An answer is news only if it was requested after the last answer, or has a higher `ModifyIndex`.
+//! A poll shows the moment of its answer, so answers overtake each other. Otherwise a leader could
+//! take an older view for its loss.
 
 use crate::defect::{Defect, is_on};
 use crate::election_key::{ElectionKey, TermIndexes};
@@ -20,8 +21,7 @@ use crate::subject::Subject;
 use crate::time::Instant;
 
 impl Candidacy {
-    /// Takes what the watch shows of the key, asked for at the second of these moments. It is the first
-    /// now.
+    /// Takes a view of the watch. `moments` are the present moment, and that of the request.
     pub(in crate::machine::election) fn watched(
         &mut self,
         now: Instant,
@@ -36,8 +36,8 @@ impl Candidacy {
         event
     }
 
-    /// Compares with what an answer shows of the key. It is newer if it was asked for after the known one had
-    /// come, or if its index is higher.
+    /// Compares an answer with the known key. It is newer if it was requested after the known
+    /// answer had come, or if its index is higher.
     pub(super) fn observe(
         &mut self,
         now: Instant,
@@ -58,7 +58,7 @@ impl Candidacy {
                 || is_on(Defect::OlderViewAccepted)
         });
         if !is_news {
-            // What is older, or of an unknown age, must be looked at again unless it is the same.
+            // If it is older, or of unknown age, the key must be read again, unless it is the same.
             let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
             if !is_same {
                 self.sight = Sight::Outdated { wanted_from: now };
@@ -93,13 +93,14 @@ impl Candidacy {
                     .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            // Its session is of no use where the key is tied to it all the same.
+            // If the key is nevertheless tied to its session, the session can't be used.
             State::Kept { .. } => is_ours.then_some(CandidacyEvent::SessionGone),
             State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 
-    /// Whether it shows our session as it was before it was lent: then another candidacy led by it, and has given the key back.
+    /// Whether it shows our session from before it was lent. Then another candidacy led with it,
+    /// and has given the key back.
     fn is_of_former_term(&self, shown: Option<&ElectionKey>, sent: Moment) -> bool {
         let session = shown.and_then(|key| key.session.as_ref());
         session.is_some()
@@ -108,8 +109,8 @@ impl Candidacy {
             && !is_on(Defect::FormerTermForgotten)
     }
 
-    /// Remembers what the key is known to have said for us. Where that is something else than it is to say,
-    /// it is an older value, or an operator's.
+    /// Remembers the value that the key showed for us. If it is not the wanted one, it is an older
+    /// value, or an operator's.
     pub(super) fn note_shown_value(&mut self) {
         let is_wanted = |key: &ElectionKey| self.last_shown.is_none() || key.value == self.value;
         let is_ours = |key: &&ElectionKey| key.foreign_flags().is_none() && is_wanted(key);
@@ -119,7 +120,7 @@ impl Candidacy {
         }
     }
 
-    /// What the key as it was just seen means for candidates.
+    /// What the new view of the key means for candidates.
     fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
         let own = self.session.id().cloned();
         if self
@@ -132,7 +133,7 @@ impl Candidacy {
         let key = self.shown()?;
         let is_believed = is_on(Defect::AnothersKeyBelieved);
         if key.session.is_some() && key.session == own && key.is_overwritten() {
-            // It began a term, which is over: another one needs another session.
+            // It began a term, which is over: the next one needs another session.
             self.names = Names::Spent;
             return Some(CandidacyEvent::SessionGone);
         }
@@ -146,7 +147,7 @@ impl Candidacy {
         Some(CandidacyEvent::NotAvailable(Refusal::Led { by }))
     }
 
-    /// The key shows our session. Without a lease that says nothing.
+    /// The key shows our session. Without a valid lease that means nothing.
     fn elect(
         &mut self,
         now: Instant,
@@ -206,7 +207,7 @@ impl Candidacy {
         event
     }
 
-    /// The key keeps the value that it shows: that is what it is to show from now on.
+    /// Accepts the value that the key shows as the wanted one.
     pub(in crate::machine::election) fn keep_value(&mut self) -> Value {
         if let Some(value) = self.shown().map(|key| key.value.clone()) {
             self.set_value(value);
@@ -214,20 +215,20 @@ impl Candidacy {
         Value::of_consul(self.value.clone())
     }
 
-    /// Whether it has seen the key, and that was an election's or missing.
+    /// Whether it has seen the key, as an election's or missing.
     pub(in crate::machine::election) fn has_seen_election(&self, key: &LockKey) -> bool {
         self.present().is_some() && self.conflict(key).is_none()
     }
 
-    /// What the key is instead of an election's, as it was last seen.
+    /// What the key is instead of an election's, as last seen.
     pub(in crate::machine::election) fn conflict(&self, key: &LockKey) -> Option<Conflict> {
         let shown = self.shown()?;
-        // What is overwritten and ours is given back.
+        // A key of ours that was overwritten is given back.
         let is_ours = self.shown_as_own().is_some() && shown.is_overwritten();
         shown.conflict_at(key).filter(|_| !is_ours)
     }
 
-    /// Who leads, as the key was last seen.
+    /// The leader, as the key was last seen.
     pub(in crate::machine::election) fn leader(&self, key: &LockKey) -> Option<Leader> {
         Leader::of(key, self.shown()?)
     }
@@ -241,13 +242,13 @@ impl Candidacy {
         self.seen.as_ref().filter(|seen| seen.is_present())
     }
 
-    /// The key as it was last seen, if that was with our session.
+    /// The key as it was last seen, if it was tied to our session.
     pub(super) fn shown_as_own(&self) -> Option<&ElectionKey> {
         let own = self.session.id()?;
         self.shown().filter(|key| key.session.as_ref() == Some(own))
     }
 
-    /// Whether the key is there to be taken, for all that is known.
+    /// Whether the key can be acquired, as far as is known.
     pub(super) fn is_free(&self) -> bool {
         let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
         self.present().is_some_and(is_free)

@@ -17,7 +17,8 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
-/// How soon the watch shows what has changed under an attempt, if it works. Where it is paced, that is when its next poll is due.
+/// How soon the watch shows a change that made an attempt late, if it works. If the watch is paced,
+/// the time of its next poll counts.
 const WATCH_TELLS: Duration = Duration::from_millis(100);
 
 impl Candidacy {
@@ -65,9 +66,10 @@ impl Candidacy {
         Some(request)
     }
 
-    /// What the key is to say from now on. `?release` writes its body as the value (Consul's documentation of the KV endpoint; seen
-    /// on 1.8.7). The key is to go on saying what it has said for us. A value that was asked for and perhaps never written is no
-    /// more than a guess. What has become something else keeps its own.
+    /// The value that a release leaves. `?release` writes its body as the value (Consul's
+    /// documentation of the KV endpoint; seen on 1.8.7). The key should keep the value that it last
+    /// showed for us: a wanted value that was perhaps never written would be a guess. A key that
+    /// has become something else keeps its value.
     fn value_to_leave(&self) -> &[u8] {
         let is_anothers = |key: &&ElectionKey| key.foreign_flags().is_some();
         let anothers = self.shown_as_own().filter(is_anothers);
@@ -81,8 +83,8 @@ impl Candidacy {
         self.session.leave();
     }
 
-    /// Gives the key back on a session that lives on, as it was seen. What has become something else keeps each of its bytes, as if
-    /// the session ended.
+    /// Gives the key back on a session that lives on, as it was seen. A key that has become
+    /// something else keeps each of its bytes, as if the session ended.
     fn fenced_release(
         &self,
         session: &SessionId,
@@ -94,7 +96,7 @@ impl Candidacy {
         Some((request, value.to_vec()))
     }
 
-    /// Gives the key back so that the session can be kept, and what the key says then.
+    /// A release that keeps the session, and the value that it leaves.
     fn hand_on(
         &self,
         now: Instant,
@@ -104,7 +106,8 @@ impl Candidacy {
         let is_whole = |key: &&ElectionKey| key.foreign_flags().is_none() && !key.is_overwritten();
         let ours = self.shown_as_own().filter(is_whole)?;
         let value = self.value_to_leave();
-        // The next term begins with the value that the candidate shows, and what is left is no older one.
+        // The next term begins with the candidate's present value, so the key must not be left with
+        // an older one.
         let is_newest = value == settings.value.as_bytes();
         let may_be_kept = self.unresolved.is_none() && self.may_be_kept(now);
         if !self.phase.hands_on() || !is_newest || !may_be_kept {
@@ -140,7 +143,7 @@ impl Candidacy {
                 let acquired = answer.and_then(|response| {
                     write::acquired(encoding, response, &session, &value, settings)
                 });
-                // What the watch has shown meanwhile need not be read again.
+                // If the watch has shown a change meanwhile, no read is needed.
                 if matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base {
                     let wanted_from = now + WATCH_TELLS;
                     self.sight = Sight::Outdated { wanted_from };
@@ -170,13 +173,14 @@ impl Candidacy {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
                 let event = self.observe(now, Some(shown), (moment, sent), settings, rng);
-                // Who leads already, or has resigned meanwhile, waits for nothing.
+                // If it already leads, or has resigned meanwhile, it waits for nothing.
                 if self.is_campaigning() {
                     self.pace.refused(now, rng);
                 }
                 return event;
             }
-            // A candidate that is told that it was applied, and shown that it was not, waits as after a refusal.
+            // If the agent says that it was applied, but the key shows otherwise, it waits as after
+            // a refusal.
             Ok(Acquired::Untold) => {
                 self.unresolved = Some(moment);
                 if !self.is_leaving() {
@@ -186,7 +190,7 @@ impl Candidacy {
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
             Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.may_repeat_at_once() => {
                 tracing::debug!(name: "late-attempt", "the key changed before an attempt to lead");
-                // What has changed it may be an attempt of ours that was given up.
+                // Our own given-up attempt may have changed it.
                 self.may_hold = self.given_up.may_come(now);
             }
             Ok(Acquired::Outdated) => {
@@ -197,7 +201,7 @@ impl Candidacy {
                 }
                 return event;
             }
-            // What ended is the session, and another may do: that is no failure to tell.
+            // The session has ended, and another one may work: this is not reported as a failure.
             Err(RequestError::InvalidSession { .. }) => {
                 self.failure = None;
                 self.session.found_gone();
@@ -207,7 +211,7 @@ impl Candidacy {
                 self.pace.failed(now, rng);
                 return self.refuse(error);
             }
-            // Whether it was applied a read tells; not whether it will be.
+            // A read tells whether it was applied, but not whether it will be.
             Err(error) => {
                 tracing::debug!(name: "unknown-attempt", %error, "a write of the key may have been applied");
                 self.unresolved = Some(moment);
@@ -217,12 +221,12 @@ impl Candidacy {
         None
     }
 
-    /// When the key was changed last, as far as it has been seen; zero where it is missing.
+    /// The index of the key's last known change; zero if it is missing.
     pub(super) fn base(&self) -> Index {
         self.shown().map_or(Index::ZERO, |key| key.modify_index)
     }
 
-    /// The key was not to be had.
+    /// The key could not be acquired.
     fn refused(
         &mut self,
         now: Instant,
@@ -231,11 +235,11 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         tracing::debug!(name: "refused-attempt", "the key was not to be had");
         self.pace.refused(now, rng);
-        // An attempt before it whose outcome was unknown has been resolved, or may yet come.
+        // An earlier attempt with an unknown outcome is resolved now, or may still come.
         self.may_hold = self.is_leading() || self.given_up.may_come(now);
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
-            // Then it is not ours, as it seems.
+            // Apparently it is no longer ours.
             State::Leading(_) => {
                 self.unresolved = Some(moment);
                 None
@@ -265,7 +269,8 @@ impl Candidacy {
                 self.observe(now, Some(shown), moments, settings, rng);
                 return is_kept.then_some(CandidacyEvent::HandedOn);
             }
-            // It is given back without a condition then, and the session ends; or as it is then, where the session lives on.
+            // Then it is released without a condition, and the session ends. If the session lives
+            // on, the key is read and released as it is then.
             Ok(_) => {
                 self.end_after_all();
                 if self.session.is_shared() {
@@ -297,14 +302,14 @@ impl Candidacy {
         rng: &mut fastrand::Rng,
     ) {
         match answer.and_then(ReleaseKey::parse) {
-            // Untied now, or before.
+            // It was untied now, or before.
             Ok(_) | Err(RequestError::InvalidSession { .. }) => {
                 self.failure = None;
                 self.may_hold = false;
             }
             Err(error) if error.is_permanent() && !error.is_anothers() => {
                 self.phase.refused(error);
-                // The end of a session for itself does it, too.
+                // If the session is its own, the end of the session also unties the key.
                 self.may_hold = self.session.is_shared();
                 self.pace.failed(now, rng);
             }

@@ -1,13 +1,13 @@
-//! How long to wait before trying again (invariant L3).
+//! How long to wait before another try (L3).
 //!
-//! The jitter keeps those apart whom one event has woken: without it all of them come back together, after each
-//! election of Consul's.
+//! The jitter separates those that one event has woken. Without it all would come back together,
+//! after each of Consul's elections.
 
 use core::time::Duration;
 
 use crate::defect::{Defect, is_on};
 
-/// Exponential backoff with jitter: each wait is between half of and the whole of its step.
+/// Exponential backoff with jitter: each wait is between half of its step and the whole step.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     base: Duration,
@@ -24,7 +24,7 @@ impl Backoff {
         }
     }
 
-    /// Counts a failure and says how long to wait after it.
+    /// Counts a failure and returns the wait after it.
     pub(crate) fn next(&mut self, rng: &mut fastrand::Rng) -> Duration {
         let step = self
             .base
@@ -42,7 +42,7 @@ impl Backoff {
     }
 }
 
-/// `least` and up to `spread` more.
+/// `least`, plus up to `spread`.
 pub(crate) fn jitter(least: Duration, spread: Duration, rng: &mut fastrand::Rng) -> Duration {
     let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX - 1);
     least + Duration::from_nanos(rng.u64(0..=nanos))

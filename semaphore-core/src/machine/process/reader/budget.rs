@@ -1,17 +1,17 @@
-//! A ceiling on how often something is asked (invariant L3).
+//! A limit on how often something is requested (L3).
 //!
-//! Consul's documentation of blocking queries asks clients for a separate rate limit: a busy key answers each poll
-//! at once. A bucket lets bursts through, which is what a handoff is.
+//! Consul's documentation of blocking queries asks clients for their own rate limit, since a busy
+//! key answers each poll at once. A token bucket allows bursts, such as handovers.
 
 use core::time::Duration;
 
 use crate::time::Instant;
 
-/// The ceiling of reads: 100 a second in the long run, 50 at once.
+/// The limit of reads: 100 a second in the long run, 50 at once.
 pub(crate) const READ_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) const READ_BURST: u32 = 50;
 
-/// At most `burst` at once and one per `interval` in the long run, beyond what is credited.
+/// At most `burst` at once and one per `interval` in the long run, plus credits.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     interval: Duration,
@@ -29,12 +29,12 @@ impl Budget {
         }
     }
 
-    /// When the next one may go.
+    /// When the next one may be sent.
     pub(crate) fn ready_at(&self) -> Instant {
         self.full_at + self.interval - self.burst
     }
 
-    /// How far apart they are in the long run.
+    /// The time between two in the long run.
     pub(in crate::machine) fn interval(&self) -> Duration {
         self.interval
     }
@@ -43,7 +43,7 @@ impl Budget {
         self.full_at = self.full_at.max(now) + self.interval;
     }
 
-    /// Allows one more than the ceiling: its cause was limited elsewhere.
+    /// Allows one more than the limit, because its cause is limited elsewhere.
     pub(in crate::machine) fn credit(&mut self) {
         self.full_at = self.full_at - self.interval;
     }

@@ -1,4 +1,5 @@
-//! What a holder or waiter that is looked after with others wants to be told, and what it is told: see [`checks`](super::checks).
+//! What is checked for a holder or waiter together with others, and the result: see
+//! [`checks`](super::checks).
 
 use core::iter;
 
@@ -6,49 +7,50 @@ use crate::api::Operation;
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
 
-/// What a machine wants to be told: that its record has changed, or that one of these keys has gone.
+/// A machine's request to be told when its record has changed, or one of these keys has gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub(in crate::machine) stance: Stance,
     /// The key of the record.
     pub(in crate::machine) record: String,
-    /// Its index, as far as is known.
+    /// Its last known index.
     pub(in crate::machine) index: Index,
-    /// The contender keys that have to be there, each with its session: its own, and those of whom it waits for.
+    /// The contender keys that must exist, each with its session: its own, and those of the waiters
+    /// ahead.
     pub(in crate::machine) keys: Vec<(String, SessionId)>,
-    /// When it had that for the last time.
+    /// When it last knew that.
     pub(in crate::machine) seen_at: Instant,
 }
 
-/// What a machine does meanwhile.
+/// What the machine does meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Stance {
     /// It only holds.
     Holds,
-    /// It waits behind so many others.
+    /// It waits.
     Waits {
-        /// How many they are.
+        /// How many are ahead.
         ahead: u32,
     },
 }
 
-/// What a machine is told of what is read for it.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckNews {
-    /// Polls on its own, or is looked after, while it only holds.
+    /// Whether it polls separately, or is checked with others, while it only holds.
     Reads(Reads),
     /// The same while it waits.
     WaitingReads(Reads),
     /// The record still had this index.
     AsBefore(Index),
-    /// The record has this index no more, or may have changed all the same.
+    /// The record no longer has this index, or may have changed in spite of it.
     Changed(Index),
 }
 
-/// Who looks whether a record has changed.
+/// Who checks whether a record has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reads {
-    /// Each machine for itself.
+    /// Each machine with its own poll.
     #[default]
     Own,
     /// The process, for all of them.
@@ -56,10 +58,10 @@ pub enum Reads {
 }
 
 impl Check {
-    /// Who holds more has a poll to itself.
+    /// A machine that holds more than this has its own poll.
     pub(in crate::machine) const MOST_KEYS: usize = 16;
 
-    /// How many wait ahead.
+    /// How many waiters are ahead.
     pub(in crate::machine) fn ahead(&self) -> u32 {
         match self.stance {
             Stance::Holds => 0,
@@ -67,8 +69,8 @@ impl Check {
         }
     }
 
-    /// Which of the keys are asked for in this round. A waiter learns of its turn by the record; that somebody has died, it may learn
-    /// a few rounds later.
+    /// The keys that are checked in this round. A waiter learns of its turn from the record; it may
+    /// learn of a death a few rounds later.
     fn keys_of(&self, round: u32) -> &[(String, SessionId)] {
         if self.stance == Stance::Holds {
             return &self.keys;
@@ -79,7 +81,7 @@ impl Check {
         self.keys.chunks(most).nth(part).unwrap_or_default()
     }
 
-    /// What a transaction asks for it in this round.
+    /// The operations of a transaction for it in this round.
     pub(in crate::machine) fn operations(&self, round: u32) -> impl Iterator<Item = Operation<'_>> {
         let record = Operation::CheckIndex {
             key: &self.record,
@@ -95,12 +97,12 @@ impl Check {
         iter::once(record).chain(keys)
     }
 
-    /// How many bytes its keys have.
+    /// The number of bytes in its keys.
     pub(in crate::machine) fn bytes(&self) -> usize {
         let keys = self.keys.iter().map(|(key, _)| key.len());
         self.record.len() + keys.sum::<usize>()
     }
 }
 
-/// Within so many rounds each key of a waiter is asked for.
+/// Each key of a waiter is checked within this number of rounds.
 const ROUNDS: usize = 5;

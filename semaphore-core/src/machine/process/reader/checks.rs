@@ -1,5 +1,5 @@
-//! Who only holds, or only waits, looked after for many at once: one transaction of reads asks of dozens of semaphores whether the
-//! record is as it was, and keys are still tied to their sessions.
+//! Checks many holders and waiters at once. One transaction of reads asks for dozens of semaphores
+//! whether the record is unchanged, and whether keys are still tied to their sessions.
 //!
 //! ```text
 //!            offered                    due                    as it was
@@ -8,17 +8,19 @@
 //!                        └── after a pause ───────┤
 //!                               no answer         └ denied: the member polls on its own
 //! ```
-//! A poll tells nothing for as long as nothing changes, and occupies a connection for it.
-//! - *Holders*: where a process has few, each has its poll; from so many on as it is told, nobody has. Each is asked for four times
-//!   within the TTL.
-//! - *Waiters*: as many poll, and learn of their turn at once. The others are asked for once a second, and less often
-//!   where there are more than [`MOST_AT_PACE`]. When one that polls goes, the one with the fewest ahead polls in its place.
+//! A poll tells nothing while nothing changes, and occupies a connection.
+//! - *Holders*: while a process has few, each has its own poll. Above a given number, none has.
+//!   Each is then checked four times within the TTL.
+//! - *Waiters*: the same number poll, and learn of their turn at once. The others are checked once
+//!   a second, or less often if there are more than [`MOST_AT_PACE`]. When one that polls goes, the
+//!   one with the fewest ahead polls in its place.
 //!
-//! What is asked of the record is whether it still has the index that it had. A restored snapshot may give that index again to another
-//! record: so each member reads its prefix now and then all the same.
+//! For the record it checks whether it still has the known index. A restored snapshot may give that
+//! index to another record. So each member still reads its prefix now and then.
 //!
-//! Sources: Consul's documentation of transactions (64 operations; `check-index`, `check-session`; one that only reads is answered like a read).
-//! docs/CONSUL.md, "Limits and timeouts": an agent allows an address 200 connections.
+//! Sources: Consul's documentation of transactions (64 operations; `check-index`, `check-session`;
+//! one that only reads is answered like a read). docs/CONSUL.md, "Limits and timeouts": an agent
+//! allows 200 connections from one address.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,30 +43,31 @@ use crate::transport::TransportError;
 pub(in crate::machine) struct Checks {
     scope: Scope,
     whom: Whom,
-    /// How long a record goes unasked for, where there are not too many.
+    /// The time between two checks of a record, unless there are too many.
     interval: Duration,
-    /// So many may poll on their own: all of them, once transactions were refused.
+    /// How many may poll separately. After transactions were refused: all.
     most_polls: usize,
     reads: Reads,
     offered: BTreeMap<MemberNo, Offered>,
-    /// Those of them that are looked after, first those with the fewest ahead.
+    /// The members that are checked here, those with the fewest ahead first.
     looked_after: BTreeSet<(u32, MemberNo)>,
     due: BTreeSet<(Instant, MemberNo)>,
-    /// Those that may not be asked for with others.
+    /// Members that may not be checked together with others.
     alone: BTreeSet<MemberNo>,
-    /// Those that were told otherwise than what each begins with: holders poll on their own, waiters do not.
+    /// Members that were told something else than the initial rule: holders poll separately,
+    /// waiters do not.
     told: BTreeSet<MemberNo>,
     requests: Requests<BatchNo>,
     batches: BTreeMap<BatchNo, Vec<Asked>>,
     last_batch: u64,
     backoff: Backoff,
-    /// Nothing is sent before.
+    /// Nothing is sent before this time.
     rests_until: Instant,
     news: Vec<(MemberNo, CheckNews)>,
     rng: fastrand::Rng,
 }
 
-/// Who is looked after.
+/// Whom it checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Whom {
     Holders,
@@ -75,16 +78,16 @@ pub(in crate::machine) enum Whom {
 struct Offered {
     check: Check,
     state: State,
-    /// How often it was as before since its member last read it.
+    /// How often it was unchanged since its member last read it.
     asked: u32,
 }
 
-/// What a transaction asks for a member.
+/// A member's part of a transaction.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     no: MemberNo,
     index: Index,
-    /// The first of its operations, and the first that is not.
+    /// The range of its operations: the first, and the first after them.
     from: usize,
     to: usize,
 }
@@ -95,14 +98,14 @@ enum State {
     UnderWay,
 }
 
-/// What an answer says of one member.
+/// The answer about one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     AsBefore,
     Changed,
-    /// Nobody looked.
+    /// It was not checked.
     Unasked,
-    /// It may not be asked so.
+    /// It may not be checked in this way.
     Refused,
 }
 
@@ -115,23 +118,25 @@ impl Sender for BatchNo {
     }
 }
 
-/// So many transactions are under way at once.
+/// The most transactions under way.
 const MOST_IN_FLIGHT: usize = 4;
 
-/// The keys of one take up so much at most, so that it fits whatever they are; those of one member do in any case.
+/// The most bytes of one transaction's keys, so that it always fits. A single member's keys fit in
+/// any case.
 const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
 
-/// After so many answers that say that nothing has changed, one reads: some four minutes with the usual TTL.
+/// After this number of unchanged answers a member reads: some four minutes with the usual TTL.
 const ANSWERS_PER_READ: u32 = 64;
 const ANSWERS_PER_READ_OF_WAITERS: u32 = 240;
 
-/// How long a waiter's record goes unasked for, if so many wait at most; twice as long up to twice as many, and so on. With two
-/// operations for each that is some 64 requests a second at most.
+/// The time between two checks of a waiter's record, with up to `MOST_AT_PACE` waiters. With up to
+/// twice as many it is twice as long, and so on. With two operations each, that is at most some 64
+/// requests a second.
 const PACE_OF_WAITERS: Duration = Duration::from_secs(1);
 const MOST_AT_PACE: usize = 2_000;
 
 impl Checks {
-    /// Up to `most_polls` poll on their own.
+    /// Up to `most_polls` poll separately.
     pub(in crate::machine) fn new(
         settings: &SessionSettings,
         whom: Whom,
@@ -163,7 +168,7 @@ impl Checks {
         }
     }
 
-    /// How long a record goes unasked for.
+    /// The time between two checks of a record.
     fn interval(&self) -> Duration {
         let turns = match self.whom {
             Whom::Holders => 1,
@@ -179,7 +184,7 @@ impl Checks {
         }
     }
 
-    /// What a member wants to be told, if it only does what is looked after here.
+    /// Takes a member's request, or `None` if it does something else than holding or waiting.
     pub(in crate::machine) fn offer(&mut self, no: MemberNo, check: Option<Check>) {
         let Some(check) = check else {
             if let Some(offered) = self.offered.remove(&no) {
@@ -200,7 +205,7 @@ impl Checks {
             |before: &Offered| before.check.index == check.index && before.check.keys == check.keys;
         let (state, asked) = match &before {
             Some(before) if before.check == check => return,
-            // Its answer tells as much.
+            // The answer under way will tell as much.
             Some(before) if is_same(before) && before.state == State::UnderWay => {
                 (State::UnderWay, before.asked)
             }
@@ -238,12 +243,12 @@ impl Checks {
         }
     }
 
-    /// A member has come.
+    /// A member is new.
     fn begin_with(&mut self, no: MemberNo) {
         match self.whom {
             Whom::Holders => {
                 self.choose();
-                // It may have been told otherwise when it only held for the last time.
+                // It may have been told something else when it last only held.
                 self.inform(no, self.reads);
             }
             Whom::Waiters => {
@@ -257,12 +262,12 @@ impl Checks {
         }
     }
 
-    /// How many poll on their own.
+    /// How many poll separately.
     fn on_their_own(&self) -> usize {
         self.offered.len() - self.looked_after.len()
     }
 
-    /// Changes who looks, when there are enough more or enough less of them.
+    /// Changes who checks, if the number has changed enough.
     fn choose(&mut self) {
         if self.whom == Whom::Waiters {
             while self.on_their_own() < self.most_polls
@@ -288,7 +293,7 @@ impl Checks {
         }
     }
 
-    /// Who looks for this member from now on. It is told, unless it knows.
+    /// Sets who checks for this member. It is told, unless it knows.
     fn inform(&mut self, no: MemberNo, reads: Reads) {
         match reads {
             Reads::Own => {
@@ -334,7 +339,7 @@ impl Checks {
         self.news.push((no, news));
     }
 
-    /// What members have to know, in order.
+    /// The news for members, in order.
     pub(in crate::machine) fn take_news(&mut self) -> Vec<(MemberNo, CheckNews)> {
         core::mem::take(&mut self.news)
     }
@@ -423,7 +428,7 @@ impl Checks {
                 for Asked { no, .. } in batch {
                     self.list(no, now);
                 }
-                // Some gateways know no such path: then each looks for itself.
+                // Some gateways know no such path: then each member checks separately.
                 if is_refused || error.is_permanent() {
                     self.most_polls = usize::MAX;
                     self.choose();
@@ -437,7 +442,7 @@ impl Checks {
         if let TxnOutcome::RolledBack(all) = outcome {
             faults.extend(all.iter().map(|fault| (fault.operation, fault.kind)));
         }
-        // Where a token may not read one of the keys, the agent says so of that one and looks at no other.
+        // If a token may not read one of the keys, the agent reports that one and checks no other.
         tracing::debug!(name: "asked-together", members = batch.len(), found = faults.len(), "records were asked for together");
         let is_whole = faults.values().all(|kind| *kind == TxnFaultKind::Check);
         for asked in batch {

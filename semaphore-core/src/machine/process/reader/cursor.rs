@@ -1,8 +1,8 @@
-//! Where a blocking query goes on from: the rules of Consul's index.
+//! Where a blocking query continues: the rules of Consul's index.
 //!
-//! A poll names the index of the answer before it; an index that went backwards or is zero starts
-//! again without one. So does one that is answered before its time with nothing new: that is how an
-//! agent ends all polls when a snapshot is restored, and the answer still shows the state before it.
+//! A poll names the index of the last answer. If an index is zero or went backwards, the next poll
+//! is a plain read. The same follows an answer that comes early with nothing new: so an agent ends
+//! all polls when a snapshot is restored, and the answer still shows the old state.
 //!
 //! Sources: Consul's documentation of blocking queries (an index that went backwards is reset to 0, and
 //! 0 does not block).
@@ -13,21 +13,21 @@ use crate::defect::{Defect, is_on};
 use crate::id::Index;
 use crate::time::Instant;
 
-/// The index that the next poll names, and when the poll under way, or the last, was sent.
+/// The index of the next poll, and when the present or last poll was sent.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Cursor {
     index: Index,
     sent_at: Instant,
 }
 
-/// How an answer goes on from the one before it.
+/// How an answer relates to the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Progress {
     /// It was a plain read.
     Anew,
-    /// It is newer, or its time was over.
+    /// It is newer, or its wait was over.
     Onward,
-    /// Nothing is new, and its time was not over.
+    /// It has nothing new, and came before its wait was over.
     Early,
     /// Its index is lower.
     Backwards,
@@ -46,19 +46,19 @@ impl Cursor {
         self.index = Index::ZERO;
     }
 
-    /// What a poll would tell up to this index is known from elsewhere.
+    /// Everything up to this index is known from elsewhere.
     pub(in crate::machine) fn skip_to(&mut self, index: Index) {
         if !self.is_at_start() {
             self.index = self.index.max(index);
         }
     }
 
-    /// Whether the next poll, or the one under way, is a plain read, which is answered at once.
+    /// Whether the present or next poll is a plain read, which is answered at once.
     pub(in crate::machine) fn is_at_start(&self) -> bool {
         self.index == Index::ZERO
     }
 
-    /// The index that the next poll names.
+    /// The index of the next poll.
     pub(in crate::machine) fn index(&self) -> Index {
         self.index
     }
@@ -71,7 +71,7 @@ impl Cursor {
         self.sent_at
     }
 
-    /// Goes on from the answer to a poll that could last for `wait`.
+    /// Continues from the answer to a poll that could last for `wait`.
     pub(in crate::machine) fn answered(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What is asked again: from which index, how often, and when after a failure.
+//! Repeated reads: from which index, how often, and when after a failure.
 
 pub(in crate::machine) mod backoff;
 pub(in crate::machine) mod budget;

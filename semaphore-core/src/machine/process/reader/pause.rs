@@ -1,4 +1,4 @@
-//! A pause after something that failed, the longer the more of them followed one another.
+//! A pause after a failure. It grows with each further failure.
 
 use core::time::Duration;
 
@@ -29,23 +29,23 @@ impl Pause {
         self.until = Some(until);
     }
 
-    /// When whatever is wanted may be tried: the origin if that is at once.
+    /// When the next try may come, or the origin for "at once".
     pub(in crate::machine) fn due(&self) -> Instant {
         self.until.unwrap_or(Instant::ORIGIN)
     }
 
-    /// Whether it is over, or there was none. One that is over ends.
+    /// Whether it is over, or there was none. If it is over, it ends.
     pub(in crate::machine) fn is_over(&mut self, now: Instant) -> bool {
         self.until.take_if(|until| *until <= now);
         self.until.is_none()
     }
 
-    /// Nobody waits for its end.
+    /// The pause is no longer needed.
     pub(in crate::machine) fn end(&mut self) {
         self.until = None;
     }
 
-    /// It succeeded: the next one is a short one again.
+    /// It succeeded: the next pause is short again.
     pub(in crate::machine) fn reset(&mut self) {
         self.backoff.reset();
     }

@@ -1,4 +1,5 @@
-//! One reader of one thing: a plain read first, then blocking queries, each of which goes on from the answer before it.
+//! Reads one thing repeatedly: first a plain read, then blocking queries that each continue after
+//! the last answer.
 //!
 //! ```text
 //!           start()                  answered or failed
@@ -7,12 +8,12 @@
 //!    ├──── pause() ────┘                            start()│ │pause()
 //!    └───────────── answered or failed ─────────────── LastPoll
 //! ```
-//! A poll that is under way when nothing is to be watched any more is left to its end: an agent counts
-//! a connection that was closed in the middle of a poll until that poll would have ended, and allows a
-//! client 200 (`limits.http_max_conns_per_client`; docs/CONSUL.md, "Limits and timeouts").
+//! If nothing is to be watched any more, a poll under way is left to its end. An agent counts the
+//! connection of a closed poll until that poll would have ended, and allows a client 200
+//! (`limits.http_max_conns_per_client`; docs/CONSUL.md, "Limits and timeouts").
 //!
-//! Where a poll goes on from is [`Cursor`]'s, how often one may be sent [`Budget`]'s (invariant L3), and when after
-//! a failure [`Backoff`]'s.
+//! [`Cursor`] decides where a poll continues, [`Budget`] how often one may be sent (L3), and
+//! [`Backoff`] when one follows a failure.
 
 use core::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::defect::{Defect, is_on};
 use crate::id::Index;
 use crate::time::Instant;
 
-/// How long the server may hold a poll open without a change, unless its reader says otherwise.
+/// How long the server may hold a poll open without a change, by default.
 pub(in crate::machine) const WAIT: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ pub(in crate::machine) struct Poller {
     /// How long the server may hold a poll open without a change.
     wait: Duration,
     budget: Budget,
-    /// Where what is watched changes more often than it may be looked at: when it is looked at next.
+    /// If the data changes more often than it may be read: when it is read next.
     wanted_from: Option<Instant>,
     backoff: Backoff,
 }
@@ -45,7 +46,7 @@ enum State {
         until: Instant,
     },
     Polling,
-    /// Polling, and nothing is to be watched afterwards.
+    /// Polling for the last time.
     LastPoll,
 }
 
@@ -61,7 +62,7 @@ pub(in crate::machine) enum Start {
 }
 
 impl Poller {
-    /// It waits for up to `cap` after a failure.
+    /// It waits up to `cap` after a failure.
     pub(in crate::machine) fn new(budget: Budget, cap: Duration) -> Self {
         Self {
             state: State::Idle,
@@ -73,14 +74,14 @@ impl Poller {
         }
     }
 
-    /// The server may hold its polls open for so long.
+    /// The server may hold its polls open for this time.
     #[must_use]
     pub(in crate::machine) fn holding(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
     }
 
-    /// The same, of a reader that polls already.
+    /// The same for a reader that already polls.
     pub(in crate::machine) fn hold(&mut self, wait: Duration) {
         self.wait = wait;
     }
@@ -103,7 +104,7 @@ impl Poller {
         }
     }
 
-    /// Polls no more.
+    /// Stops polling.
     pub(in crate::machine) fn pause(&mut self) {
         self.state = match self.state {
             State::Polling | State::LastPoll => State::LastPoll,
@@ -111,7 +112,7 @@ impl Poller {
         };
     }
 
-    /// Whether nothing is read, nor will be.
+    /// Whether nothing is read now or later.
     #[cfg(test)]
     pub(in crate::machine) fn is_idle(&self) -> bool {
         self.state == State::Idle
@@ -121,12 +122,12 @@ impl Poller {
         matches!(self.state, State::Polling | State::LastPoll)
     }
 
-    /// Whether the next poll, or the one under way, is a plain read.
+    /// Whether the present or next poll is a plain read.
     pub(in crate::machine) fn is_at_start(&self) -> bool {
         self.cursor.is_at_start()
     }
 
-    /// When the poll under way, or the last, was sent.
+    /// When the present or last poll was sent.
     pub(in crate::machine) fn sent_at(&self) -> Instant {
         self.cursor.sent_at()
     }
@@ -142,7 +143,7 @@ impl Poller {
         }
     }
 
-    /// A poll goes out. Says from which index on, and for how long it may last; a plain read does neither.
+    /// Sends a poll. Returns its index and its wait; `None` for a plain read.
     pub(in crate::machine) fn send(&mut self, now: Instant) -> Option<(Index, Duration)> {
         self.budget.take(now);
         self.state = State::Polling;
@@ -150,7 +151,7 @@ impl Poller {
         Some((self.cursor.index(), self.wait)).filter(|_| !self.cursor.is_at_start())
     }
 
-    /// Its answer, and how that goes on from the one before it.
+    /// Takes its answer. Returns how it relates to the one before it.
     pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
         self.backoff.reset();
         let progress = self.cursor.answered(now, index, self.wait);
@@ -158,9 +159,10 @@ impl Poller {
         progress
     }
 
-    /// Where the budget is used up, the next poll comes by chance up to `spread` later, an interval at least. All who watch what changes
-    /// all the time would else poll at the same moments, and between those nobody would see a change. It stays so until nothing
-    /// changes for that long. Says whether it is so.
+    /// If the budget is used up, the next poll comes at a random time up to `spread` later, and at
+    /// least an interval. Otherwise all who watch a busy key would poll at the same moments, and
+    /// nobody would see a change in between. This lasts until nothing changes for that time.
+    /// Returns whether it is so.
     pub(in crate::machine) fn spread(
         &mut self,
         now: Instant,
@@ -176,7 +178,7 @@ impl Poller {
         is_paced
     }
 
-    /// It was for something else, and was answered: the next one goes on from where it was.
+    /// Another read was answered: the next poll continues where it was.
     pub(in crate::machine) fn answered_aside(&mut self, now: Instant) {
         self.backoff.reset();
         self.ended(now);
@@ -189,7 +191,7 @@ impl Poller {
         }
     }
 
-    /// The poll under way has ended, whatever came of it: the next one may follow from then on.
+    /// The poll under way has ended, whatever the outcome. The next one may follow at `until`.
     pub(in crate::machine) fn ended(&mut self, until: Instant) {
         self.state = match self.state {
             State::Polling => State::Waiting { until },
@@ -203,24 +205,24 @@ impl Poller {
         self.cursor.restart();
     }
 
-    /// What a poll would tell up to this index is known from elsewhere.
+    /// Everything up to this index is known from elsewhere.
     pub(in crate::machine) fn skip_to(&mut self, index: Index) {
         if !self.is_polling() {
             self.cursor.skip_to(index);
         }
     }
 
-    /// When the budget has room for one more read.
+    /// When the budget allows one more read.
     pub(in crate::machine) fn ready_at(&self) -> Instant {
         self.budget.ready_at()
     }
 
-    /// A read goes out beside the poll, within the same budget.
+    /// Another read is sent within the same budget.
     pub(in crate::machine) fn spend(&mut self, now: Instant) {
         self.budget.take(now);
     }
 
-    /// One more read is within the budget: a write of ours has caused it.
+    /// One more read is allowed, since our write has caused it.
     pub(in crate::machine) fn credit(&mut self) {
         self.budget.credit();
     }
@@ -240,10 +242,10 @@ mod tests {
         )
     }
 
-    /// What a plain read goes on from.
+    /// The index of a plain read.
     const START: u64 = 0;
 
-    /// Sends the poll that is due: from which index.
+    /// Sends the poll that is due, and returns its index.
     fn poll(poller: &mut Poller, now: Instant) -> Option<u64> {
         poller.timeout().filter(|due| *due <= now)?;
         Some(poller.send(now).map_or(START, |(index, _)| index.0))
@@ -344,7 +346,7 @@ mod tests {
         let pauses = || polls.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(pauses().all(|pause| pause <= 400));
         assert!(pauses().any(|pause| pause > 300) && pauses().any(|pause| pause < 100));
-        // A reader that starts again does not come earlier.
+        // A restarted reader does not come earlier.
         let due = poller.timeout();
         poller.pause();
         poller.start();

@@ -1,5 +1,5 @@
-//! The way out of Consul, of a contender or a candidacy: for how long a release waits for it, and how it goes on
-//! in the background after that (invariant L2).
+//! The way out of Consul, for a contender or a candidacy: how long a release waits for it, and how
+//! it continues in the background (L2).
 //!
 //! ```text
 //!  begin ──▶ in order ──── nothing is left ────────────────────────────────────▶ over
@@ -7,8 +7,9 @@
 //!               ▼ (whose it was is told why)                                      │
 //!            in the background: tried again, with a rest after each failure ──────┘
 //! ```
-//! Source: Consul expires a session after twice its TTL at the latest (docs/CONSUL.md, "What ends a session"). So nobody
-//! waits for a way out for longer than that: by then the session is gone, or Consul can't be asked.
+//! Source: Consul expires a session at the latest after twice its TTL (docs/CONSUL.md, "What ends a
+//! session"). So nobody waits longer than that for a way out: by then the session is gone, or
+//! Consul can't be asked.
 
 use core::time::Duration;
 
@@ -18,9 +19,9 @@ use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Departure {
-    /// At this time whose it was is told that it takes longer.
+    /// When the caller is told that it takes longer.
     until: Instant,
-    /// Why it could not leave in order.
+    /// Why it could not leave properly.
     failure: Option<RequestError>,
 }
 
@@ -40,26 +41,27 @@ impl Departure {
         self.until
     }
 
-    /// Why it could not leave in order, if it could not.
+    /// Why it could not leave properly, if it could not.
     pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref()
     }
 
-    /// It can't leave in order, for this reason, unless there was one before.
+    /// It can't leave properly, for this reason. An earlier reason stays.
     pub(in crate::machine) fn held_up(&mut self, failure: RequestError) {
         self.failure.get_or_insert(failure);
     }
 
-    /// It can't leave in order, for this reason above all.
+    /// It can't leave properly, for this reason, which replaces an earlier one.
     pub(in crate::machine) fn refused(&mut self, failure: RequestError) {
         self.failure = Some(failure);
     }
 }
 
-/// Until when nothing is sent for what is left behind since then, after a request that failed now.
+/// Until when nothing is sent for what was left behind, after a request has failed now.
 ///
-/// Whose it was has been told, and only others wait, for the slot or the key. So the rest is an eighth of the time for which
-/// it has tried: what lasted for 38 s is over 5 s after Consul is back, and what never ends takes one request a minute.
+/// The caller was told, and only others wait for the slot or the key. So the rest is an eighth of
+/// the time that it has tried. After an outage of 38 s it continues within 5 s, and an endless
+/// failure costs one request a minute.
 pub(in crate::machine) fn rest_after_failure(
     began_at: Instant,
     now: Instant,

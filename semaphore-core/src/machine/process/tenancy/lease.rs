@@ -1,4 +1,4 @@
-//! The lease clock: how long a holder may believe without another word from Consul (invariant S2).
+//! The lease clock: how long a holder may believe without another answer from Consul (S2).
 //!
 //! ```text
 //!   sent   sent + TTL/16 … TTL/12    sent + TTL/4 … TTL/3    sent + TTL - margin   sent + TTL
@@ -6,17 +6,17 @@
 //!    renewal sent   next renewal due         that of one who waits   belief ends        somebody else may hold
 //!                   of one who holds
 //! ```
-//! When the next renewal is due is drawn again for each, so that many leases that began together are not renewed
-//! together for ever.
-//! It counts from the moment when the request was *sent*: the server starts its clock later. The
-//! margin absorbs clocks that run at different rates, by up to a tenth.
+//! The time of the next renewal is drawn again for each, so that leases that began together are not
+//! renewed together forever. A lease counts from the *sending* of its request: the server's clock
+//! starts later. The margin covers clocks whose rates differ by up to a tenth.
 //!
-//! A session may end before its TTL, with the node that it stands on. Then its lock delay keeps the place, from
-//! after the last renewal that succeeded on. Consul's lock delays last [`SessionOptions::MAX_LOCK_DELAY`] at
-//! most, so that a lease is no longer than that, whatever the TTL, also of a session that has none.
+//! A session may end before its TTL, with its node. Then its lock delay keeps the place, counted
+//! from after the last successful renewal. Consul's lock delays last at most
+//! [`SessionOptions::MAX_LOCK_DELAY`]. So a lease is never longer than that, whatever the TTL, even
+//! for a session without one.
 //!
-//! Sources: Consul's documentation of sessions (the TTL is a lower bound: Consul may expire a session later, up to twice
-//! the TTL, and never before; lock delays last 60 s at most).
+//! Sources: Consul's documentation of sessions (the TTL is a lower bound: Consul expires a session
+//! never before it, but up to twice as late; lock delays last at most 60 s).
 
 use core::time::Duration;
 
@@ -36,7 +36,8 @@ pub(in crate::machine) struct Lease {
 }
 
 impl Lease {
-    /// Of a session that Consul keeps, with its lock delay, for `length` after `sent_at` at least.
+    /// The lease of a session that Consul keeps, with its lock delay, for at least `length` after
+    /// `sent_at`.
     pub(in crate::machine) fn new(
         sent_at: Instant,
         length: Duration,
@@ -51,12 +52,12 @@ impl Lease {
         }
     }
 
-    /// When the request was sent from which on it counts.
+    /// When the request was sent from which it counts.
     pub(in crate::machine) fn sent_at(&self) -> Instant {
         self.sent_at
     }
 
-    /// When belief ends.
+    /// When the belief ends.
     pub(in crate::machine) fn deadline(&self) -> Instant {
         if is_on(Defect::LeaseEndIgnored) {
             return self.sent_at + FOR_EVER;
@@ -67,22 +68,22 @@ impl Lease {
         self.sent_at + self.length - self.length / MARGIN
     }
 
-    /// How long it lasts from then on, the margin included.
+    /// Its length, including the margin.
     pub(in crate::machine) fn length(&self) -> Duration {
         self.length
     }
 
-    /// How long after the renewal that it is by the next one is due.
+    /// The time from its renewal to the next one.
     pub(in crate::machine) fn renew_after(&self) -> Duration {
         self.renew_after
     }
 
-    /// The same while somebody holds or leads by it.
+    /// The same while somebody holds or leads with it.
     pub(in crate::machine) fn renew_early_after(&self) -> Duration {
         self.renew_after / OFTENER
     }
 
-    /// Whether it was asked for later than the other one.
+    /// Whether it was requested later than the other one.
     pub(in crate::machine) fn is_after(&self, other: &Self) -> bool {
         self.sent_at > other.sent_at
     }
@@ -91,8 +92,8 @@ impl Lease {
         now < self.deadline()
     }
 
-    /// What a holder is told when it is over: why, as far as is known. `last_sent` is when the last renewal was sent, where
-    /// that is known.
+    /// Why it is over, for its holder, as far as is known. `last_sent` is when the last renewal was
+    /// sent, if that is known.
     pub(in crate::machine) fn expired(
         &self,
         now: Instant,
@@ -101,7 +102,8 @@ impl Lease {
         last_sent: Option<Instant>,
     ) -> Lost {
         let last_failure = last_failure.map(RequestError::at_face_value).cloned();
-        // Where renewals fail, others are sent all the time. One that is told late was told by nobody who runs in time.
+        // If renewals fail, others are still sent. If it is noticed late, nobody ran the driver in
+        // time.
         let is_unattended = match last_sent {
             Some(sent) => now.saturating_since(sent) > self.length / EARLIEST,
             None => now.saturating_since(self.deadline()) > self.length / EARLIEST / OFTENER,
@@ -119,16 +121,17 @@ impl Lease {
 /// Longer than any test.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// One part in ten of the lease is not relied on.
+/// A tenth of the lease is not relied on.
 const MARGIN: u32 = 10;
 
-/// A renewal is due after a quarter of the lease at the earliest, and a twelfth later, which is a third, at the latest, so
-/// that two more can fail.
+/// A renewal is due after a quarter of the lease at the earliest, and a twelfth later, which is a
+/// third, at the latest. So two more can fail.
 const EARLIEST: u32 = 4;
 const SPREAD: u32 = 12;
 
-/// So many times as often is one renewed that is held: after a sixteenth to a twelfth of the lease. Whenever an outage begins,
-/// 9/10 - 1/12 of it are left, less the time that an answer takes: more than 12 s of 15.
+/// A held lease is renewed this many times as often: after a sixteenth to a twelfth of it. So
+/// whenever an outage begins, 9/10 - 1/12 of the lease are left, minus the time of an answer: more
+/// than 12 s of 15.
 const OFTENER: u32 = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A session that others of the process stand on, too, as one of those sees it.
+//! A shared session, as one of its users sees it.
 //!
 //! ```text
 //!            lent                 renewed
@@ -8,8 +8,8 @@
 //!     ▼ returned      ▼                              │
 //!  Returned ◀─────────┴──────────────────────────────┘
 //! ```
-//! It sends nothing: the [`Pool`](super::pool::Pool) makes, renews and ends the session. What is wanted of the pool leaves as a
-//! [`LoanWish`], and what the pool knows comes back as a [`LoanNews`].
+//! It sends nothing: the [`Pool`](super::pool::Pool) creates, renews and ends the session. Wishes
+//! for the pool leave as a [`LoanWish`], and the pool's knowledge comes back as a [`LoanNews`].
 
 use std::collections::VecDeque;
 
@@ -23,11 +23,11 @@ use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
-/// One loan among those of a machine.
+/// Identifies a loan of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LoanNo(pub(in crate::machine) u64);
 
-/// What a machine wants of the sessions that it shares with others.
+/// A machine's wish for the sessions that it shares with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoanWish {
     pub(in crate::machine) loan: LoanNo,
@@ -36,36 +36,37 @@ pub struct LoanWish {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum LoanStep {
-    /// A session on which nothing stands at this place yet.
+    /// Lend a session that is not used at this place yet.
     Lend(Belief),
-    /// Somebody holds by it.
+    /// Somebody holds with it.
     Hold,
-    /// Nobody does any longer.
+    /// Nobody holds any longer.
     LetGo,
-    /// Something that was sent then has proved that it lived at that time or later.
+    /// A request that was sent then has proved that it lived at that time or later.
     Lived(Instant),
-    /// It is on its way out: it needs no renewals any more.
+    /// The user leaves, and needs no more renewals.
     Leave,
-    /// Another turn goes on with it after all.
+    /// Another turn continues with it after all.
     Stay,
-    /// Nothing of it is left but what was given up and may come late, which the session's end would rule out.
+    /// Nothing of the user is left except what may come late, which the session's end would
+    /// prevent.
     Settle,
     /// Consul said that there is no such session.
     Doubt,
     /// It is not needed any more.
     Return {
-        /// What it had at this place.
+        /// What the session had at this place.
         past: Past,
         rest: Rest,
     },
 }
 
-/// What it takes to believe a renewal while nobody holds by it.
+/// What makes a renewal count while nobody holds with the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Belief {
     /// Its answer: a claim is tied to the session by its transaction.
     Answered,
-    /// The leader has confirmed it: nothing ties a claim to the session.
+    /// A confirmation by the leader: nothing ties a claim to the session.
     Confirmed,
 }
 
@@ -73,27 +74,27 @@ pub(in crate::machine) enum Belief {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Rest {
     Nothing,
-    /// Nothing, but another turn at this place needs another session.
+    /// Nothing, but the next turn at this place needs another session.
     Place,
-    /// A key may be there, or may yet come.
+    /// A key may exist, or may still come.
     Key,
 }
 
-/// What is known of a session that was lent.
+/// News of a lent session.
 #[derive(Clone, Debug)]
 pub struct LoanNews {
     pub(in crate::machine) loan: LoanNo,
     pub(in crate::machine) shown: Shown,
-    /// What came of the last request about it.
+    /// The outcome of the last request about it.
     pub(in crate::machine) heard: Option<Heard>,
 }
 
-/// What a request has shown of the agent, whatever it was for.
+/// What a request has shown about the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Heard {
-    /// It was answered, after so long.
+    /// It was answered, after this time.
     Answer(Duration),
-    /// It was not, in so long.
+    /// It was not answered within this time.
     Silence(Duration),
 }
 
@@ -107,7 +108,7 @@ pub(in crate::machine) struct Shown {
     pub(in crate::machine) past: Past,
 }
 
-/// How far a session is.
+/// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(in crate::machine) enum Life {
     #[default]
@@ -117,7 +118,7 @@ pub(in crate::machine) enum Life {
 }
 
 impl Shown {
-    /// Whether it tells anything that the other does not.
+    /// Whether it differs in something that matters.
     pub(in crate::machine) fn differs_from(&self, other: &Self) -> bool {
         let has_failed = |it: &Self| it.failure.is_some();
         (&self.life, self.lock_delay) != (&other.life, other.lock_delay)
@@ -135,7 +136,7 @@ pub(in crate::machine) struct Loan {
     wishes: VecDeque<LoanStep>,
 }
 
-/// How far what stands on it is on its way out.
+/// How far its user has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Stays,
@@ -211,14 +212,14 @@ impl Loan {
         }
     }
 
-    /// Something that was sent at `sent_at` has proved that it lived then or later.
+    /// A request that was sent at `sent_at` has proved that it lived then or later.
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
         if matches!(self.state, State::Lent(..)) {
             self.wishes.push_back(LoanStep::Lived(sent_at));
         }
     }
 
-    /// What stands on it is on its way out.
+    /// Its user leaves.
     pub(in crate::machine) fn leave(&mut self) {
         if !self.is_returned() && self.way == Way::Stays {
             self.way = Way::Leaves;
@@ -226,7 +227,7 @@ impl Loan {
         }
     }
 
-    /// Nothing of it is left but what may come late.
+    /// Nothing of its user is left except what may come late.
     pub(in crate::machine) fn settles(&mut self) {
         if !self.is_returned() && self.way == Way::Leaves {
             self.way = Way::Settles;
@@ -234,18 +235,19 @@ impl Loan {
         }
     }
 
-    /// Another turn goes on with it. The pool may have ended it meanwhile, and says so.
+    /// Another turn continues with it. If the pool has ended it meanwhile, it says so.
     pub(in crate::machine) fn stay(&mut self) {
         if !self.is_returned() && self.way != Way::Stays {
             self.way = Way::Stays;
-            // What the pool has not heard of would end the session for nothing.
+            // If the pool did not know yet, it would end the session for nothing.
             let is_of_way = |it: &LoanStep| matches!(it, LoanStep::Leave | LoanStep::Settle);
             self.wishes.retain(|it| !is_of_way(it));
             self.wishes.push_back(LoanStep::Stay);
         }
     }
 
-    /// Consul said elsewhere that it knows no such session. That is asked for once more, since others stand on it.
+    /// Consul said elsewhere that it knows no such session. That is checked again, since others use
+    /// it.
     pub(in crate::machine) fn found_gone(&mut self) {
         if let State::Lent(id, _) = &self.state {
             self.state = State::Gone(Some(id.clone()));
@@ -253,7 +255,7 @@ impl Loan {
         }
     }
 
-    /// It is not needed any more.
+    /// It is no longer needed.
     pub(in crate::machine) fn give_back(&mut self, past: Past, rest: Rest) {
         if !self.is_returned() {
             self.state = State::Returned;

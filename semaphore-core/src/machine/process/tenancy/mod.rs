@@ -1,4 +1,4 @@
-//! Sessions: how they are made, renewed and ended, and for how long they may be believed in.
+//! Sessions: how they are created, renewed and ended, and how long they may be believed in.
 
 pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;

@@ -1,13 +1,16 @@
-//! Sessions that may exist, and of which nobody knows: the answer to their creation was lost. They end by their TTL.
+//! Sessions that may exist without being known, because the answer to their creation was lost.
+//! Their TTL ends them.
 //!
-//! Two may come to exist at once, or as many as are asked for at the same time; from then on there is one attempt in a third of
-//! the TTL, until one is answered. Consul ends a session within twice its TTL, so that six more stand at a time at most: eight
-//! of a participant with two callers, fourteen of one with many, which asks for eight at a time. Nobody waits for longer than
-//! twenty seconds, so that there are more where the TTL is longer than a minute.
+//! Two may come to exist at once, or as many as are requested at the same time. After that there is
+//! one attempt in a third of the TTL, until one is answered. Consul ends a session within twice its
+//! TTL, so at most six more exist at a time: eight for a participant with two callers, and fourteen
+//! for one with many, which requests eight at a time. Nobody waits longer than twenty seconds, so
+//! there are more if the TTL is longer than a minute.
 //!
-//! Source: Consul's documentation of sessions: one without renewals ends after its TTL, at twice of it at the latest.
+//! Source: Consul's documentation of sessions: without renewals a session ends after its TTL, at
+//! the latest after twice its TTL.
 //!
-//! They can't be looked for: their names are for people, and those of other participants are the same.
+//! They can't be searched for: names are for people, and other participants use the same.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -17,10 +20,10 @@ use crate::error::RequestError;
 use crate::http::Response;
 use crate::time::Instant;
 
-/// The longest rest.
+/// The longest pause.
 const LONGEST_REST: Duration = Duration::from_secs(20);
 
-/// So many don't keep others from being asked for.
+/// This many don't prevent further creations.
 const UNBOUND: usize = 2;
 
 #[derive(Clone, Debug, Default)]
@@ -31,23 +34,23 @@ pub(in crate::machine) struct Orphans {
 }
 
 impl Orphans {
-    /// Whether a session may be asked for.
+    /// Whether a session may be requested.
     pub(in crate::machine) fn may_create(&self, now: Instant) -> bool {
         self.rests_until.is_none_or(|until| until <= now)
     }
 
-    /// From when on one may be asked for.
+    /// When the next one may be requested.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         self.rests_until
     }
 
-    /// One is asked for.
+    /// One was requested.
     pub(in crate::machine) fn asked(&mut self, now: Instant, ttl: Duration) {
         self.ends.retain(|end| now < *end);
         self.rests_until = (self.ends.len() >= UNBOUND).then_some(now + rest(ttl));
     }
 
-    /// What came of it.
+    /// The outcome.
     pub(in crate::machine) fn answered(
         &mut self,
         now: Instant,
@@ -57,7 +60,7 @@ impl Orphans {
     ) {
         let is_made = answer.is_ok_and(|response| CreateSession::parse(response).is_ok());
         if is_made || !may_have_made(answer) {
-            // What is refused is tried again at a separate pace.
+            // A refusal is retried at its own pace.
             self.rests_until = None;
             return;
         }
@@ -72,8 +75,8 @@ fn rest(ttl: Duration) -> Duration {
     (ttl / 3).min(LONGEST_REST)
 }
 
-/// Whether a creation without an id may have made a session. Consul itself says so when it has not; what stands before it does not
-/// know.
+/// Whether a creation without an id may have created a session. Consul itself says if it has not; a
+/// proxy does not know.
 fn may_have_made(answer: Result<&Response, &RequestError>) -> bool {
     match answer {
         Ok(response) => matches!(response.status(), 200..=299 | 502..=504),

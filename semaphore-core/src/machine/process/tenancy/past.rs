@@ -1,4 +1,4 @@
-//! What a session had at a place before, for the next turn that it serves there.
+//! What a session had at a place before, for its next turn there.
 
 use crate::election_key::TermIndexes;
 use crate::id::Index;
@@ -8,14 +8,16 @@ use crate::id::Index;
 pub(in crate::machine) enum Past {
     #[default]
     Nothing,
-    /// A contender key that was created then, and is deleted. A view may show it for a moment longer.
+    /// A contender key with this creation index, which was deleted. A view may show it for a moment
+    /// longer.
     Key(Index),
-    /// This term of an election, its last one. No other term may have the same name, as long as the session lives.
+    /// This term of an election, its last one. No other term may have the same name while the
+    /// session lives.
     Term(TermIndexes),
 }
 
 impl Past {
-    /// When the contender key was created that it had; zero where it had none.
+    /// The creation index of its former contender key; zero if it had none.
     pub(in crate::machine) fn key(self) -> Index {
         match self {
             Self::Key(created) => created,

@@ -1,7 +1,8 @@
-//! The sessions of one process, which its semaphores share, and its elections.
+//! The sessions of one process, which its semaphores and its elections share.
 //!
-//! A process needs as many sessions as it wants slots in any one semaphore: what it has in several of them stands on the same
-//! ones. So do its elections, of which each key is a place. Each session is renewed once, whatever stands on it.
+//! A process needs as many sessions as it wants slots in any one semaphore: its slots in different
+//! semaphores use the same sessions. The same is true of elections, where each key is a place. Each
+//! session is renewed once, however many use it.
 //!
 //! ```text
 //!            place a    place b    place c
@@ -9,14 +10,15 @@
 //! session 2    ●                     ●         would have the same contender key
 //! session 3    ●
 //! ```
-//! - A machine that asks gets the lowest that is free at its place, so that the last ones run out of use, and end.
-//! - One on which nothing stands is kept for a moment, since another turn may come, and ended then.
-//! - One that goes takes with it all that stands on it.
-//! - One that came back with something left on it is *retired*: nothing new stands on it, and it ends with the last that does.
-//!   Its end takes along what is left.
-//! - One that had terms in an election is remembered there: [`Past`](super::past::Past).
-//! - One on which nothing stands but what may come late ends, too: a key is not tied to a session that has ended, so that nothing
-//!   comes any more.
+//! - A machine gets the lowest session that is free at its place. So the last ones become unused,
+//!   and end.
+//! - An unused session is kept for a moment, since another turn may come, and then ended.
+//! - A session that is gone takes all its users with it.
+//! - A session that came back with something left on it is *retired*: nobody new uses it, and it
+//!   ends with its last user. Its end removes what is left.
+//! - It remembers a session's terms in an election: [`Past`](super::past::Past).
+//! - If the only users of a session wait for what may come late, it ends, too: no key is tied to an
+//!   ended session, so nothing comes any more.
 //!
 //! Sources: Consul's documentation of sessions (a session may hold any number of keys; its end frees or deletes them all).
 
@@ -44,15 +46,15 @@ use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// Which sessions a member shares with others, and where it uses each of them once.
+/// Which sessions a member shares with others, and the place where it uses each of them once.
 #[derive(Clone, Debug)]
 pub struct Shares {
-    /// How the sessions are made.
+    /// How the sessions are created.
     pub(crate) settings: SessionSettings,
     pub(crate) place: Place,
 }
 
-/// A session's place among the others: the lowest that is free is lent first.
+/// A session's number: the lowest that is free is lent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SessionNo(u64);
 
@@ -65,23 +67,23 @@ pub(in crate::machine) struct Pool {
     settings: SessionSettings,
     requests: Requests<From>,
     sessions: BTreeMap<SessionNo, Shared>,
-    /// The number of the next session: none is used twice, since those that stood on one that has ended may know it by its
-    /// number for a moment longer.
+    /// The number of the next session. Numbers are not reused: users of an ended session may know
+    /// its number for a moment longer.
     next: SessionNo,
     lent: BTreeMap<Tenant, SessionNo>,
     places: BTreeMap<Place, Lent>,
     /// When a request of each is due.
     due: BTreeSet<(Instant, SessionNo)>,
-    /// When each that nothing stands on is ended, or given up.
+    /// When each unused session is ended, or given up.
     ends: BTreeSet<(Instant, SessionNo)>,
     news: AllNews,
-    /// How long a session is kept for which nobody has a use.
+    /// How long an unused session is kept.
     kept: Duration,
     timed_at: Instant,
     rng: fastrand::Rng,
 }
 
-/// What a place has.
+/// The sessions at a place.
 #[derive(Clone, Copy, Debug)]
 struct Lent {
     /// No session below this one is free there.
@@ -89,7 +91,7 @@ struct Lent {
     sessions: usize,
 }
 
-/// Whose a request is, with its number among those of the session.
+/// The session of a request, with the request's number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct From(SessionNo, u32);
 
@@ -99,10 +101,10 @@ impl Sender for From {
     }
 }
 
-/// How long a session is kept for which nobody has a use, unless the pool is closed.
+/// How long an unused session is kept, unless the pool is closed.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// How many requests are under way at most, and how many that keep holds beside them.
+/// The most requests under way, and the most that keep holds besides these.
 const MOST_IN_FLIGHT: usize = 8;
 const MOST_RENEWALS_IN_FLIGHT: usize = 24;
 
@@ -128,12 +130,12 @@ impl Pool {
         &self.settings
     }
 
-    /// Whether it has no session, as far as can be known.
+    /// Whether it has no session, as far as is known.
     pub(in crate::machine) fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// Nothing is kept for another turn any more.
+    /// Nothing is kept for later turns any more.
     pub(in crate::machine) fn close(&mut self, now: Instant) {
         self.kept = Duration::ZERO;
         let unused = self.ends.iter().map(|(_, no)| *no).collect::<Vec<_>>();
@@ -142,7 +144,7 @@ impl Pool {
         }
     }
 
-    /// What a member wants.
+    /// Takes a member's wish.
     pub(in crate::machine) fn handle_wish(
         &mut self,
         now: Instant,
@@ -243,12 +245,12 @@ impl Pool {
         self.news.add(tenant, LoanNews { loan, shown, heard });
     }
 
-    /// What a member has to know.
+    /// The next news for a member.
     pub(in crate::machine) fn poll_news(&mut self) -> Option<(MemberNo, LoanNews)> {
         self.news.poll()
     }
 
-    /// Whether a member has something to know.
+    /// Whether there are news for a member.
     pub(in crate::machine) fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
@@ -268,7 +270,8 @@ impl Pool {
         )
     }
 
-    /// Whose request goes next: first of those that keep holds the one whose lease ends first.
+    /// The session with the next request. Among those that keep holds, the one whose lease ends
+    /// first.
     fn next_due(&self, now: Instant) -> Option<SessionNo> {
         let due = || {
             let due = self.due.range(..=(now, SessionNo::LAST));
@@ -278,7 +281,8 @@ impl Pool {
         if self.requests.count(of_hold) < MOST_RENEWALS_IN_FLIGHT {
             let held = due().filter(|(_, it)| it.is_held());
             let deadline = |it: &Shared| it.session.lease().map(Lease::deadline);
-            // One that waits for an answer is not asked for again before the others are for the first time.
+            // A session that waits for an answer has its next request after the first ones of the
+            // others.
             let first = held.min_by_key(|(no, it)| (it.session.is_asked(), deadline(it), *no));
             if let Some((no, _)) = first {
                 return Some(no);
@@ -353,17 +357,17 @@ impl Pool {
         }
     }
 
-    /// What follows for this session from what has changed.
+    /// Draws the conclusions from a change of this session.
     fn settle(&mut self, now: Instant, no: SessionNo) {
         self.settle_after(now, no, None);
     }
 
-    /// The same, after something was heard of the agent.
+    /// The same, after something was learned about the agent.
     fn settle_after(&mut self, now: Instant, no: SessionNo, heard: Option<Heard>) {
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
-        // One that has ended has no id any more; what follows from that is told last.
+        // An ended session has no id any more, so these news come first.
         let news = if shared.session.has_ended() {
             Vec::new()
         } else {

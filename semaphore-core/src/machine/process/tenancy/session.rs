@@ -11,22 +11,23 @@
 //!                                    ▼
 //!                    Destroying (only one that we made) ──▶ Ended
 //! ```
-//! - `Creating`: a session of ours is being made. An answer that never comes leaves an orphan,
-//!   which dies by its TTL; the next attempt makes another one.
-//! - `Registering`: the node that it is to stand on is missing, and is one that no agent stands for.
-//! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
-//! - `Live`: renewed after a quarter to a third of the TTL, and while somebody holds or leads by it after a sixteenth to a
-//!   twelfth, whatever became of the renewal before: an outage may begin at any moment, and what is left of the lease then is
-//!   what it may last. Failures are retried with backoff for as long as
-//!   nobody says that the session is gone. Consul does not write renewals to its log: a leader that was frozen, and
-//!   wakes to find that there is another one, renews for some milliseconds sessions that have ended (seen on 1.8.7); a
-//!   new one that has yet to catch up with its log knows no session that it should. So an answer alone counts neither if
-//!   somebody holds or leads by the session, nor if its lease was over already, nor if it says that there is none. A read for
-//!   which the leader confirms itself with the majority settles it; where answers are slow it is sent together with the renewal.
-//!   Anything else that proves that the session lived after the renewal was sent does as well, and is known before.
+//! - `Creating`: our session is being created. A lost answer leaves an orphan, which ends by its
+//!   TTL; the next attempt creates another one.
+//! - `Registering`: its node is missing, and has no agent.
+//! - `Adopting`: a caller's session is renewed once, which shows its TTL and starts the lease.
+//! - `Live`: renewed after a quarter to a third of the TTL. While somebody holds or leads with it,
+//!   it is renewed after a sixteenth to a twelfth, whatever happened to the last renewal: an outage
+//!   may begin at any moment, and may last as long as the rest of the lease. Failures are retried
+//!   with backoff until somebody says that the session is gone. Consul does not write renewals to
+//!   its log. A former leader that was frozen may renew ended sessions for some milliseconds (seen
+//!   on 1.8.7), and a new leader that has not applied its log does not know sessions that it
+//!   should. So an answer alone does not count if somebody holds or leads with the session, if its
+//!   lease was already over, or if it says that the session does not exist. A read that the leader
+//!   confirms with the majority settles it; if answers are slow, it is sent together with the
+//!   renewal. Any other proof that the session lived after the renewal was sent also counts.
 //!
-//! Sources: Consul's documentation of sessions (`TTL`, `LockDelay`, `Behavior`; `NodeChecks`, which end a session with its
-//! node's health unless the list is empty) and of the session endpoints.
+//! Sources: Consul's documentation of sessions (`TTL`, `LockDelay`, `Behavior`; `NodeChecks`, which
+//! end a session with its node's health unless the list is empty) and of the session endpoints.
 
 use core::time::Duration;
 
@@ -47,24 +48,25 @@ use crate::transport::TransportErrorKind;
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Session {
     state: State,
-    /// The requests under way: some renewals at a time, and of anything else one.
+    /// The requests under way: several renewals, and one of anything else.
     in_flight: Vec<InFlight>,
     /// When the last creation or renewal was sent.
     renewed_at: Instant,
-    /// From when on it is renewed early; none unless somebody holds or leads by it.
+    /// Since when it is renewed early. `None` unless somebody holds or leads with it.
     early_from: Option<Instant>,
-    /// The leases of renewals that succeeded, until the leader confirms that the session lived since; the oldest first. A later
-    /// one may be answered before an earlier one is confirmed.
+    /// The leases of successful renewals, until the leader confirms that the session lived since;
+    /// the oldest first. A later renewal may be answered before an earlier one is confirmed.
     unconfirmed: Vec<Lease>,
     /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
     /// Since when a renewal says that there is no such session.
     missing_since: Option<Instant>,
     latency: Latency,
-    /// Since when nothing is answered in time. An agent without a leader holds each request for up to 18 s, and its connection
-    /// counts for as long, even if nobody waits any more (measured on 1.23).
+    /// Since when nothing is answered in time. An agent without a leader holds each request for up
+    /// to 18 s, and its connection counts that long, even if nobody waits any more (measured on
+    /// 1.23).
     silent_since: Option<Instant>,
-    /// How long nobody acquires its keys after it was invalidated.
+    /// How long nobody can acquire its keys after it was invalidated.
     lock_delay: Duration,
     retry_at: Option<Instant>,
     backoff: Backoff,
@@ -83,7 +85,7 @@ enum State {
     Ended,
 }
 
-/// A request that is under way: the state may have moved on since.
+/// A request under way. The state may have changed since it was sent.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     no: u32,
@@ -100,26 +102,27 @@ enum Purpose {
     Destruction,
 }
 
-/// So many renewals of one that is held may be under way, and as many reads that confirm them. A silent agent, or one that takes a third of the
-/// TTL for an answer, must not keep the next one back: each is waited for two fifths of the TTL at most, and the next one
-/// is due after a sixteenth to a twelfth.
+/// The most renewals of a held session under way, and the most reads that confirm them. A silent
+/// agent, or one that needs a third of the TTL for an answer, must not delay the next one. Each is
+/// waited for at most two fifths of the TTL, and the next one is due after a sixteenth to a
+/// twelfth.
 const MOST_IN_FLIGHT: usize = 6;
 
-/// Who waits, and has only to keep its place, does with fewer.
+/// The same for a waiter, which only has to keep its place.
 const MOST_OF_WAITER: usize = 3;
 
-/// More renewals of one lease than this never succeed: they are a thirtieth of the TTL apart at least.
+/// The most renewals of one lease that can succeed: they are at least a thirtieth of the TTL apart.
 const MOST_UNCONFIRMED: usize = 32;
 
-/// A hold in its first moments is not renewed early: most are over by then.
+/// A hold is not renewed early in its first moments: most are over by then.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
-/// One that is held is renewed again after a failure within this part of its TTL, so that one of the renewals after an
-/// outage is in time.
+/// After a failure a held session is renewed again within this part of its TTL, so that a renewal
+/// after an outage is in time.
 const HELD_RETRY: u32 = 30;
 
 impl Session {
-    /// A session from the settings' source.
+    /// A session from the source in the settings.
     pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
         let state = match &settings.source {
             SessionSource::Create(_) | SessionSource::Shared(_) => State::Creating,
@@ -129,7 +132,7 @@ impl Session {
         Self::in_state(state, settings.lock_delay(), backoff)
     }
 
-    /// One that was handed on.
+    /// A session that was handed on.
     pub(in crate::machine) fn ended() -> Self {
         let never = Backoff::new(Duration::ZERO, Duration::ZERO);
         Self::in_state(State::Ended, Duration::ZERO, never)
@@ -153,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Whether another contender may use it: it lives, and nothing is unanswered.
+    /// Whether another contender may use it: it lives, and no request is unanswered.
     pub(in crate::machine) fn is_reusable(&self) -> bool {
         let is_quiet = self.in_flight.is_empty() && !self.is_doubtful();
         self.is_live() && is_quiet && self.failure.is_none()
@@ -181,7 +184,7 @@ impl Session {
         }
     }
 
-    /// How long nobody acquires its keys after it was invalidated.
+    /// How long nobody can acquire its keys after it was invalidated.
     pub(in crate::machine) fn lock_delay(&self) -> Duration {
         self.lock_delay
     }
@@ -206,18 +209,18 @@ impl Session {
         matches!(self.state, State::Destroying(_) | State::Ended)
     }
 
-    /// Whether creation is still under way, so that an id may yet turn up.
+    /// Whether its creation is under way, so that an id may still arrive.
     pub(in crate::machine) fn is_being_created(&self) -> bool {
         let is_creation = |it: &InFlight| matches!(it.sent, Purpose::Creation);
         self.in_flight.iter().any(is_creation)
     }
 
-    /// Whether a session is to be asked for next.
+    /// Whether the next request creates it.
     pub(in crate::machine) fn wants_creation(&self) -> bool {
         matches!(self.state, State::Creating)
     }
 
-    /// Whether this request under way asks for a session.
+    /// Whether this request under way creates it.
     pub(in crate::machine) fn is_creation(&self, no: u32) -> bool {
         let mut all = self.in_flight.iter();
         all.any(|it| it.no == no && matches!(it.sent, Purpose::Creation))
@@ -227,7 +230,7 @@ impl Session {
         self.failure.as_ref()
     }
 
-    /// Somebody holds or leads by it from now on.
+    /// Somebody holds or leads with it from now on.
     pub(in crate::machine) fn hold(&mut self, now: Instant) {
         self.early_from = Some(now + FIRST_MOMENTS);
     }
@@ -245,11 +248,12 @@ impl Session {
         }
     }
 
-    /// Something that was sent at `sent_at` has proved that it lived then or later: a read for which the leader confirmed
-    /// itself showed a key that is tied to it, or a transaction that depends on such a key was applied. Consul unties all
-    /// keys of a session that ends (its documentation of sessions: `Behavior`).
+    /// A request that was sent at `sent_at` has proved that it lived then or later. It was a read
+    /// that the leader confirmed and that showed a key tied to it, or a transaction that depends on
+    /// such a key. Consul unties all keys of an ended session (its documentation of sessions:
+    /// `Behavior`).
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
-        // It proves nothing of a renewal that is sent later.
+        // It proves nothing about a later renewal.
         let is_before =
             |it: &InFlight| matches!(it.sent, Purpose::Renewal) && it.sent_at <= sent_at;
         if self.unconfirmed.is_empty() && !self.in_flight.iter().any(is_before) {
@@ -278,7 +282,7 @@ impl Session {
         self.unconfirmed.clear();
         self.missing_since = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
-            // One that seems to be gone may not be: its contender key can be deleted alone.
+            // It may still exist: somebody may have deleted only its contender key.
             State::Live(id, _) | State::Gone(Some(id))
                 if settings.owns_sessions() && !is_on(Defect::SessionLeftBehind) =>
             {
@@ -289,7 +293,7 @@ impl Session {
         };
     }
 
-    /// Gives the session's destruction up: its TTL does it.
+    /// Gives its destruction up: the TTL ends it.
     pub(in crate::machine) fn abandon(&mut self) {
         self.state = State::Ended;
         self.retry_at = None;
@@ -300,7 +304,7 @@ impl Session {
         self.timeout().is_some_and(|due| due <= now)
     }
 
-    /// When a request is due, unless those under way come first.
+    /// When a request is due, unless one under way must come first.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
         match &self.state {
@@ -319,13 +323,14 @@ impl Session {
         }
     }
 
-    /// Whether the leader is to be asked if the session lives: since a renewal says that it does not, or since one counts
-    /// only if it does. Where answers are slow it is asked together with the renewal.
+    /// Whether the leader must be asked if the session lives: because a renewal says that it does
+    /// not, or because a renewal counts only if it does. If answers are slow, the leader is asked
+    /// together with the renewal.
     fn wants_inquiry(&self) -> bool {
         let is_inquiry = |it: &&InFlight| matches!(it.sent, Purpose::Inquiry);
         let is_renewal = |it: &&InFlight| matches!(it.sent, Purpose::Renewal);
         let is_in_a_hurry = self.early_from.is_some() && self.latency == Latency::Slow;
-        // One at a time while nothing is answered.
+        // Only one at a time while nothing is answered.
         let is_in_a_hurry = is_in_a_hurry
             && self.silent_since.is_none_or(|since| {
                 self.renewed_at >= since && !self.in_flight.iter().any(|it| is_inquiry(&it))
@@ -350,7 +355,7 @@ impl Session {
         !self.unconfirmed.is_empty() || self.missing_since.is_some()
     }
 
-    /// Whether one more of these may be sent.
+    /// Whether another request of this kind may be sent.
     fn has_room(&self, of: impl Fn(&InFlight) -> bool) -> bool {
         if is_on(Defect::RenewalsInTurn) {
             return self.in_flight.is_empty();
@@ -371,15 +376,15 @@ impl Session {
         match (self.early_from, self.latency) {
             _ if is_on(Defect::RenewalInAThird) => usual,
             (Some(from), _) => from.max(early).min(usual),
-            // A slot that is granted now may be held by a lease that is half over.
+            // A slot that is granted now may begin with a half-used lease.
             (None, Latency::Slow) => self.renewed_at + lease.renew_after() / 2,
             (None, Latency::Prompt) => usual,
         }
     }
 
-    /// When the next renewal is due where nothing is answered: an agent may hold those that are under way, and those that were
-    /// given up. In the last quarter of a holder's lease they follow each other closely, so that an outage that ends in
-    /// time costs nothing.
+    /// When the next renewal is due if nothing is answered: an agent may hold the requests under
+    /// way, and those that were given up. In the last quarter of a holder's lease renewals follow
+    /// each other closely, so that an outage that ends in time costs nothing.
     fn renew_in_silence_at(&self, lease: &Lease) -> Option<Instant> {
         self.silent_since?;
         let last = self.renewed_at;
@@ -436,8 +441,8 @@ impl Session {
         Some((no, request))
     }
 
-    /// Takes the answer to a request under way. Whether somebody holds or leads by this session decides what it takes
-    /// to believe it.
+    /// Takes the answer to a request under way. What makes it count depends on whether somebody
+    /// holds or leads with this session.
     pub(in crate::machine) fn handle(
         &mut self,
         now: Instant,
@@ -510,7 +515,7 @@ impl Session {
                 self.confirm(id);
             }
             Ok(State::Live(id, lease)) => self.renewed(id, lease),
-            // It may be missing again: then the next attempt comes later than the last.
+            // The node may be missing again. Then the next attempt comes later than the last.
             Ok(State::Creating) => {
                 self.state = State::Creating;
                 self.failure = None;
@@ -545,8 +550,8 @@ impl Session {
         }
     }
 
-    /// A contender that is told that there is no such session, and may not ask whether that is so, gives it up. Who was
-    /// told otherwise goes on asking for as long as the lease lasts.
+    /// If a contender is told that its session does not exist, and may not ask the leader, it gives
+    /// the session up. If it was told otherwise before, it keeps asking for the time of the lease.
     fn handle_inquiry(
         &mut self,
         now: Instant,
@@ -555,7 +560,7 @@ impl Session {
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
-        // One that is left out of the answer is there.
+        // A session that was left out of the answer exists.
         let is_left_out = answer.as_ref().is_ok_and(|response| is_filtered(response));
         match answer.and_then(SessionInfo::parse) {
             Ok(None) => self.handle_gone(),
@@ -580,8 +585,9 @@ impl Session {
         }
     }
 
-    /// The lease of a renewal counts if the leader knew the session at any time since that was sent. The server that answered the
-    /// renewal, the session's lock delay lasts from then on as long as belief does.
+    /// A renewal's lease counts if the leader knew the session at any time after the renewal was
+    /// sent, whichever server answered it. If the session ends later, its lock delay lasts as long
+    /// as the belief.
     fn confirm(&mut self, id: SessionId) {
         let known_at = self.known_at;
         let confirmed = self
@@ -593,7 +599,7 @@ impl Session {
         }
     }
 
-    /// It has this lease, or one that was asked for later.
+    /// It has this lease, unless it has one that was requested later.
     fn renewed(&mut self, id: SessionId, lease: Lease) {
         self.failure = None;
         self.backoff.reset();
@@ -615,7 +621,7 @@ impl Session {
         self.retry_at = Some(now + rest.min(most));
     }
 
-    /// A waiter has only to renew in time: Consul ties no key to a session that has ended.
+    /// A waiter only has to renew in time: Consul ties no key to an ended session.
     fn must_be_confirmed(&self, now: Instant, is_held_by: bool) -> bool {
         let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
         let must = has_lapsed || self.is_live() && is_held_by;

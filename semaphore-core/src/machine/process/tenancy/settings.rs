@@ -1,4 +1,4 @@
-//! What a session is made of and told, whatever it is for, and the times that follow from its TTL.
+//! The settings of a session, whatever it is for, and the times that follow from its TTL.
 
 use core::time::Duration;
 
@@ -7,19 +7,19 @@ use crate::error::RequestError;
 use crate::id::SessionId;
 use crate::input::{Scope, SessionOptions};
 
-/// Where sessions come from, and what every request about them carries.
+/// The source of sessions, and what every request about them carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionSettings {
-    /// Where they come from.
+    /// Their source.
     pub(crate) source: SessionSource,
     /// What every request carries.
     pub(crate) scope: Scope,
 }
 
-/// How Consul says that it knows no such node.
+/// Consul's text for an unknown node.
 const NOT_REGISTERED: &str = "missing node registration";
 
-/// What to do about it in another datacenter.
+/// The advice for another datacenter.
 const NODE_ELSEWHERE: &str =
     "a session in another datacenter stands on a node there: name one by `own_node` or `node`";
 
@@ -29,11 +29,11 @@ fn is_not_registered(text: &str) -> bool {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionSource {
-    /// Each is made when it is needed.
+    /// Each is created when it is needed.
     Create(SessionOptions),
-    /// They are made so too, yet by the process: others in it stand on the same ones.
+    /// They are created in the same way, but the process shares them.
     Shared(SessionOptions),
-    /// The caller made this one, and ends it.
+    /// The caller created this session, and ends it.
     Callers(SessionId),
 }
 
@@ -45,17 +45,17 @@ impl SessionSettings {
         }
     }
 
-    /// Whether sessions are ours to make and to destroy.
+    /// Whether we create and destroy the sessions.
     pub(crate) fn owns_sessions(&self) -> bool {
         self.options().is_some()
     }
 
-    /// Whether others of the process stand on the same sessions.
+    /// Whether others of the process use the same sessions.
     pub(crate) fn shares_sessions(&self) -> bool {
         matches!(self.source, SessionSource::Shared(_))
     }
 
-    /// What new sessions are made with.
+    /// The options of new sessions.
     pub(crate) fn options(&self) -> Option<&SessionOptions> {
         match &self.source {
             SessionSource::Create(options) | SessionSource::Shared(options) => Some(options),
@@ -63,15 +63,16 @@ impl SessionSettings {
         }
     }
 
-    /// The TTL of new sessions. Of a caller's session the true one is learned from its renewal.
+    /// The TTL of new sessions. A caller's session has the TTL that its renewal shows.
     pub(crate) fn ttl(&self) -> Duration {
         let made = self.options().map(|it| it.ttl);
         made.unwrap_or_else(|| SessionOptions::default().ttl)
     }
 
-    /// What kept a session from being made. The node of an agent that was dead for a while, or was
-    /// deregistered, is put back when the agent is in touch again: that passes. One that was named is nobody's to
-    /// put back, and the agent's is never one of another datacenter.
+    /// Why a session could not be created. The node of an agent that was dead for a while, or was
+    /// deregistered, comes back when the agent is in touch again: that is transient. Nobody
+    /// restores a node that was chosen by name, and the agent's node never belongs to another
+    /// datacenter.
     pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
         let names_no_node = self.options().is_some_and(|it| it.standing_on().is_none());
         let is_of_here = self.scope.datacenter().is_none();
@@ -101,48 +102,48 @@ impl SessionSettings {
         }
     }
 
-    /// The separate node that a session could not be made on, since it is missing.
+    /// The separate node, if a session could not be created because it is missing.
     pub(crate) fn missing_own_node(&self, error: &RequestError) -> Option<&str> {
         let is_missing =
             matches!(error, RequestError::Rejected { text, .. } if is_not_registered(text));
         self.own_node().filter(|_| is_missing)
     }
 
-    /// The separate node that sessions stand on.
+    /// The separate node of the sessions.
     pub(crate) fn own_node(&self) -> Option<&str> {
         self.options()?.own_node.as_deref()
     }
 
-    /// The lock delay of new sessions. That of a caller's is learned in the same way.
+    /// The lock delay of new sessions. A caller's session has the one that its renewal shows.
     pub(crate) fn lock_delay(&self) -> Duration {
         let made = self.options().map(SessionOptions::lock_delay);
         made.unwrap_or(SessionOptions::DEFAULT_LOCK_DELAY)
     }
 
-    /// How long the lease of a session is that was renewed so.
+    /// The length of a session's lease after this renewal.
     pub(crate) fn lease(&self, renewed: Renewed) -> Duration {
         let told = renewed.ttl.unwrap_or(Duration::MAX);
-        // Its lock delay was made for the TTL that it was made with, whatever an answer says.
+        // Its lock delay was made for its original TTL, whatever an answer says.
         if let Some(options) = self.options() {
             return told.min(options.ttl);
         }
-        // A lock delay that no renewals could keep is its maker's choice, with all that it risks.
+        // A lock delay that no renewals could keep is its creator's choice and risk.
         let delay = renewed.lock_delay.unwrap_or(self.lock_delay());
         let is_chosen = delay < SessionOptions::MIN_TTL;
         if is_chosen { told } else { told.min(delay) }
     }
 
-    /// How long a short request may take: several must fit into a lease.
+    /// The timeout of a short request: several must fit into a lease.
     pub(crate) fn request_timeout(&self) -> Duration {
         (self.ttl() / 5).min(Duration::from_secs(10))
     }
 
-    /// How long a lease lasts from a renewal on: for so long what was served before may be refused.
+    /// The length of a lease after a renewal. For this time, served requests may be refused.
     pub(crate) fn lease_time(&self) -> Duration {
         self.ttl() / 10 * 9
     }
 
-    /// How long before its end observers are warned of the end of a lease.
+    /// How long before the end of a lease observers are warned.
     pub(crate) fn warning(&self) -> Duration {
         self.lease_time().min(SessionOptions::MAX_LOCK_DELAY) / 3
     }
@@ -152,8 +153,8 @@ impl SessionSettings {
         (self.ttl() / 10).min(Duration::from_secs(5))
     }
 
-    /// How long somebody who leaves goes on trying to clean up. By then Consul has expired the
-    /// session, which happens after twice the TTL.
+    /// How long somebody who leaves tries to clean up. By then Consul has expired the session,
+    /// which happens within twice the TTL.
     pub(crate) fn cleanup_time(&self) -> Duration {
         self.ttl() * 2
     }

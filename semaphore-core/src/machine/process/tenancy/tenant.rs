@@ -1,10 +1,10 @@
-//! Who stands on a session that is shared, and where.
+//! Who uses a shared session, and where.
 
 use std::sync::Arc;
 
 use crate::machine::process::tenancy::loan::LoanNo;
 
-/// Who shares the sessions.
+/// Identifies a member that shares sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberNo(pub u64);
 

@@ -1,4 +1,4 @@
-//! What a contender or a candidacy stands on: a separate session, or one that it shares with others of the process.
+//! The session of a contender or a candidacy: its own, or one that the process shares.
 
 use core::time::Duration;
 
@@ -20,8 +20,8 @@ pub(in crate::machine) enum Tenure {
 }
 
 impl Tenure {
-    /// By separate requests nothing ties a claim to the session: a renewal that no leader has confirmed might admit by one that
-    /// has ended (docs/CONSUL.md, "What ends a session").
+    /// With separate requests nothing ties a claim to the session: a renewal that no leader has
+    /// confirmed might admit with an ended session (docs/CONSUL.md, "What ends a session").
     pub(in crate::machine) fn new(settings: &SessionSettings, encoding: Encoding) -> Self {
         if settings.shares_sessions() {
             let belief = match encoding {
@@ -34,12 +34,12 @@ impl Tenure {
         }
     }
 
-    /// A separate session, whatever others of the process do.
+    /// A separate session, which others of the process do not share.
     pub(in crate::machine) fn separate(settings: &SessionSettings) -> Self {
         Self::Own(Session::new(settings))
     }
 
-    /// Whether it lives on when this turn is over, since others stand on it or may.
+    /// Whether it lives on after this turn, since others use it or may.
     pub(in crate::machine) fn is_shared(&self) -> bool {
         matches!(self, Self::Shared(_))
     }
@@ -58,7 +58,7 @@ impl Tenure {
         }
     }
 
-    /// A separate session, once it is of no more use here.
+    /// Its own session, once it is no longer needed here.
     pub(in crate::machine) fn take_own(&mut self) -> Option<Session> {
         match self {
             Self::Own(session) => Some(core::mem::replace(session, Session::ended())),
@@ -66,7 +66,8 @@ impl Tenure {
         }
     }
 
-    /// Whether another turn of this machine may use it: a session that is shared goes back to where it came from.
+    /// Whether the next turn of this machine may use it. A shared session goes back to the pool
+    /// instead.
     pub(in crate::machine) fn is_reusable(&self) -> bool {
         self.own().is_some_and(Session::is_reusable)
     }
@@ -158,7 +159,7 @@ impl Tenure {
         }
     }
 
-    /// Something that was sent at `sent_at` has proved that it lived then or later.
+    /// A request that was sent at `sent_at` has proved that it lived then or later.
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
         match self {
             Self::Own(session) => session.lived(sent_at),
@@ -166,7 +167,7 @@ impl Tenure {
         }
     }
 
-    /// It is on its way out: who makes and ends its own session knows.
+    /// Its user leaves. A session of its own need not be told.
     pub(in crate::machine) fn leave(&mut self) {
         match self {
             Self::Own(session) => session.let_go(),
@@ -174,14 +175,14 @@ impl Tenure {
         }
     }
 
-    /// Nothing else of this turn is left but what may come late, for as long as the session lives.
+    /// Nothing else of this turn is left except what may come late, while the session lives.
     pub(in crate::machine) fn settles(&mut self) {
         if let Some(loan) = self.shared_mut() {
             loan.settles();
         }
     }
 
-    /// Another turn of the same machine goes on with it.
+    /// Another turn of the same machine continues with it.
     pub(in crate::machine) fn stay(&mut self) {
         if let Some(loan) = self.shared_mut() {
             loan.stay();
@@ -195,8 +196,8 @@ impl Tenure {
         }
     }
 
-    /// Nothing else of this turn is left. A separate session is destroyed; one that is shared goes back, with what is known of
-    /// the turn.
+    /// Nothing else of this turn is left. A session of its own is destroyed. A shared one goes
+    /// back, with what is known about the turn.
     pub(in crate::machine) fn end(&mut self, past: Past, rest: Rest, settings: &SessionSettings) {
         match self {
             Self::Own(session) => session.end(settings),
@@ -240,12 +241,12 @@ impl Tenure {
         }
     }
 
-    /// What it wants of the pool next.
+    /// The next wish for the pool.
     pub(in crate::machine) fn poll_wish(&mut self) -> Option<LoanStep> {
         self.shared_mut()?.poll_wish()
     }
 
-    /// What the pool knows of it now.
+    /// Takes the pool's knowledge.
     pub(in crate::machine) fn learn(&mut self, shown: &Shown) {
         if let Some(loan) = self.shared_mut() {
             loan.learn(shown);

@@ -12,7 +12,7 @@ use crate::machine::semaphore::admission::*;
 
 static NOBODY: BTreeSet<SessionId> = BTreeSet::new();
 
-/// Nobody of ours is there and nobody wants anything.
+/// None of ours is there, and nobody wants anything.
 fn idle(view: &View) -> Situation<'_> {
     Situation {
         view,
@@ -33,12 +33,12 @@ fn idle(view: &View) -> Situation<'_> {
     }
 }
 
-/// Why so many slots are not to be had for a newcomer.
+/// Why this number of slots is not available for a newcomer.
 fn refusal(situation: &Situation<'_>, permits: u32) -> Option<Refusal> {
     situation.room()?.refusal(permits)
 }
 
-/// One of ours that may be admitted, by the number of its letter.
+/// One of ours that may be admitted. Its letter gives its number.
 fn ours(id: &str) -> (ContenderNo, SessionId) {
     (no(id), session(id))
 }
@@ -60,7 +60,7 @@ fn shown<'a>(record: &'a str, keys: &'a [(&'a str, &'a str)]) -> Shown<'a> {
     }
 }
 
-/// Three who contend, first come first.
+/// Three contenders, in the order in which they came.
 fn queue<'a>() -> [(&'a str, &'a str); 3] {
     [(A, A), (B, B), (C, C)]
 }
@@ -102,7 +102,7 @@ fn the_write_that_creates_the_record_admits_all_that_it_may() {
         ..Shown::default()
     }
     .view();
-    // Two slots, and one who is ahead and may take one of them.
+    // Two slots, and a waiter ahead who may take one of them.
     let situation = Situation {
         wanted: &[1, 1],
         admissible: &[ours(B), ours(C)],
@@ -157,7 +157,7 @@ fn one_that_leaves_and_may_yet_be_admitted_by_a_first_write_is_fenced_by_another
     assert_eq!(situation.plan(), (Some(write), Turn::NotYet));
 }
 
-/// Where many come at once, the others would only make refused writes of it.
+/// If many come at once, the others would only cause refused writes.
 #[test]
 fn a_record_is_created_by_the_first_few_and_by_others_when_their_patience_is_over() {
     let id = |no: usize| format!("{no:08}-0000-0000-0000-000000000000");
@@ -258,7 +258,7 @@ fn a_session_that_is_in_the_record_already_claims_the_slot_that_it_has_there() {
 #[test]
 fn whoever_claims_prunes_those_who_are_certainly_dead() {
     let dead = BTreeSet::from([session(C)]);
-    // No key; a key that is tied to no session; one that is tied to another's; a name that is no
+    // No key; a key without a session; a key tied to another session; a name that is not a
     // session's.
     for (holder, keys, dead) in [
         (C, &[(A, A)][..], &dead),
@@ -323,7 +323,7 @@ fn a_holder_without_a_key_is_suspected_and_stays() {
     assert_eq!(idle(&alive).suspects(), NOBODY);
 }
 
-/// A transaction leaves out what the token may not read, and does not say so.
+/// A transaction leaves out what the token may not read without saying so.
 #[test]
 fn whoever_seems_dead_in_a_transaction_is_suspected_by_a_list_only() {
     let value = STANDARD.encode(record(2, &[A, C]));

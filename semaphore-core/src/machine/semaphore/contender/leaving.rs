@@ -1,12 +1,12 @@
-//! The way out, and what holds it up.
+//! The way out, and what delays it.
 //!
-//! Out of the record, the key deleted, the session destroyed: each step is tried until Consul has answered. What it
-//! refuses for good is left out. What it refuses for now, or what something else in its place answers, is told to whose it
-//! was, and tried again in the background.
+//! Out of the record, the key deleted, the session destroyed: each step is tried until Consul has
+//! answered. A step that Consul refuses permanently is skipped. A temporary refusal, or another
+//! server's answer, is reported to the caller, and the step is tried again in the background.
 //!
-//! The order is what keeps the queue short: a record that names a session without a key is a dead holder's to all others, who
-//! would leave the place alone for its lock delay. And a key outlives its session where that only releases it (Consul's
-//! documentation of sessions), so that the key goes first.
+//! The order keeps the queue short. If the record names a session without a key, all others take it
+//! for a dead holder, and would leave its place alone for the lock delay. And a key outlives its
+//! session if that only releases it (Consul's documentation of sessions), so the key goes first.
 
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
@@ -18,18 +18,18 @@ use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
 
 impl Contender {
-    /// A write that was to take it out of the record failed, or its outcome is unknown.
+    /// A write that should remove it from the record failed, or its outcome is unknown.
     pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
         self.phase.withdrawal_failed(failure);
         self.held_up(failure);
     }
 
-    /// Starts on the way out, from wherever it is.
+    /// Begins the way out, from any state.
     pub(in crate::machine) fn leave(&mut self, now: Instant, moment: Moment, settings: &Settings) {
         self.leave_with(now, moment, SessionFate::Ended, settings);
     }
 
-    /// The same, since its session is of no use here.
+    /// The same, because its session can't be used here.
     pub(in crate::machine) fn leave_for_another(
         &mut self,
         now: Instant,
@@ -39,7 +39,7 @@ impl Contender {
         self.leave_with(now, moment, SessionFate::Doubted, settings);
     }
 
-    /// The same, with its session for the next turn or not.
+    /// The same. `session` decides what happens to its session.
     pub(super) fn leave_with(
         &mut self,
         now: Instant,
@@ -58,7 +58,7 @@ impl Contender {
         self.settle(moment, settings);
     }
 
-    /// Goes on with the next step of the way out, since the present one will never succeed.
+    /// Skips a step of the way out that will never succeed.
     pub(in crate::machine) fn skip(
         &mut self,
         moment: Moment,
@@ -79,7 +79,7 @@ impl Contender {
         self.settle(moment, settings);
     }
 
-    /// A step of the way out failed. What Consul refuses for good is left out.
+    /// A step of the way out failed. It is skipped if Consul refuses it permanently.
     pub(in crate::machine) fn leaving_failed(
         &mut self,
         moment: Moment,
@@ -93,7 +93,8 @@ impl Contender {
         }
     }
 
-    /// What is refused for now, or by something in Consul's place, may be refused for long: whose it was is told at once.
+    /// A temporary refusal, or another server's answer, may last for long: the caller is told at
+    /// once.
     fn held_up(&mut self, failure: &RequestError) {
         let refusal = match failure {
             RequestError::RefusedForNow(refusal) => refusal,
@@ -103,8 +104,8 @@ impl Contender {
         self.phase.held_up(refusal.clone());
     }
 
-    /// Whether it leaves in the background: whose it was has been told why it could not leave in order, or need not wait
-    /// for what may come late.
+    /// Whether it leaves in the background: the caller was told why it could not leave properly, or
+    /// need not wait for what may come late.
     pub(in crate::machine) fn is_left_behind(&self) -> bool {
         self.is_leaving() && (self.leave_failure().is_some() || self.key.settles_at().is_some())
     }
@@ -115,7 +116,7 @@ impl Contender {
         Some(departure.began_at(&settings.session))
     }
 
-    /// Gives the way out up: its session's TTL does the rest.
+    /// Gives the way out up: the session's TTL does the rest.
     pub(in crate::machine) fn abandon(&mut self) {
         self.session.abandon();
         self.phase.end_session();

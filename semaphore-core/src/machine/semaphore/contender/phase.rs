@@ -1,4 +1,4 @@
-//! Where a contender is. Each change of it is a transition here, and each is in this drawing.
+//! The state of a contender. Each change is a transition here, and is in this drawing.
 //!
 //! ```text
 //!              key acquired            a write that admits it goes out           applied
@@ -22,15 +22,15 @@ pub(super) struct Phase(State);
 
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// Session or key are not there yet.
+    /// Its session or key does not exist yet.
     Entering,
-    /// In the queue.
+    /// It is in the queue.
     Waiting(Slot),
-    /// A write that admits it is out, or its answer was lost.
+    /// A write that admits it is under way, or its answer was lost.
     Claiming(Slot),
     /// It has a slot, for this acquisition.
     Held(CommandId, Stay),
-    /// On its way out, until nothing is left.
+    /// It leaves, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left, or nothing more can be done.
     Gone(Leaving),
@@ -39,13 +39,14 @@ pub(super) enum State {
 /// Which slot it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// One that is free.
+    /// A free one.
     Free,
-    /// Its own: the record names it from the hold before, and the next of our queue takes over.
+    /// Its own: the record still names it from the last hold, and the next caller in our queue
+    /// takes over.
     Passed(Stay),
 }
 
-/// How long a slot has been in this process, however many have held it in turn.
+/// How long a slot has been in this process, over all holders in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stay {
     /// When it was claimed.
@@ -56,18 +57,18 @@ pub(super) struct Stay {
 pub(super) struct Leaving {
     departure: Departure,
     session: SessionFate,
-    /// Why the last write that was to take it out of the record failed.
+    /// Why the last write that should remove it from the record failed.
     withdraw_failure: Option<RequestError>,
 }
 
-/// What becomes of its session when nothing else of it is left.
+/// What happens to its session when nothing else of it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionFate {
     /// It is destroyed, if it is ours alone.
     Ended,
-    /// The same, since it was of no use: what is there under its name may be of before.
+    /// The same, because it did not work: something under its name may be from before.
     Doubted,
-    /// It serves the next turn.
+    /// It is kept for the next turn.
     Kept,
 }
 
@@ -80,7 +81,7 @@ impl Phase {
         &self.0
     }
 
-    /// The acquisition for which it has its slot.
+    /// The acquisition that has its slot.
     pub(super) fn held_for(&self) -> Option<CommandId> {
         match self.0 {
             State::Held(acquire, _) => Some(acquire),
@@ -109,12 +110,12 @@ impl Phase {
         }
     }
 
-    /// Why it could not leave in order, if it could not.
+    /// Why it could not leave properly, if it could not.
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
         self.leaving_or_gone()?.departure.failure()
     }
 
-    /// Whether its session serves the next turn, as far as can be said now.
+    /// Whether its session is kept for the next turn, as far as is known.
     pub(super) fn keeps_session(&self) -> bool {
         let leaving = self.leaving_or_gone();
         leaving.is_some_and(|it| it.session == SessionFate::Kept)
@@ -127,7 +128,7 @@ impl Phase {
         }
     }
 
-    /// A write that admits it goes out.
+    /// A write that admits it is sent.
     pub(super) fn claimed(&mut self) {
         self.0 = match self.0 {
             State::Waiting(slot) | State::Claiming(slot) => State::Claiming(slot),
@@ -136,7 +137,7 @@ impl Phase {
         };
     }
 
-    /// That write was refused for certain: the slot that passes is still its own.
+    /// That write was certainly refused: a slot that passes on is still its own.
     pub(super) fn claim_refused(&mut self) {
         if let State::Claiming(slot @ Slot::Passed(_)) = self.0 {
             self.0 = State::Waiting(slot);
@@ -153,7 +154,7 @@ impl Phase {
         }
     }
 
-    /// The record names it, and its slot is for this acquisition.
+    /// The record names it, and its slot belongs to this acquisition.
     pub(super) fn granted(&mut self, now: Instant, acquire: CommandId) {
         let stay = match self.0 {
             State::Claiming(Slot::Passed(stay)) => stay,
@@ -172,14 +173,14 @@ impl Phase {
         }
     }
 
-    /// Its hold is over, and its slot is for the next of our queue.
+    /// Its hold is over, and its slot is for the next caller in our queue.
     pub(super) fn passed_on(&mut self) {
         if let State::Held(_, stay) = self.0 {
             self.0 = State::Waiting(Slot::Passed(stay));
         }
     }
 
-    /// It starts on the way out, unless it is on it. Says whether it does.
+    /// It begins the way out. Returns false if it already has.
     pub(super) fn left(&mut self, departure: Departure, session: SessionFate) -> bool {
         if self.leaving_or_gone().is_some() {
             return false;
@@ -192,7 +193,8 @@ impl Phase {
         true
     }
 
-    /// Its session is not for the next turn any more: what is left of it would pass for a part of that.
+    /// Its session is not kept for the next turn: something that is left of it would seem to be
+    /// part of that turn.
     pub(super) fn end_session(&mut self) {
         if let State::Leaving(leaving) | State::Gone(leaving) = &mut self.0
             && leaving.session == SessionFate::Kept
@@ -201,20 +203,20 @@ impl Phase {
         }
     }
 
-    /// Nothing more of this place is to stand on its session.
+    /// Nothing more at this place may use its session.
     pub(super) fn doubts_session(&self) -> bool {
         let leaving = self.leaving_or_gone();
         leaving.is_some_and(|it| it.session == SessionFate::Doubted)
     }
 
-    /// A write that was to take it out of the record failed.
+    /// A write that should remove it from the record failed.
     pub(super) fn withdrawal_failed(&mut self, failure: &RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.withdraw_failure = Some(failure.clone());
         }
     }
 
-    /// It can't leave in order, for this reason, unless there was one before.
+    /// It can't leave properly, for this reason. An earlier reason stays.
     pub(super) fn held_up(&mut self, failure: RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.departure.held_up(failure);

@@ -1,4 +1,4 @@
-//! What the record says of a contender.
+//! What the record says about a contender.
 
 use crate::defect::{Defect, is_on};
 use crate::id::Index;
@@ -8,20 +8,21 @@ use crate::view::View;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Presence {
     No,
-    /// A write that names it went out, made from the record at this index.
+    /// A write that names it was sent, made from the record at this index.
     Maybe(Index),
-    /// The record named it after a write made from this index.
+    /// The record named it after a write from this index.
     Yes(Index),
 }
 
 impl Presence {
-    /// The base of the write in question, if `view` shows what became of it. A record that has
-    /// moved beyond the base can't be changed from there any more; one that has not may yet be,
+    /// The base of the write in question, if `view` shows its outcome. If the record has moved
+    /// beyond the base, a write from there can't change it any more. If it has not, it still may,
     /// unless that write is known to have been applied.
     ///
-    /// Sources: Consul's documentation of the KV endpoint (`cas` applies only at that `ModifyIndex`); docs/CONSUL.md, "Limits and
-    /// timeouts": a write that was given up may be applied seconds after a read that has not shown it. So no read settles one,
-    /// only an index that has moved.
+    /// Sources: Consul's documentation of the KV endpoint (`cas` applies only at that
+    /// `ModifyIndex`); docs/CONSUL.md, "Limits and timeouts": a given-up write may be applied
+    /// seconds after a read that did not show it. So no read settles it, only an index that has
+    /// moved.
     pub(super) fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
         match self {
             Self::No => None,

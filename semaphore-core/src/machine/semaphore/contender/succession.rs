@@ -1,10 +1,10 @@
 //! What passes from one turn to the next.
 //!
-//! - A *slot* passes within the record: a contender whose hold is over takes the next local caller's turn,
-//!   with a new fencing token and without a new key ([`Contender::pass`]).
-//! - A *session* passes from a contender that has left in good order to one that enters
-//!   ([`Contender::take_session`], [`Spare`]). The key of the turn before has the same name, so that it is
-//!   told by the index of its creation.
+//! - A *slot* passes on within the record: a contender whose hold is over takes the next local
+//!   caller's turn, with a new fencing token and without a new key ([`Contender::pass`]).
+//! - A *session* passes from a contender that has left properly to one that enters
+//!   ([`Contender::take_session`], [`Spare`]). The key of the last turn has the same name, so the
+//!   index of its creation distinguishes it.
 
 use core::time::Duration;
 
@@ -18,16 +18,17 @@ use crate::machine::semaphore::key::ContenderKey;
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
 
-/// A session of ours for another turn, whose key for the turn before was created at `former`.
+/// A session of ours for another turn. Its key of the last turn was created at `former`.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Spare {
     session: Session,
     former: Index,
 }
 
-/// For how long a slot passes from one local caller to the next while other processes wait. Each of them would
-/// otherwise hand its slots over after every turn, at the cost of a round of requests in which nobody holds: with holds of a few
-/// milliseconds that is most of the time. A caller that holds for longer than this gives way after each hold.
+/// How long a slot passes from one local caller to the next while other processes wait. Otherwise
+/// each process would hand its slots over after every turn, and in that round of requests nobody
+/// holds. With holds of a few milliseconds that is most of the time. A caller that holds for longer
+/// than this gives way after each hold.
 const SLOT_STAYS: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -42,7 +43,7 @@ impl Spare {
 }
 
 impl Contender {
-    /// One that contends with the session of another that has left.
+    /// A contender with the session of one that has left.
     pub(in crate::machine) fn with_session(
         spare: Spare,
         moment: Moment,
@@ -59,7 +60,7 @@ impl Contender {
         contender
     }
 
-    /// Its session, once nothing else is left of it.
+    /// Its session, once nothing else of it is left.
     pub(in crate::machine) fn take_session(&mut self) -> Option<Spare> {
         let is_left = self.is_gone() && self.keeps_session();
         let session = is_left.then(|| self.session.take_own()).flatten()?;
@@ -69,7 +70,8 @@ impl Contender {
         })
     }
 
-    /// Whether the record still names it from the hold before, and the next of our queue takes over.
+    /// Whether the record still names it from the last hold, and the next caller in our queue takes
+    /// over.
     pub(in crate::machine) fn is_handing_over(&self) -> bool {
         matches!(
             self.phase.state(),
@@ -77,7 +79,8 @@ impl Contender {
         )
     }
 
-    /// Whether its slot may pass on within the process although others wait for it: it has not been here for long.
+    /// Whether its slot may pass on within the process although others wait, because it has not
+    /// been here for long.
     pub(in crate::machine) fn has_slot_for_more(&self, now: Instant) -> bool {
         let stay = self.phase.stay();
         stay.is_some_and(|stay| now.saturating_since(stay.since) < SLOT_STAYS)
@@ -87,14 +90,14 @@ impl Contender {
         self.phase.keeps_session()
     }
 
-    /// Its hold is over, and its slot is for the next of our queue.
+    /// Its hold is over, and its slot is for the next caller in our queue.
     pub(in crate::machine) fn pass(&mut self) {
         tracing::debug!(name: "slot-passed", "a slot passes to the next local caller");
         self.session.let_go();
         self.phase.passed_on();
     }
 
-    /// The write that admits it was refused for certain: the record names it no more than before.
+    /// The write that admits it was certainly refused: the record is unchanged.
     pub(in crate::machine) fn claim_refused(
         &mut self,
         moment: Moment,
@@ -111,14 +114,15 @@ impl Contender {
         }
     }
 
-    /// Starts on the way out in good order, so that its session serves another turn.
+    /// Begins the way out properly, so that its session can be kept for another turn.
     pub(in crate::machine) fn leave_orderly(
         &mut self,
         now: Instant,
         moment: Moment,
         settings: &Settings,
     ) {
-        // One that is on its way already has lost that order, and what a claim has done is yet to be seen.
+        // If it is already leaving, that is no longer possible. After a claim, the outcome is
+        // unknown.
         let is_in_order = self.is_held() || self.is_wanting() && self.presence == Presence::No;
         let session = if is_in_order {
             SessionFate::Kept

@@ -11,7 +11,7 @@ const ACQUIRE: CommandId = CommandId(7);
 const BASE: Index = Index(50);
 const DENIED: (u16, &str) = (403, "Permission denied");
 
-/// One contender whose session is [`A`], and what it needs for each call.
+/// A contender with the session [`A`], and what its methods need.
 struct Bench {
     contender: Contender,
     settings: Settings,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// In the queue, and seen there.
+    /// In the queue, as a view has shown.
     fn waiting() -> Self {
         Self::new().into_waiting()
     }
@@ -80,7 +80,7 @@ impl Bench {
         self.contender.skip(Moment(now), failure, &self.settings);
     }
 
-    /// The next request's part and target.
+    /// The part and target of the next request.
     fn send(&mut self, now: u64) -> Option<(Part, String)> {
         let (part, request) = self
             .contender
@@ -222,7 +222,7 @@ fn it_may_be_admitted_when_its_place_is_seen_and_its_lease_holds() {
     assert_eq!(bench.contender.create_index(), None);
     bench.observe(0, unheld(BASE), false);
     assert_eq!(bench.contender.create_index(), Some(Index(1)));
-    // The TTL of 15 s, less a tenth.
+    // The TTL of 15 s, minus a tenth.
     assert!(bench.contender.is_admissible(at(13_499)));
     assert!(!bench.contender.is_admissible(at(13_500)));
     bench.contender.claim(BASE);
@@ -250,12 +250,12 @@ fn a_view_settles_what_became_of_a_write() {
     let none = Shown::default().view();
     for (presence, view, confirmed, settled) in [
         (Presence::No, &newer, true, false),
-        // It may yet be applied, no matter who says so.
+        // It may still be applied, whatever the source.
         (Presence::Maybe(BASE), &same, false, false),
         (Presence::Maybe(BASE), &same, true, false),
         (Presence::Maybe(BASE), &newer, false, true),
         (Presence::Maybe(BASE), &none, false, true),
-        // It was applied: only a view from before it shows its base, or a restored snapshot.
+        // It was applied: only an older view shows its base, or a restored snapshot.
         (Presence::Yes(BASE), &same, false, false),
         (Presence::Yes(BASE), &same, true, true),
         (Presence::Yes(BASE), &newer, false, true),
@@ -422,7 +422,7 @@ fn a_refusal_for_good_is_reported_while_it_wants_a_slot() {
     let renewal = format!("/v1/session/renew/{A}");
     let event = Bench::waiting().exchange(5_000, &renewal, DENIED);
     assert!(matches!(event, Some(ContenderEvent::Refused(_))));
-    // A holder goes on for as long as the lease does.
+    // A holder continues as long as its lease.
     let mut bench = Bench::held();
     assert!(bench.exchange(5_000, &renewal, DENIED).is_none());
     assert_eq!(bench.contender.held_for(), Some(ACQUIRE));
@@ -436,7 +436,7 @@ fn it_is_due_when_its_parts_are_and_when_its_lease_or_its_way_out_ends() {
     let before = renewal - Duration::from_nanos(1);
     assert!(!bench.is_due(before));
     assert!(bench.is_due(renewal));
-    // The next one does not wait for the answer, unless six are under way.
+    // The next renewal does not wait for the answer, unless six are under way.
     bench.send(5_000).unwrap();
     let due = bench.timeout();
     assert!(due.is_some_and(|due| due >= at(8_750)), "{due:?}");

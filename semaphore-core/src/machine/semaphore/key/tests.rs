@@ -6,7 +6,7 @@ use crate::transport::{TransportError, TransportErrorKind};
 
 const TRUE: (u16, &str) = (200, "true");
 const FALSE: (u16, &str) = (200, "false");
-/// Of a session with a lock delay of half a minute.
+/// For a session with a lock delay of half a minute.
 const FLAGS: ContenderFlags = ContenderFlags::entering(Duration::from_secs(30));
 const NO_LEADER: (u16, &str) = (500, "No cluster leader");
 
@@ -18,12 +18,12 @@ struct Bench {
 }
 
 impl Bench {
-    /// Of a separate session.
+    /// With a session that we created.
     fn ours() -> Self {
         Self::new(settings())
     }
 
-    /// Of a session of the caller's.
+    /// With a caller's session.
     fn callers() -> Self {
         let settings = settings();
         Self::new(settings.with_session(session(A)))
@@ -36,7 +36,7 @@ impl Bench {
         Self { key, settings, rng }
     }
 
-    /// Reserved without success, or without an answer, at 100 ms.
+    /// A reservation that failed, or was not answered, at 100 ms.
     fn contested() -> Self {
         let mut bench = Self::callers();
         bench.exchange(100, FALSE);
@@ -88,7 +88,7 @@ impl Bench {
         (sent, self.answer(now, answer))
     }
 
-    /// A view that was asked for then and shows nothing but this key, if it is there.
+    /// A view that was requested at `sent` and shows only this key, if it exists.
     fn observe(&mut self, sent: u64, key: Option<(&str, u64)>) -> Option<KeyEvent> {
         self.look(sent, key, "false")
     }
@@ -336,7 +336,7 @@ fn what_is_left_of_a_callers_key_is_deleted_only_if_it_is_ours() {
     }
 }
 
-/// What was given up may be applied when the one that has the key now has let it go.
+/// A given-up write may be applied when the present owner of the key has released it.
 #[test]
 fn a_callers_key_that_somebody_else_has_is_looked_for_while_a_write_may_come() {
     let late = 100 + 25_000;

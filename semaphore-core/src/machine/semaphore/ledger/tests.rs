@@ -174,7 +174,7 @@ fn an_answer_to_no_write_changes_nothing() {
     assert_eq!(bench.ledger.timeout(), None);
 }
 
-/// How long after `now` the next write must wait, at the least.
+/// The least time after `now` that the next write must wait.
 fn wait(bench: &Bench, now: Instant) -> Duration {
     let retry_at = bench.ledger.timeout().unwrap();
     let just_before = retry_at - Duration::from_nanos(1);

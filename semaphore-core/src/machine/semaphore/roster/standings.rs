@@ -1,4 +1,4 @@
-//! What is asked of all contenders at once, kept up to date with each change of one of them.
+//! Data about all contenders, kept up to date with each change of one of them.
 
 use core::fmt;
 use core::ops::{Bound, Deref, DerefMut};
@@ -12,19 +12,19 @@ use crate::record::Record;
 use crate::time::Instant;
 use crate::work;
 
-/// Contenders that have something in common. One may be in several.
+/// Contenders with something in common. One may be in several groups.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::machine::semaphore) enum Group {
-    /// Waits for a slot, or is about to.
+    /// It waits for a slot, or soon will.
     Wanting,
-    /// Has its slot from the hold before, for the next of our queue.
+    /// It still has its slot from the last hold, for the next caller in our queue.
     HandingOver,
     Held,
-    /// Leaves, and the record must be written without it.
+    /// It leaves, and the record must be written without it.
     Withdrawing,
-    /// Goes on with the next view only.
+    /// It needs the next view.
     Looking,
-    /// Leaves in the background.
+    /// It leaves in the background.
     LeftBehind,
     /// Nothing of it is left.
     Gone,
@@ -59,46 +59,49 @@ pub(super) struct Standings {
     each: BTreeMap<ContenderNo, Standing>,
     groups: [BTreeSet<ContenderNo>; Group::ALL.len()],
     due: BTreeSet<(Instant, ContenderNo)>,
-    /// Those of them who were due at this moment, and those of these who hold, by their deadlines.
+    /// When this was last updated: those who were due then, and the holders among them by their
+    /// deadlines.
     looked_at: Instant,
     ready: BTreeSet<ContenderNo>,
     urgent: BTreeSet<(Option<Instant>, ContenderNo)>,
     ends: BTreeSet<(Instant, ContenderNo)>,
-    /// A session of the caller's may be that of several, one after the other.
+    /// A caller's session may serve several contenders, one after the other.
     sessions: BTreeSet<(SessionId, ContenderNo)>,
-    /// Those that have come or gone since the record was looked at, and how many slots of it ours had then.
+    /// Those that have come or gone since the record was last looked at, and how many of its slots
+    /// were ours then.
     changed: Vec<(SessionId, Change)>,
     record: Option<Record>,
     slots: usize,
-    /// How many requests of its session each has under way, and how many those have who hold.
+    /// The requests under way of each session, and the number of those that keep a hold.
     under_way: BTreeMap<ContenderNo, usize>,
     of_holds: usize,
-    /// Whose each is that was granted, until nothing of it is left; and those of whom that may be so since it was asked last.
+    /// The acquisition of each contender until nothing of it is left, and those to check since the
+    /// last call.
     turns: BTreeMap<ContenderNo, CommandId>,
     changed_turns: BTreeSet<CommandId>,
 }
 
-/// What became of a session.
+/// How a session has changed.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Came,
     Went,
 }
 
-/// It follows from the contenders, so that it tells no two states apart.
+/// It follows from the contenders, so it does not distinguish states.
 impl fmt::Debug for Standings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Standings")
     }
 }
 
-/// How one of them stands.
+/// The state of one contender.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 struct Standing {
     groups: [bool; Group::ALL.len()],
     due_at: Option<Instant>,
     ends_at: Option<Instant>,
-    /// Until when it believes.
+    /// When its belief ends.
     deadline: Option<Instant>,
     session: Option<SessionId>,
 }
@@ -207,12 +210,12 @@ impl Standings {
         first_after(&self.due, after)
     }
 
-    /// When the time of the first is over after this one.
+    /// When the first one's time is over after this time.
     pub(super) fn ends_after(&self, after: Instant) -> Option<Instant> {
         first_after(&self.ends, after)
     }
 
-    /// Looks at who is due now.
+    /// Finds those who are due now.
     fn look(&mut self, now: Instant) {
         let mut from = Bound::Excluded((self.looked_at, LAST));
         if now < self.looked_at {
@@ -230,25 +233,25 @@ impl Standings {
         self.looked_at = now;
     }
 
-    /// Those of whom a request is due, in the order in which they were made.
+    /// Those with a request that is due, in the order in which they were made.
     pub(super) fn ready(&mut self, now: Instant) -> &BTreeSet<ContenderNo> {
         self.look(now);
         &self.ready
     }
 
-    /// Who of those that hold has the first deadline, and a request that is due.
+    /// Of the holders with a request that is due, the one with the first deadline.
     pub(super) fn most_urgent(&mut self, now: Instant) -> Option<ContenderNo> {
         self.look(now);
         self.urgent.first().map(|(_, no)| *no)
     }
 
-    /// A request of its session goes out.
+    /// A request of its session is sent.
     pub(super) fn asks(&mut self, no: ContenderNo) {
         *self.under_way.entry(no).or_default() += 1;
         self.of_holds += usize::from(self.group(Group::Held).contains(&no));
     }
 
-    /// A request of its session is not under way any more.
+    /// A request of its session has ended.
     pub(super) fn was_answered(&mut self, no: ContenderNo) {
         if let Some(under_way) = self.under_way.get_mut(&no) {
             *under_way -= 1;
@@ -268,12 +271,12 @@ impl Standings {
         self.of_holds
     }
 
-    /// From now on it serves this acquisition.
+    /// It serves this acquisition from now on.
     pub(super) fn serves(&mut self, no: ContenderNo, acquire: CommandId) {
         self.turns.insert(no, acquire);
     }
 
-    /// It serves nobody any more.
+    /// It no longer serves anybody.
     pub(super) fn serves_nobody(&mut self, no: ContenderNo) {
         self.turns.remove(&no);
     }
@@ -282,7 +285,7 @@ impl Standings {
         self.turns.get(&no).copied()
     }
 
-    /// Whether anything is left of it is to be asked again.
+    /// Someone must check whether anything of it is left.
     pub(super) fn turn_changed(&mut self, acquire: CommandId) {
         self.changed_turns.insert(acquire);
     }
@@ -291,7 +294,7 @@ impl Standings {
         core::mem::take(&mut self.changed_turns)
     }
 
-    /// Counts the slots that ours have in this record.
+    /// Counts our slots in this record.
     pub(super) fn look_at(&mut self, record: Option<&Record>) {
         let changed = core::mem::take(&mut self.changed);
         work::passed(changed.len());
@@ -332,7 +335,7 @@ impl Standings {
         record.holders().all(|holder| self.is_ours(holder))
     }
 
-    /// Whether this is, in this very spelling, a session of ours.
+    /// Whether this text is exactly a session of ours.
     pub(super) fn is_ours(&self, session: &str) -> bool {
         let read = SessionId::read(session).filter(|it| it.is(session));
         read.is_some_and(|session| self.has(&session))
@@ -374,7 +377,7 @@ fn replace<K: Ord>(
     of.extend(after.map(|after| (after, no)));
 }
 
-/// A contender that may change. What is kept of it is brought up to date when it is let go of.
+/// A contender that may change. The data about it is updated when this is dropped.
 pub(in crate::machine::semaphore) struct Changing<'a> {
     pub(super) no: ContenderNo,
     pub(super) contender: &'a mut Contender,
@@ -382,10 +385,10 @@ pub(in crate::machine::semaphore) struct Changing<'a> {
     pub(super) wishes: &'a mut Wishes,
 }
 
-/// What contenders want of the sessions that they share with others, in order.
+/// The wishes of contenders for shared sessions, in order.
 pub(super) type Wishes = VecDeque<LoanWish>;
 
-/// Takes what this one wants.
+/// Takes the wishes of this contender.
 pub(super) fn collect(no: ContenderNo, contender: &mut Contender, wishes: &mut Wishes) {
     let loan = LoanNo(no.0);
     while let Some(step) = contender.poll_wish() {

@@ -6,7 +6,7 @@ use crate::machine::semaphore::roster::*;
 
 const BASE: crate::id::Index = crate::id::Index(50);
 
-/// A roster, and what it needs for each call.
+/// A roster, and what its methods need.
 struct Bench {
     roster: Roster,
     settings: Settings,
@@ -23,7 +23,7 @@ impl Bench {
         }
     }
 
-    /// One of them does something that it may do at any time, or is answered.
+    /// A contender does something that it may do at any time, or gets an answer.
     fn step(&mut self, now: u64, no: u64) {
         let (moment, no) = (Moment(now), ContenderNo(no));
         let (settings, rng) = (&self.settings, &mut self.rng);
@@ -79,7 +79,7 @@ impl Bench {
         all.filter(|(_, it)| is(it)).map(|(no, _)| *no).collect()
     }
 
-    /// What is kept is what a pass over all says.
+    /// The kept data must be what a pass over all contenders shows.
     fn assert_kept(&mut self, now: u64) {
         let is_over = |time: Option<Instant>| time.is_some_and(|time| time <= at(now));
         let due = self.those(|it| is_over(it.due_at()));
@@ -135,7 +135,7 @@ fn what_is_kept_is_what_a_pass_over_all_says() {
         if now % 30_000 == 0 {
             bench.roster.take_gone();
             bench.assert_kept(now);
-            // A clock that goes back asks for fewer.
+            // If the clock goes back, fewer are due.
             bench.assert_kept(now / 2);
         }
     }

@@ -13,7 +13,7 @@ fn settings() -> Settings {
     settings.with_value(Value::new("us").unwrap())
 }
 
-/// The operations of a transaction, each in a line: what, of whom, and what it names besides.
+/// The operations of a transaction, one line each: the verb, the key, and other arguments.
 fn lines(request: &Request) -> Vec<String> {
     assert!(request.target().starts_with("/v1/txn"), "{request:?}");
     let body: Vec<Json> = serde_json::from_slice(request.body()).unwrap();
@@ -56,14 +56,14 @@ fn rest(steps: Vec<Step>) -> Rest {
     }
 }
 
-/// Of a session with a lock delay of half a minute.
+/// For a session with a lock delay of half a minute.
 const ENTERING: ContenderFlags = ContenderFlags::entering(core::time::Duration::from_secs(30));
 const CLAIMING: ContenderFlags = ContenderFlags {
     claim: Claimed::One,
     ..ENTERING
 };
 
-/// One entry of a key below the prefix, as a result.
+/// The entry of a key below the prefix, as a result.
 fn result(name: &str, tied_to: &str, index: u64) -> Json {
     json!({"KV": {
         "Key": format!("jobs/{name}"), "Session": tied_to, "CreateIndex": 7, "ModifyIndex": index,
@@ -131,7 +131,7 @@ fn a_large_value_is_left_to_the_claim() {
     assert!(request.body().len() < 1024, "{request:?}");
 }
 
-/// What the answer to entering with `A` says.
+/// How the answer to entering with `A` is read.
 fn entered(encoding: Encoding, response: &Response) -> Result<Entered, RequestError> {
     encoding.entered(response, &session(A), Along::Prefix, &settings())
 }
@@ -153,7 +153,7 @@ fn whoever_entered_by_a_transaction_is_shown_its_key_and_the_prefix() {
 
 #[test]
 fn an_answer_to_entering_that_does_not_begin_with_the_own_key_shows_nothing() {
-    // Where the token may not read its key, the tree begins where the key should be.
+    // If the token may not read its key, the tree begins where the key should be.
     for results in [vec![], vec![result(B, B, 8)], vec![result(".lock", "", 8)]] {
         let found = entered(Encoding::Transactions, &applied(&results));
         assert!(matches!(found, Ok(Entered::Tied(None))), "{found:?}");
@@ -265,7 +265,7 @@ fn claim(reads: bool) -> Rest {
     }
 }
 
-/// What the answer to [`claim`] begins with.
+/// The first results of [`claim`].
 fn heads() -> Vec<Json> {
     vec![
         result(A, A, 60),
@@ -310,7 +310,7 @@ fn a_prefix_that_was_read_along_is_shown_at_the_index_of_the_write() {
     let view = after.view.unwrap();
     assert_eq!(view.index(), Index(61));
     assert!(matches!(view.key(&session(B)), Key::Tied(_)));
-    // The heads are not the tree's.
+    // The heads don't belong to the tree.
     assert!(matches!(view.key(&session(A)), Key::Absent));
 }
 
@@ -323,7 +323,7 @@ fn an_applied_write_that_leaves_keys_out_tells_no_more_than_that() {
         let mut heads = heads();
         heads.remove(left_out);
         results.push(heads.clone());
-        // A tree that comes too early.
+        // A tree that begins too early.
         heads.push(result(C, C, 5));
         results.push(heads);
     }
@@ -343,7 +343,7 @@ fn a_write_is_refused_for_the_records_index_or_for_what_it_took_for_granted() {
     let record = claim(false).steps.len();
     for (faults, expected) in [
         (vec![(record, STALE)], false),
-        // The same of a key that is deleted only as it was seen.
+        // The same for a key that is deleted only if it is unchanged.
         (vec![(record - 1, STALE)], true),
         (vec![(0, HELD)], true),
         (vec![(1, DELAYED)], true),
@@ -454,11 +454,11 @@ fn a_probe_tells_of_each_key_whether_it_could_be_acquired() {
         (&[(2, CHECK)][..], [Free, Free]),
         (&[(0, HELD), (2, CHECK)], [NotYet, Free]),
         (&[(1, HELD), (2, CHECK)], [Free, NotYet]),
-        // Lock delays are told of alone.
+        // If there is a lock delay, only that is reported.
         (&[(0, DELAYED)], [NotYet, Unknown]),
         (&[(0, DELAYED), (1, DELAYED)], [NotYet, NotYet]),
         (&[(0, DELAYED), (2, CHECK)], [NotYet, Unknown]),
-        // Without the last one it is not known whether the others were looked at.
+        // Without the last one it is unknown whether the others were checked.
         (&[(0, HELD)], [NotYet, Unknown]),
     ] {
         let found = Encoding::probed(&rolled_back(faults), 2).unwrap();

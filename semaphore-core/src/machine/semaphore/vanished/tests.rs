@@ -8,7 +8,7 @@ const NO_LEADER: (u16, &str) = (500, "No cluster leader");
 const GONE: (u16, &str) = (404, "");
 const DENIED: (u16, &str) = (403, "Permission denied");
 
-/// `C` waits for those whom the record names: first `A`, or `A` and `B`.
+/// `C` waits for the holders in the record: first `A`, or `A` and `B`.
 struct Bench {
     vanished: Vanished,
     settings: Settings,
@@ -25,7 +25,7 @@ impl Bench {
         }
     }
 
-    /// A view without the key of `A` follows on one with it, after ten seconds.
+    /// After ten seconds a view without the key of `A` follows one with it.
     fn witness(encoding: Encoding) -> Self {
         let mut bench = Self::by(encoding);
         let before = view(&[A], &[(A, A)]);
@@ -35,7 +35,7 @@ impl Bench {
         bench
     }
 
-    /// The first view lacks the key of `A` already, after ten seconds.
+    /// After ten seconds the first view already lacks the key of `A`.
     fn latecomer(encoding: Encoding) -> Self {
         let mut bench = Self::by(encoding);
         bench.observe(10_000, None, &view(&[A], &[]));
@@ -51,7 +51,7 @@ impl Bench {
         self.vanished.suspect(set(sessions));
     }
 
-    /// Whether something is asked now.
+    /// The question that is asked now, if there is one.
     fn asks(&mut self, now: u64) -> Option<String> {
         let own = session(C);
         let request = self
@@ -94,7 +94,7 @@ fn set(sessions: &[&str]) -> BTreeSet<SessionId> {
     sessions.iter().map(|id| session(id)).collect()
 }
 
-/// `C` contends, and these keys are there, too.
+/// `C` contends, and these keys also exist.
 fn view(holders: &[&str], keys: &[(&str, &str)]) -> View {
     let record = format!(r#"{{"Limit":2,"Holders":{holders:?}}}"#);
     Shown {
@@ -153,7 +153,7 @@ fn by_requests_the_key_is_read_at_once_and_the_wait_is_everybodys() {
     }
 }
 
-/// Simulated: a token that may not read the keys for a while, as the session of a holder ends.
+/// This is simulated: a token may not read the keys for a while, just when a holder's session ends.
 #[test]
 fn a_view_that_may_have_hidden_the_key_does_not_tell_since_when_it_is_gone() {
     let mut hidden = view(&[A], &[]);
@@ -309,7 +309,7 @@ fn many_are_asked_for_at_once_and_each_has_its_answer() {
     bench.observe(10_000, None, &view(&[A, B], &[]));
     bench.suspect(&[A, B]);
     bench.asks(10_000);
-    // A contender that finds a lock delay looks no further.
+    // The agent stops checking at the first lock delay.
     bench.answer_faults(10_000, &[(0, DELAYED)]);
     assert_eq!(bench.dead(10_000), set(&[]));
     assert_eq!(bench.withheld(10_000), set(&[A]));

@@ -1,10 +1,10 @@
-//! The draws that all scripts share.
+//! Random choices that all scripts share.
 
-/// A node that belongs to no agent, and its check.
+/// A node without an agent, and its check.
 pub(super) const STRANGER: &str = "n";
 pub(super) const NODE_CHECK: &str = "disk";
 
-/// The sessions of a script, by the names of its variables. Some are never created.
+/// The variables that stand for a script's sessions. Some sessions are never created.
 pub(super) const SESSIONS: [&str; 4] = ["s", "t", "u", "v"];
 
 const SESSION_IDS: [&str; 4] = ["{s}", "{t}", "{u}", "{v}"];
@@ -162,7 +162,7 @@ impl Draw {
         }
     }
 
-    /// Uses so many keys only.
+    /// Uses only this many keys.
     pub(super) fn limit_keys(&mut self, keys: usize) {
         self.keys = keys.min(KEYS.len());
     }
@@ -199,7 +199,7 @@ impl Draw {
         self.one_of(ODD_KEYS)
     }
 
-    /// A key as a text of JSON shows it, so without escapes.
+    /// A key that JSON can show without escapes.
     pub(super) fn plain_key(&mut self) -> &'static str {
         if self.chance(0.03) {
             self.one_of(&[
@@ -226,7 +226,7 @@ impl Draw {
         self.one_of(&PREFIXES)
     }
 
-    /// The id of a session, mostly of one that was created, be it alive or not.
+    /// A session's id. Mostly the session was created; it may have ended since.
     pub(super) fn session(&mut self) -> &'static str {
         if self.chance(0.05) {
             self.one_of(ODD_IDS)
@@ -248,7 +248,7 @@ impl Draw {
         }
     }
 
-    /// A number in a query, be it an index or not.
+    /// A number for a query, which may be an index.
     pub(super) fn number(&mut self) -> &'static str {
         match self.below(12) {
             0 => self.one_of(BAD_NUMBERS),
@@ -264,7 +264,7 @@ impl Draw {
         }
     }
 
-    /// The target with a parameter more, by chance.
+    /// The target, with one more parameter by chance.
     pub(super) fn with_perhaps_a_parameter(&mut self, target: &str) -> String {
         if self.chance(0.05) {
             self.with_odd_parameter(target)
@@ -278,7 +278,7 @@ impl Draw {
         format!("{target}{and}{}", self.one_of(ODD_PARAMETERS))
     }
 
-    /// A body of JSON that was cut, or in which something else stands at some place.
+    /// A JSON body that is cut short, or that contains something else in one place.
     pub(super) fn malformed(&mut self, mut body: String) -> String {
         let places: Vec<usize> = body.char_indices().map(|(at, _)| at).collect();
         let at = self.one_of(&places);

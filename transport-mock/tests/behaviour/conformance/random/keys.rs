@@ -35,7 +35,7 @@ pub(super) fn read(draw: &mut Draw) -> String {
     }
 }
 
-/// The target of a read that says nothing of how.
+/// The target of a read without parameters for consistency and the like.
 pub(super) fn plain_read(draw: &mut Draw) -> String {
     let (key, prefix) = (draw.key(), draw.prefix());
     match draw.below(12) {
@@ -89,7 +89,7 @@ pub(super) fn write(draw: &mut Draw) -> Step {
     put(&draw.with_perhaps_a_parameter(&target), draw.value())
 }
 
-/// A read and a write that depends on it, with something in between or not.
+/// A read and a write that depends on it, maybe with something in between.
 pub(super) fn conditional(draw: &mut Draw) -> Vec<Step> {
     let key = draw.usual_key();
     let path = format!("/v1/kv/{{p}}/{key}");

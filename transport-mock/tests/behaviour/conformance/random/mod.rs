@@ -1,4 +1,4 @@
-//! Scripts that are drawn from a seed, over few keys and sessions so that they often meet.
+//! Scripts that are drawn from a seed. They use few keys and sessions, so these often meet.
 //!
 //! ```text
 //!   mod ── the shape of a script: its profile, the steps, the queries that wait meanwhile
@@ -22,24 +22,24 @@ use draw::{Draw, NODE_CHECK, STRANGER};
 
 pub(crate) use timed::{LONGEST_PHASE, script_of as timed_script_of};
 
-/// So many steps at a script's start are needed for its indexes to be comparable: they move those
-/// of both tables, which an agent keeps from script to script.
+/// A script's first steps change both tables. Without them its indexes could not be compared, since
+/// an agent keeps its indexes from script to script.
 pub(crate) const SCENE: usize = 3;
 
 const STEPS: usize = 60;
 
-/// How many writes a query sees at most.
+/// The most writes that a query sees.
 const WATCHED: usize = 8;
 
-/// What a script does most.
+/// What a script does most of the time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Profile {
     Mixed,
-    /// Sessions that fight for very few keys, as leaders do.
+    /// Sessions that compete for very few keys, as leaders do.
     Locks,
     Transactions,
     Sessions,
-    /// Requests that no client of good manners sends.
+    /// Requests that no well-behaved client sends.
     Odd,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn script_of(seed: u64) -> Script {
     script(format!("the random script of seed {seed}"), steps)
 }
 
-/// Keys that stay, and sessions of several kinds.
+/// Keys that stay, and several kinds of sessions.
 fn opening() -> Vec<Step> {
     vec![
         put("/v1/kv/{p}/0", "stays"),
@@ -109,13 +109,13 @@ fn step(draw: &mut Draw, profile: Profile) -> Step {
     }
 }
 
-/// A query that waits while some writes happen.
+/// A query that waits during some writes.
 fn watch(draw: &mut Draw, profile: Profile, steps: &mut Vec<Step>) {
     let target = match draw.below(8) {
         0 => "/v1/session/list".into(),
         1 => "/v1/session/node/mock".into(),
-        // Which other sessions wake a query about one that is gone depends on random ids: this
-        // one is alive, and the query about it over when it ends.
+        // A query about a session that is gone may wake when other sessions change, depending on
+        // random ids. So this session is alive, and the query ends before it does.
         2 => {
             steps.push(session("w", r#"{"NodeChecks":[]}"#));
             "/v1/session/info/{w}".into()
@@ -139,7 +139,7 @@ fn watch(draw: &mut Draw, profile: Profile, steps: &mut Vec<Step>) {
     steps.push(peek("q"));
 }
 
-/// What happens to a node that is not the agent's.
+/// A change of a node that is not the agent's.
 fn happening(draw: &mut Draw) -> Step {
     lever(match draw.below(6) {
         0 | 1 => RegisterStranger(STRANGER),
@@ -150,7 +150,7 @@ fn happening(draw: &mut Draw) -> Step {
     })
 }
 
-/// Paths, methods and parameters that nobody means.
+/// Paths, methods and parameters that no client means to send.
 fn odd(draw: &mut Draw) -> Step {
     const PATHS: &[&str] = &[
         "/v1/kv",

@@ -1,6 +1,6 @@
-//! The members of the body that creates a session, in all their forms.
+//! The members of a session's creation body, in all their forms.
 
-/// The members, one of which does not exist.
+/// The members. One of them does not exist.
 pub(super) const ALL: [&str; 9] = [
     "Name",
     "Node",
@@ -15,7 +15,7 @@ pub(super) const ALL: [&str; 9] = [
 
 type Forms = &'static [&'static str];
 
-/// What can stand as a member and be decoded, accepted or not, and what can't be decoded.
+/// The forms of a member that can be decoded, whether accepted or not, and those that can't.
 pub(super) fn forms_of(name: &str) -> (Forms, Forms) {
     match name {
         "Name" => (NAMES, TYPES_BUT_TEXT),

@@ -1,4 +1,4 @@
-//! The life of sessions, and every form of what creates them.
+//! The life of sessions, and every form of their creation bodies.
 
 use crate::script::{Step, delete, get, put, session};
 
@@ -42,7 +42,7 @@ fn create(draw: &mut Draw) -> Step {
     };
     let (body, faults) = body(draw, &members);
     let create = session(name, &body);
-    // Which of several faults it tells of is the decoder's own choice.
+    // If there are several faults, the decoder chooses which one it reports.
     if faults > 1 {
         create.by_status()
     } else {
@@ -57,8 +57,8 @@ fn usual_body(draw: &mut Draw) -> String {
     format!(r#"{{"NodeChecks":[],"Behavior":"{behavior}","LockDelay":"{delay}","TTL":"{ttl}"}}"#)
 }
 
-/// A body in which each of these members stands with its probability, in any of its forms, and
-/// how many of them can't be decoded.
+/// A body with each of these members at its probability, in any of its forms. Also returns how many
+/// of them can't be decoded.
 fn body(draw: &mut Draw, members: &[(&str, f64)]) -> (String, usize) {
     let mut written = Vec::new();
     let mut faults = 0;

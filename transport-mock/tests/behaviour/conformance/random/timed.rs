@@ -1,8 +1,8 @@
-//! Scripts that let sessions expire and lock delays pass.
+//! Scripts in which sessions expire and lock delays pass.
 //!
-//! A real agent needs time for its answers, so a script is only worth running when the Consul in
-//! memory gives the same answers however long each phase of it takes: [`script_of`] draws until
-//! it does. The scripts run side by side and leave out the indexes that others' writes move.
+//! A real agent needs time for its answers. So a script is only useful if the Consul in memory
+//! gives the same answers however long each phase takes: [`script_of`] draws scripts until one
+//! does. The scripts run side by side, and leave out the indexes that other scripts' writes move.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::script::{
 
 use super::draw::Draw;
 
-/// How long a phase may take on a real agent.
+/// The longest time that a phase may take on a real agent.
 pub(crate) const LONGEST_PHASE: Duration = Duration::from_millis(1200);
 
 /// When the phases begin, in seconds.
@@ -24,7 +24,7 @@ const PHASES: [f64; 10] = [0.0, 6.0, 12.0, 18.0, 23.0, 25.5, 29.0, 33.0, 38.0, 4
 const STEPS: usize = 20;
 const PACINGS: u64 = 8;
 
-/// Timers that are to end one after the other start at least so many seconds apart.
+/// If timers must end one after the other, their starts are at least this many seconds apart.
 const APART: f64 = 0.02;
 
 const SESSIONS: [&str; 12] = [
@@ -33,7 +33,7 @@ const SESSIONS: [&str; 12] = [
 const QUERIES: [&str; 4] = ["q0", "q1", "q2", "q3"];
 const KEYS: [&str; 8] = ["a", "b", "c", "d/a", "d/b", "d/c", "e", "f"];
 
-/// The first script of this seed that does not depend on how fast it runs.
+/// The first script of this seed whose answers do not depend on its speed.
 pub(crate) fn script_of(seed: u64) -> Script {
     let candidates = (0..).map(|attempt: u64| attempt << 32 | seed);
     let mut robust = candidates.map(draw_script).filter(is_robust);
@@ -85,7 +85,7 @@ fn create(draw: &mut Draw, name: &'static str) -> [Step; 2] {
     [pass(APART), session(name, &body)]
 }
 
-/// A query on something that others' writes do not wake.
+/// A query that other scripts' writes do not wake.
 fn watch(draw: &mut Draw, name: &'static str) -> [Step; 2] {
     let prefix = draw.one_of(&["?recurse", "?keys", "d/?recurse", "0", "z"]);
     let wait = draw.one_of(&["3s", "60s"]);

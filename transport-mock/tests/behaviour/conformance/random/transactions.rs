@@ -1,4 +1,4 @@
-//! Transactions: every verb, alone and mixed, and bodies that are none.
+//! Transactions: every verb, alone and mixed, and bodies that are not transactions.
 
 use crate::script::{Save, Step, put, txn};
 
@@ -23,7 +23,7 @@ const VERBS: &[&str] = &[
     "check-session",
     "check-not-exists",
 ];
-/// Those that hardly ever fail, so that much is written at once.
+/// Verbs that hardly ever fail, so one transaction writes a lot.
 const PEACEFUL: &[&str] = &["set", "set", "get-tree", "delete", "delete", "delete-tree"];
 const READS: &[&str] = &[
     "get",
@@ -103,7 +103,7 @@ pub(super) fn step(draw: &mut Draw) -> Step {
     }
 }
 
-/// A transaction that depends on an entry that was read before.
+/// A transaction that depends on an entry that the script has read.
 pub(super) fn conditional(draw: &mut Draw, key: &str) -> Step {
     let verb = draw.one_of(&["cas", "cas", "check-index", "delete-cas"]);
     let condition =
@@ -117,10 +117,11 @@ pub(super) fn conditional(draw: &mut Draw, key: &str) -> Step {
     if is_odd { step.by_status() } else { step }
 }
 
-/// An operation, and whether something in it is of a form that hardly anyone sends.
+/// An operation, and whether it contains a form that hardly anyone sends.
 ///
-/// Only the first one deletes a tree: after a write in the same transaction, Consul 1.8.7 does not
-/// wake those who wait for what is deleted, and dies of the next write when it was all there is.
+/// Only a first operation deletes a tree. Consul 1.8.7 has two faults if a write comes before it in
+/// the same transaction: queries on the deleted keys do not wake, and if no other keys existed, the
+/// next write kills it.
 fn operation(draw: &mut Draw, verbs: &[&'static str], is_first: bool) -> (String, bool) {
     let mut is_odd = false;
     let mut usual_or_odd = |draw: &mut Draw, usual: &[&'static str], odd: &[&'static str]| {

@@ -1,4 +1,4 @@
-//! Access control, where what is not allowed is denied.
+//! Access control with a default of deny.
 
 use transport_mock::consul::Access::{Deny, Read, Write};
 
@@ -8,7 +8,7 @@ use crate::script::{Script, Step, delete, get, lever, put, script, session, star
 
 const UNKNOWN: &str = "11111111-1111-1111-1111-111111111111";
 
-/// Makes the token that sets the scene.
+/// Creates the token for the preparations.
 fn root() -> Step {
     lever(AddToken("root", &[KeyPrefix("", Write), Sessions(Write)]))
 }

@@ -1,4 +1,4 @@
-//! Nodes and health checks, as far as sessions depend on them.
+//! Nodes and health checks, as far as they matter to sessions.
 
 use crate::script::Lever::{DeregisterNode, FailCheck, PassCheck, RegisterNode, RemoveCheck};
 use crate::script::{Script, get, lever, put, script, session};

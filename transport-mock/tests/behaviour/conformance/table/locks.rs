@@ -1,4 +1,4 @@
-//! Keys held by sessions.
+//! Keys that sessions hold.
 
 use crate::script::{Script, delete, get, plain_session, put, script, session};
 

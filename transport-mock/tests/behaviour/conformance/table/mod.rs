@@ -18,7 +18,7 @@ mod writes;
 
 use crate::script::Script;
 
-/// The scripts that need no time.
+/// The scripts in which no time passes.
 pub(crate) fn quick() -> Vec<Script> {
     [
         sessions::scripts(),

@@ -1,4 +1,4 @@
-//! Nodes that no agent stands for, as transactions make them.
+//! Nodes without an agent, which transactions create.
 
 use crate::script::Lever::DeregisterNode;
 use crate::script::{Script, lever, put, script, session};

@@ -1,4 +1,4 @@
-//! What a session's creation accepts and refuses.
+//! Which bodies create a session, and which are refused.
 
 use crate::script::{Script, Step, get, put, script, session};
 

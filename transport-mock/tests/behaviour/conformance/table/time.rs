@@ -1,5 +1,5 @@
-//! What takes time: sessions that expire, and lock delays. The real agent runs these side by side,
-//! so they leave out the indexes that other scripts' writes move.
+//! Scripts that take time: sessions expire, and lock delays pass. The real agent runs these side by
+//! side, so they leave out the indexes that other scripts' writes move.
 
 use crate::script::{
     Script, get, pass, plain_session, put, script, session, start, still_waits, wakes,

@@ -284,12 +284,12 @@ pub(crate) fn scripts() -> Vec<Script> {
                 plain_session("t"),
                 put("/v1/kv/{p}/k?acquire={s}", "v"),
                 put("/v1/kv/{p}/other", "v"),
-                // It is held.
+                // The key is held.
                 txn(PROBE),
                 get("/v1/kv/{p}/?recurse"),
                 put("/v1/session/destroy/{s}", ""),
                 get("/v1/kv/{p}/?recurse"),
-                // Its lock delay is on, whether or not it is there.
+                // The key has a lock delay, whether it exists or not.
                 txn(PROBE),
                 delete("/v1/kv/{p}/k"),
                 txn(PROBE),
@@ -304,17 +304,17 @@ pub(crate) fn scripts() -> Vec<Script> {
                 get("/v1/kv/{p}/?recurse"),
                 txn(PROBE),
                 get("/v1/kv/{p}/?recurse"),
-                // It is there and nobody's.
+                // The key exists, and nobody holds it.
                 put("/v1/kv/{p}/k", "v"),
                 txn(PROBE),
-                // Several at once, of which one is held.
+                // Several keys at once, one of which is held.
                 put("/v1/kv/{p}/other?acquire={t}", "v"),
                 plain_session("u"),
                 txn(
                     r#"[{"KV":{"Verb":"lock","Key":"{p}/other","Session":"{u}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/other"}},{"KV":{"Verb":"lock","Key":"{p}/new","Session":"{u}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/new"}}]"#,
                 ),
                 get("/v1/kv/{p}/?recurse"),
-                // By a session that is gone.
+                // For a session that is gone.
                 put("/v1/session/destroy/{t}", ""),
                 txn(PROBE),
             ],
@@ -335,7 +335,8 @@ pub(crate) fn scripts() -> Vec<Script> {
     ]
 }
 
-/// Could `t` acquire the key? Always rolled back: acquiring it makes it exist.
+/// Asks whether `t` could acquire the key. It is always rolled back, since acquiring would create
+/// the key.
 const PROBE: &str = r#"[{"KV":{"Verb":"lock","Key":"{p}/k","Session":"{t}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/k"}}]"#;
 
 fn gets(count: usize) -> String {
@@ -343,7 +344,7 @@ fn gets(count: usize) -> String {
     format!("[{}]", operations.join(","))
 }
 
-/// A transaction that writes so many bytes, of which base64 makes a third more.
+/// A transaction that writes this many bytes. Base64 makes them a third longer.
 fn one_value(bytes: usize) -> String {
     let value = "A".repeat(bytes.div_ceil(3) * 4);
     format!(r#"[{{"KV":{{"Verb":"set","Key":"{{p}}/big","Value":"{value}"}}}}]"#)

@@ -1,4 +1,4 @@
-//! What members have yet to learn of the sessions that they stand on.
+//! News that users of the sessions have not got yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,8 +6,8 @@ use crate::machine::process::tenancy::loan::LoanNews;
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::tenant::{MemberNo, Tenant};
 
-/// The oldest first. Who has not learned of the last renewal when the next is answered learns of
-/// both at once.
+/// The oldest first. If a user has not learned of the last renewal when the next is answered, it
+/// learns of both at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllNews {
     order: VecDeque<Tenant>,

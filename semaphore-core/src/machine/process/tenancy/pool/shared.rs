@@ -1,4 +1,4 @@
-//! One session, what stands on it, and how long it is of use.
+//! One shared session, its users, and how long it is useful.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,34 +13,34 @@ use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{Place, Tenant};
 use crate::time::Instant;
 
-/// A session, and what stands on it.
+/// A session and its users.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) session: Session,
     pub(super) tenants: BTreeMap<Place, Tenant>,
-    /// Those of them that are not on their way out, for whom it is renewed.
+    /// The users that are not leaving. It is renewed for them.
     pub(super) staying: BTreeSet<Tenant>,
-    /// Those of which nothing is left but what may come late.
+    /// The users of which nothing is left except what may come late.
     pub(super) settling: BTreeSet<Tenant>,
     pub(super) holders: BTreeSet<Tenant>,
     pub(super) use_for: UseFor,
     /// What it had at a place, and until when that matters.
     former_keys: BTreeMap<Place, (Past, Instant)>,
-    /// The same where it matters as long as the session lives.
+    /// The same, for what matters as long as the session lives.
     former_terms: BTreeMap<Place, FormerTerm>,
-    /// The most that anybody on it asks for.
+    /// The strictest requirement of its users.
     pub(super) belief: Belief,
     pub(super) usage: Usage,
-    /// What its tenants know.
+    /// What its users know.
     pub(super) told: Shown,
     pub(super) listed: Times,
 }
 
-/// Who may stand on it.
+/// Who may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UseFor {
     Anybody,
-    /// Those that do already: something may be left on it of one that did.
+    /// Only its present users: a former one may have left something on it.
     Present,
 }
 
@@ -57,17 +57,18 @@ pub(super) enum Usage {
 #[derive(Clone, Copy, Debug)]
 enum FormerTerm {
     Last(Past),
-    /// Its terms are counted again there, so that it would give a name a second time.
+    /// Its terms are counted again there, so a name could be used twice.
     Spent,
 }
 
-/// How long a view may show a key that was deleted: several times the longest that an answer takes.
+/// How long a view may show a deleted key: several times the longest answer.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// In so many elections one session leads. It is of no use for anybody new then, so that what it remembers doesn't grow for ever.
+/// The most elections in which one session leads. After that nobody new uses it, so that its memory
+/// doesn't grow forever.
 const MOST_TERMS: usize = 20_000;
 
-/// What it waits for, as the pool has it in its lists.
+/// Its times in the pool's lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     pub(super) due_at: Option<Instant>,
@@ -96,11 +97,11 @@ impl Shared {
         !self.holders.is_empty()
     }
 
-    /// Whether one more may stand on it, of this place.
+    /// Whether another user at this place may use it.
     pub(super) fn is_free_at(&self, place: &Place, now: Instant) -> bool {
         let is_lasting = !self.session.is_gone() && !self.session.is_ending();
         let is_lasting = is_lasting && self.use_for == UseFor::Anybody;
-        // One that nobody needed was not renewed.
+        // If nobody needed it, it was not renewed.
         let is_valid = |lease: &Lease| lease.is_valid(now);
         let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_valid);
         let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
@@ -108,7 +109,7 @@ impl Shared {
         is_lasting && is_kept && !is_taken && !is_spent
     }
 
-    /// Remembers what a turn that is over had at this place.
+    /// Remembers what an ended turn had at this place.
     pub(super) fn remember(&mut self, now: Instant, place: &Place, past: Past, rest: Rest) {
         self.former_keys.retain(|_, (_, until)| now < *until);
         let place = Arc::clone(place);
@@ -137,13 +138,13 @@ impl Shared {
         }
     }
 
-    /// One that was on its way out goes on.
+    /// A user that was leaving continues.
     pub(super) fn stay(&mut self, tenant: Tenant) {
         self.settling.remove(&tenant);
         self.staying.insert(tenant);
     }
 
-    /// Whether it is to be renewed, or ended.
+    /// Whether it needs renewals.
     pub(super) fn is_needed(&self) -> bool {
         !self.staying.is_empty() || self.session.is_ending()
     }
@@ -167,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// What its tenants have yet to learn.
+    /// The news for its users.
     pub(super) fn news(&mut self, is_heard: bool) -> Vec<(Tenant, Shown)> {
         let shown = self.shown();
         if !is_heard && !shown.differs_from(&self.told) {
@@ -178,7 +179,7 @@ impl Shared {
         tenants.map(|tenant| (*tenant, shown.clone())).collect()
     }
 
-    /// What its tenants, who settle, have yet to learn when it has ended.
+    /// The last news for its settling users, after it has ended.
     pub(super) fn last_news(&self) -> impl Iterator<Item = (Tenant, Shown)> {
         let id = match &self.told.life {
             Life::Ahead => None,
@@ -194,7 +195,7 @@ impl Shared {
         tenants.map(move |tenant| (*tenant, shown.clone()))
     }
 
-    /// One that nothing stands on is kept for a moment, if it may be of use again.
+    /// An unused session is kept for a moment, if it may be used again.
     pub(super) fn end_unless_used(
         &mut self,
         now: Instant,
@@ -212,7 +213,7 @@ impl Shared {
             self.usage = Usage::Used;
             return;
         }
-        // It is waited for before it is destroyed.
+        // It must be there before it can be destroyed.
         if self.session.is_being_created() {
             return;
         }

@@ -12,7 +12,7 @@ fn settings() -> SessionSettings {
     SessionSettings::new(SessionOptions::default())
 }
 
-/// Sends what is due at `sent` and answers it at `answered`.
+/// Sends what is due at `sent`, and answers it at `answered`.
 fn exchange(session: &mut Session, sent: u64, answered: u64, status: u16, body: &str) {
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
@@ -21,7 +21,7 @@ fn exchange(session: &mut Session, sent: u64, answered: u64, status: u16, body: 
     session.handle(at(answered), no, Ok(&response), true, &settings, &mut rng);
 }
 
-/// A renewal at `sent` that is answered so, and confirmed by the leader at once.
+/// A renewal at `sent` with this answer, which the leader confirms at once.
 fn renew(session: &mut Session, sent: u64, answered: u64, body: &str) {
     exchange(session, sent, answered, 200, body);
     exchange(session, answered, answered, 200, &info());
@@ -41,7 +41,8 @@ fn deadline(session: &Session) -> Option<Instant> {
     session.lease().map(Lease::deadline)
 }
 
-/// Consul has taken the agent's node out of its catalog, and puts it back when it is in touch again.
+/// Consul has removed the agent's node from its catalog, and restores it when the agent is in touch
+/// again.
 #[test]
 fn an_agent_whose_node_is_not_registered_is_asked_again_unless_it_is_about_another_node() {
     let named = SessionOptions::default().with_node("elsewhere").unwrap();
@@ -112,7 +113,7 @@ fn its_lease_takes_a_shorter_ttl_of_the_servers_over_and_no_longer_one() {
         Some(at(105) + Duration::from_millis(10_800))
     );
     assert_renews_after(&session, at(105), 12);
-    // Its lock delay is as long as the TTL that it was made with.
+    // Its lock delay equals the TTL that it was created with.
     renew(&mut session, 109, 109, r#"[{"TTL":"30s"}]"#);
     assert_eq!(
         deadline(&session),
@@ -130,10 +131,10 @@ fn the_lease_of_a_callers_session_is_no_longer_than_its_lock_delay() {
         (r#"[{"TTL":"30s","LockDelay":15000000000}]"#, 15, 15),
         (r#"[{"TTL":"","LockDelay":15000000000}]"#, 15, 15),
         (r#"[{"TTL":"","LockDelay":60000000000}]"#, 60, 60),
-        // Its maker's choice.
+        // Its creator's choice.
         (r#"[{"TTL":"30s","LockDelay":0}]"#, 30, 0),
         (r#"[{"TTL":"30s","LockDelay":9000000000}]"#, 30, 9),
-        // An answer that does not say: then it is Consul's default.
+        // If the answer does not say, it is Consul's default.
         (r#"[{"TTL":"10s"}]"#, 10, 15),
         (r#"[{"TTL":"30s"}]"#, 15, 15),
     ] {
@@ -190,7 +191,7 @@ fn a_404_that_the_leader_does_not_confirm_leaves_it_and_is_tried_again() {
     let before = deadline(&session);
     exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
     assert!(!session.is_gone());
-    // Asked at once, and again while there is no answer.
+    // It is sent at once, and again if there is no answer.
     assert_eq!(session.timeout(), Some(Instant::ORIGIN));
     exchange(&mut session, 105, 105, 500, "No cluster leader");
     assert!(session.failure().is_some());
@@ -204,7 +205,7 @@ fn a_404_that_the_leader_does_not_confirm_leaves_it_and_is_tried_again() {
     assert_renews_after(&session, at(108), 15);
 }
 
-/// A leader that was frozen wakes to find that it is none any more, and renews what it remembers meanwhile.
+/// A frozen leader wakes after it was replaced, and for a moment renews sessions from its memory.
 #[test]
 fn a_renewal_is_believed_once_a_leader_confirms_itself() {
     let mut session = live();
@@ -224,7 +225,7 @@ fn a_renewal_is_believed_once_a_leader_confirms_itself() {
     assert!(gone.is_gone());
 }
 
-/// Where answers are slow, several of each are under way.
+/// If answers are slow, several of each are under way.
 #[test]
 fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before() {
     let settings = settings();
@@ -264,7 +265,8 @@ fn a_404_that_may_not_be_confirmed_ends_it() {
     assert!(session.is_gone());
 }
 
-/// One that is left out of an answer is there: the renewal was answered by a leader that has yet to catch up.
+/// A session that was left out of an answer exists: a leader that has not applied its log answered
+/// the renewal.
 #[test]
 fn a_404_of_one_that_may_not_be_seen_ends_nothing() {
     let settings = settings();
@@ -305,7 +307,7 @@ fn whoever_only_waits_renews_without_asking_again_unless_the_lease_was_over() {
     }
 }
 
-/// A token that is gone for a moment, for example.
+/// For example, a token that is missing for a moment.
 #[test]
 fn a_renewal_that_may_not_be_confirmed_is_asked_for_again_and_ends_nothing() {
     let denied = Response::new(403, "ACL not found");
@@ -359,7 +361,7 @@ fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
     assert!(session.transmit(at(200), &settings).is_none());
 }
 
-/// A renewal that was sent at 105 while its contender waited, and is answered at 109, when it holds.
+/// A renewal that was sent at 105 while its contender waited, and is answered at 109 when it holds.
 fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
     let (settings, mut rng) = (settings(), fastrand::Rng::with_seed(1));

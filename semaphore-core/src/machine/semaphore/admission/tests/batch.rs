@@ -2,7 +2,7 @@
 
 use crate::machine::semaphore::admission::tests::*;
 
-/// Whom the write admits of those who want `wanted` permits each, and how the first stands.
+/// Whom the write admits, if callers want `wanted` permits each, and the state of the first.
 fn admitted(situation: &Situation<'_>) -> (Vec<ContenderNo>, Turn) {
     let (write, turn) = situation.plan();
     (write.map(|write| write.admit).unwrap_or_default(), turn)
@@ -116,7 +116,7 @@ fn those_who_find_free_slots_and_nobody_who_waits_enter_together() {
         (&[1, 1], 62, vec![no(A), no(B)]),
         (&[1, 1, 1, 1], 62, vec![no(A), no(B), no(C)]),
         (&[1, 1, 1], 2, vec![no(A), no(B)]),
-        // Several permits are entered for one by one.
+        // If somebody wants several permits, each needs its own contender.
         (&[1, 2, 1], 62, vec![no(A)]),
     ] {
         let situation = Situation {

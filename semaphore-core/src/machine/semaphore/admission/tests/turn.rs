@@ -1,4 +1,4 @@
-//! Whose turn it is, and for whom there is room.
+//! Whose turn it is, and who has room.
 
 use crate::machine::semaphore::admission::tests::*;
 
@@ -67,7 +67,7 @@ fn a_session_that_is_in_the_record_already_has_its_place_in_the_queue() {
 
 #[test]
 fn a_slot_that_the_record_shows_as_ours_is_taken_before_a_free_one() {
-    // C is to pass to the next of our queue while B, which entered before it, waits for a slot.
+    // C should pass to the next caller in our queue, but B entered before it and waits for a slot.
     let found = record(2, &[A, C]);
     let view = shown(&found, &[(A, A), (B, B), (C, C)]).view();
     let situation = Situation {
@@ -94,7 +94,7 @@ fn everybody_is_ahead_of_one_whose_key_is_not_in_view_yet() {
     assert_eq!(situation.ahead().count(), 2);
 }
 
-/// `C` enters after the prefix was read: somebody may have come before it since.
+/// `C` enters after the prefix was read: somebody may have come before it since then.
 #[test]
 fn one_that_does_not_know_its_place_leaves_a_slot_to_somebody_unknown() {
     for (limit, turn) in [(1, Turn::BehindOthers), (2, Turn::Now)] {
@@ -236,7 +236,7 @@ fn nobody_is_admitted_to_a_record_with_more_holders_than_slots() {
     assert_eq!(claim.plan(), (None, Turn::NotYet));
     let reached = Refusal::LimitReached { free: 0, limit: 1 };
     assert_eq!(refusal(&claim, 1), Some(reached));
-    // One of the two too many goes: still nothing is free.
+    // One of two surplus holders leaves: still no slot is free.
     let leaving = [leaving(A, Presence::Yes(Index(40)))];
     let handover = Situation {
         leaving: &leaving,

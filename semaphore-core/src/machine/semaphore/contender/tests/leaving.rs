@@ -251,7 +251,7 @@ fn giving_up_names_the_failure_that_is_nearest() {
     );
 }
 
-/// The deletion may not be seen yet by the server that is asked.
+/// The server that answers may not show the deletion yet.
 #[test]
 fn a_former_key_of_its_session_is_not_taken_for_its_place() {
     let mut bench = Bench::held();
