@@ -278,6 +278,16 @@ impl Participant {
         u32::try_from(kept.len()).unwrap_or(u32::MAX)
     }
 
+    /// Frees slots that are kept for our next callers, since others come first. Returns whether there were any.
+    fn give_way(&mut self, now: Instant) -> bool {
+        let passing = self.roster.numbers_of(Group::HandingOver);
+        let gives_way = !passing.is_empty() && self.settings.owns_sessions();
+        if gives_way {
+            self.leave(now, &passing);
+        }
+        gives_way
+    }
+
     /// An instant try reads before it creates a session.
     fn is_try_undecided(&self, now: Instant) -> bool {
         let is_try = self
@@ -417,13 +427,14 @@ impl Participant {
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
             // A contender that watches only the next one ahead does not know how long a slot has
             // been free.
-            let turn = match turn {
+            let shown = match turn {
                 Turn::BehindOthers if looks_ahead => Turn::NotYet,
                 turn => turn,
             };
             Judgement {
                 write,
-                turn,
+                turn: shown,
+                is_behind: turn == Turn::BehindOthers,
                 passed: claims_out_of_turn.then(|| situation.ahead().cloned().collect()),
                 suspects: situation.suspects(),
                 needs_list: situation.needs_list(),
@@ -434,6 +445,9 @@ impl Participant {
         let turn = judgement.turn;
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);
+        }
+        if judgement.is_behind && self.give_way(now) {
+            return self.plan(now);
         }
         // Those who seem to be ahead may have been served between two reads of the record.
         let is_uncertain = is_patched || judgement.place == Place::Unknown;
@@ -540,6 +554,8 @@ impl Participant {
 struct Judgement {
     write: Option<Write>,
     turn: Turn,
+    /// Whether others come before the first of our queue, also where nobody is told so.
+    is_behind: bool,
     /// Those who are passed by a claim out of turn.
     passed: Option<Vec<SessionId>>,
     suspects: BTreeSet<SessionId>,

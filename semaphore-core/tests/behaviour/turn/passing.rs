@@ -4,12 +4,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use semaphore_core::adapter::Method;
 use semaphore_core::{FencingToken, Permit, Semaphore};
 use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use crate::support::spy::Spy;
 use crate::support::steps::{claims, creates_session, enters, writes_record};
+use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
+
+const LOCK: &str = "/v1/kv/service/db/.lock?flags=16210313421097356768";
 
 /// The callers in the order of their grants, with their tokens.
 type Log = Arc<Mutex<Vec<(usize, FencingToken)>>>;
@@ -298,4 +302,38 @@ fn callers_who_come_at_once_are_admitted_together_with_tokens_of_their_own() {
         world.run(task);
     }
     assert_nothing_left(&world);
+}
+
+/// It was admitted because two slots were free and one waiter was ahead. Now one is free, and it is that waiter's.
+#[test]
+fn a_slot_does_not_stay_for_a_local_caller_behind_another_process() {
+    let world = MockConsul::new(1);
+    let waiter = Stranger::enters(&world);
+    let semaphore = semaphore(&world, "a", 2);
+    let permit = held(&world, &semaphore);
+    let holder = Stranger::enters(&world);
+    let ours = holders(&world).remove(0);
+    let next = world.start({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire().await }
+    });
+    // A foreign client takes the other slot.
+    let record = format!(
+        r#"{{"Holders":{{"{ours}":true,"{}":true}},"Limit":2}}"#,
+        holder.session
+    );
+    operate(&world, Method::Put, LOCK, &record);
+    world.advance(millis(20));
+    drop(permit);
+    world.advance(millis(20));
+    assert_eq!(
+        holders(&world),
+        [holder.session.as_str()],
+        "{}",
+        world.trace()
+    );
+    drop(next);
+    world.advance(secs(1));
+    waiter.leaves(&world);
+    holder.leaves(&world);
 }
