@@ -231,15 +231,11 @@ impl Participant {
         if missing > 0 && self.settings.owns_sessions() {
             to_come = self.roster.sessions_to_come(now, missing, &self.settings);
         }
-        let mut awaited = None;
+        let mut awaited: Option<Instant> = None;
         for _ in 0..missing {
             match (self.roster.spares().take(), to_come.pop()) {
-                (None, Some(end)) => {
-                    awaited = Some(awaited.map_or(end, |other: Instant| other.min(end)))
-                }
-                (spare, _) => {
-                    self.add_contender(spare);
-                }
+                (None, Some(end)) => awaited = awaited.into_iter().chain([end]).min(),
+                (spare, _) => _ = self.add_contender(spare),
             }
         }
         self.roster.spares().expect(awaited);
@@ -425,16 +421,9 @@ impl Participant {
         let judgement = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
-            // A contender that watches only the next one ahead does not know how long a slot has
-            // been free.
-            let shown = match turn {
-                Turn::BehindOthers if looks_ahead => Turn::NotYet,
-                turn => turn,
-            };
             Judgement {
                 write,
-                turn: shown,
-                is_behind: turn == Turn::BehindOthers,
+                turn,
                 passed: claims_out_of_turn.then(|| situation.ahead().cloned().collect()),
                 suspects: situation.suspects(),
                 needs_list: situation.needs_list(),
@@ -442,13 +431,18 @@ impl Participant {
                 place: situation.place(0),
             }
         });
-        let turn = judgement.turn;
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);
         }
-        if judgement.is_behind && self.give_way(now) {
+        if judgement.turn == Turn::BehindOthers && self.give_way(now) {
             return self.plan(now);
         }
+        // A contender that watches only the next one ahead does not know how long a slot has been
+        // free.
+        let turn = match judgement.turn {
+            Turn::BehindOthers if looks_ahead => Turn::NotYet,
+            turn => turn,
+        };
         // Those who seem to be ahead may have been served between two reads of the record.
         let is_uncertain = is_patched || judgement.place == Place::Unknown;
         if turn == Turn::BehindOthers && is_uncertain {
@@ -554,8 +548,6 @@ impl Participant {
 struct Judgement {
     write: Option<Write>,
     turn: Turn,
-    /// Whether others come before the first of our queue, also where nobody is told so.
-    is_behind: bool,
     /// Those who are passed by a claim out of turn.
     passed: Option<Vec<SessionId>>,
     suspects: BTreeSet<SessionId>,
