@@ -18,10 +18,10 @@ pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// The panic's message.
-pub(crate) const ADVICE: &str = "nobody has moved this world for 5 s, though something waits in it: its time is its own, and no other \
-     executor moves it. Run the code with `MockConsul::run`. In a test on tokio make the world with `MockConsul::on_tokio(seed)`. On \
-     smol or another executor whose clock can't be paused use `LoopbackConsul`. Whoever moves the world later than that, by \
-     `MockConsul::advance`, says so first, by `set_automatic_time(false)`";
+pub(crate) const ADVICE: &str = "nobody has moved this world for 5 s, though something waits in it. The world has its own time, and no \
+     other executor moves it. Run the code with `MockConsul::run`. In a test on tokio, make the world with \
+     `MockConsul::on_tokio(seed)`. On smol, or another executor whose clock can't be paused, use `LoopbackConsul`. If you move the world \
+     later, by `MockConsul::advance`, call `set_automatic_time(false)` first";
 
 static WATCHED: Mutex<Vec<Weak<Executor>>> = Mutex::new(Vec::new());
 

@@ -22,14 +22,14 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --digests       a digest of the story of each seed, for a comparison with another state of the code
   --stories       the whole story of each seed, whether it fails or not
   --defect NAME   with this deliberate defect in the semaphore
-  --defects       every defect in turn: by which invariant it is found. The seed that is remembered
-                  comes first; only where it finds nothing any more are others tried
-  --search        the same, but others are tried at once: how soon each is found
+  --defects       each defect in turn, and the invariant that finds it. The remembered seed comes first;
+                  others are tried if it finds nothing
+  --search        the same without remembered seeds: how many seeds it takes to find each
   --remember FILE writes into FILE which seed found each
-  --only WORLDS   those that have nothing else: elections, semaphores; or those in which a host shares few
-                  connections among all that it runs: shared; or in which one goes by a client: clients
-  --semaphores N  in every world some hosts share connections, among N separate semaphores each. Unless it is
-                  asked for, one world in 32 has such hosts, with 1 to 300
+  --only WORLDS   only worlds of one kind: elections; semaphores; shared: one host shares few connections among
+                  all that it runs; clients: a host uses a client
+  --semaphores N  in every world some hosts share connections among N separate semaphores. By default one world
+                  in 32 has such hosts, with 1 to 300
   --most N        how many schedules one defect may survive (5000)
   --help
 
