@@ -299,7 +299,8 @@ mod tests {
         let many = fleet(Scene::Waiters, 20, 12);
         for reached in [&few, &many] {
             assert!(reached.turns > 0, "{reached}");
-            assert!(reached.looks <= 10 * reached.turns, "{reached}");
+            // The holders of the ten slots, and the next in line.
+            assert!(reached.looks <= 11 * reached.turns, "{reached}");
             assert!(reached.writes <= 6 * reached.turns, "{reached}");
             assert_little_memory(reached);
         }

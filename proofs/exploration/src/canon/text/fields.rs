@@ -70,6 +70,10 @@ const RARE: &[(&str, (&str, &str))] = &[
         "Watch { focus: Ahead { index: Index(3) } }",
         ("Ahead.index", "index of a key"),
     ),
+    (
+        "Spares { expected_until: Some(Instant(3ns)) }",
+        ("Spares.expected_until", "due"),
+    ),
 ];
 
 /// The fields with their types, and how each one is treated.
@@ -133,7 +137,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("Session.renewed_at", "measured from"),
     ("Session.retry_at", "due"),
     ("Spare.former", "index of a key"),
-    ("Spares.expected_until", "due"),
     ("Spares.released_at", "recent"),
     ("Spares.until", "due"),
     ("Stay.since", "recent"),
