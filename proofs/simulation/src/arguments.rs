@@ -33,7 +33,7 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --most N        how many schedules one defect may survive (5000)
   --help
 
-A run of a thousand seeds and more must take every rare branch of the core, of which it says how often it took each.
+A run of 600 seeds and more must take every rare branch of the core, of which it says how often it took each.
 Exit status: 0 without a violation, 1 with one or with a branch that was never taken, 2 when it was called in a wrong way.";
 
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl FromStr for Only {
 }
 
 /// This many seeds must take every rare branch.
-const ENOUGH_SEEDS: u64 = 1_000;
+const ENOUGH_SEEDS: u64 = 600;
 
 impl Arguments {
     /// `None` if only help is wanted.
