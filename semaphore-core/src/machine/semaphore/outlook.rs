@@ -67,9 +67,14 @@ const LOOK_AT_RECORD: Duration = Duration::from_secs(2);
 const LOOK_PER_RANK: Duration = Duration::from_millis(100);
 const LOOK_AT_MOST: Duration = Duration::from_secs(15);
 
-/// How long a poll waits for another answer that tells as much, and how long a newcomer waits for
-/// the first read. A nearby agent needs a fraction of it. After a slow answer it is longer.
+/// How long a poll waits for another answer that tells as much. A nearby agent needs a fraction of
+/// it. After a slow answer it is longer.
 const PROMPT: Duration = Duration::from_millis(50);
+
+/// How long a newcomer waits for the first read, with which it claims in one step. Entering before
+/// takes one request more, and as long. If hundreds of semaphores are wanted at once, reads wait
+/// for one another; an answer that is lost costs this time.
+const FIRST_READ: Duration = Duration::from_millis(500);
 
 /// How long a read of the prefix shows well enough who waits.
 const RECENT: Duration = Duration::from_millis(300);
@@ -406,7 +411,7 @@ impl Outlook<'_> {
         let since = self.watch.reads_since()?;
         let is_first =
             self.settings.encoding == Encoding::Transactions && self.knowledge.current().is_none();
-        is_first.then_some(since + self.prompt())
+        is_first.then_some(since + self.prompt().max(FIRST_READ))
     }
 
     /// Whether newcomers can join the next write of the record: the one under way leaves slots
