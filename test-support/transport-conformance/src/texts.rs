@@ -1,11 +1,11 @@
 //! What a user reads when a semaphore can't reach its agent.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use semaphore_core::{Error, Semaphore};
 
 use crate::server::Server;
+use crate::unreachable::NobodyListens;
 use crate::{Backend, chain};
 
 /// The error of acquiring at this address.
@@ -37,10 +37,8 @@ fn assert_says(error: &Error, parts: &[&str]) {
 }
 
 pub fn an_address_where_nobody_listens_is_named_with_the_reason(backend: &impl Backend) {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", free.local_addr().unwrap());
-    drop(free);
-    let error = failure(backend, &url);
+    let nobody = NobodyListens::new();
+    let error = failure(backend, &nobody.url());
     let parts = [
         "nothing was granted within 2 s: ",
         " /v1/",

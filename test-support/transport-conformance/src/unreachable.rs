@@ -11,12 +11,30 @@ pub fn an_unknown_host_was_not_applied(backend: &impl Backend) {
     assert_eq!(error.kind(), TransportErrorKind::NotSent);
 }
 
+/// A port that nobody listens on, and that no other test gets: the own end of a connection.
+pub(crate) struct NobodyListens {
+    _listener: TcpListener,
+    taken: TcpStream,
+}
+
+impl NobodyListens {
+    pub(crate) fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Self {
+            _listener: listener,
+            taken,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.taken.local_addr().unwrap())
+    }
+}
+
 pub fn a_refused_connection_was_not_applied(backend: &impl Backend) {
-    // The port of a connection's own end is in use, and nobody listens on it.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let address = taken.local_addr().unwrap();
-    let adapter = backend.to(format!("http://{address}"));
+    let nobody = NobodyListens::new();
+    let adapter = backend.to(nobody.url());
     for request in [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()] {
         let error = send(&adapter, request).unwrap_err();
         assert_eq!(error.kind(), TransportErrorKind::NotSent);
