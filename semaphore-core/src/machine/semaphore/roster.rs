@@ -206,17 +206,17 @@ impl Roster {
             .collect()
     }
 
-    /// The times by which leaving contenders are expected to free their sessions for the next turn. It looks at `most` of them.
+    /// The times by which leaving contenders, `most` of them, are expected to free their sessions for the next turn.
     pub(super) fn sessions_to_come(
         &self,
         now: Instant,
         most: usize,
         settings: &Settings,
     ) -> Vec<Instant> {
-        let leaving = self.those(Group::Withdrawing).take(most);
+        let leaving = self.those(Group::Withdrawing);
         let leaving = leaving.filter(|(_, it)| it.keeps_session());
         let ends = leaving.filter_map(|(_, it)| Some(it.left_at(settings)? + LEAVING));
-        ends.filter(|end| *end > now).collect()
+        ends.filter(|end| *end > now).take(most).collect()
     }
 
     /// Whether this record, which has this index, must be written without one of ours.

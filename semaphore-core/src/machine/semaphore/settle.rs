@@ -233,9 +233,13 @@ impl Participant {
         }
         let mut awaited: Option<Instant> = None;
         for _ in 0..missing {
-            match (self.roster.spares().take(), to_come.pop()) {
-                (None, Some(end)) => awaited = awaited.into_iter().chain([end]).min(),
-                (spare, _) => _ = self.add_contender(spare),
+            let spare = self.roster.spares().take();
+            if spare.is_none()
+                && let Some(end) = to_come.pop()
+            {
+                awaited = awaited.into_iter().chain([end]).min();
+            } else {
+                self.add_contender(spare);
             }
         }
         self.roster.spares().expect(awaited);
