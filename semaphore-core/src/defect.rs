@@ -119,6 +119,9 @@ defects! {
     SessionDestroyedUnderOthers,
     /// A session that is shared is lent to two contenders of one semaphore.
     LentTwiceAtAPlace,
+    /// What a check of many keys has found is believed without a read, even if it is older than what
+    /// is known.
+    OlderCheckBelieved,
     /// A candidate takes whomever the key shows for itself.
     AnothersKeyBelieved,
     /// An attempt that was refused is repeated at once.

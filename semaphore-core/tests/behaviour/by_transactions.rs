@@ -59,6 +59,7 @@ mod record_once {
 #[path = "election"]
 mod election_once {
     mod late_attempts;
+    mod shared_reads;
     pub(crate) mod shared_sessions;
 }
 #[path = "follow"]

@@ -13,7 +13,7 @@
 //! poll_abort                              which answers are of no more use
 //! ```
 //! The files: this one has the commands and the state, [`terms`] handles answers and decides who
-//! leads, and [`candidacy`] has the drawing of the states. Each campaign uses a session. A
+//! leads, [`reads`] decides who looks at the key, and [`candidacy`] has the drawing of the states. Each campaign uses a session. A
 //! candidate that is alone creates one and destroys it afterwards. The elections of a
 //! [`Client`](crate::Client) share sessions. The key stays, with its last value and without a
 //! session: so Consul leaves it, and so its `LockIndex` keeps counting the terms.
@@ -65,6 +65,7 @@
 
 mod between;
 mod candidacy;
+mod reads;
 mod settings;
 mod term;
 mod terms;
@@ -74,6 +75,7 @@ use std::collections::VecDeque;
 
 use self::between::Between;
 use self::candidacy::{Candidacy, Part};
+use self::reads::Lookout;
 use crate::api::ReadKey;
 use crate::error::{Error, Refusal};
 use crate::http::{Request, Response};
@@ -85,6 +87,7 @@ use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
+use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
@@ -107,6 +110,7 @@ pub struct Candidate {
     requests: Requests<From>,
     /// The watch of the key. The cluster's leader confirms each answer.
     watch: Poller,
+    lookout: Lookout,
     callers: Callers<Term, Leading>,
     candidacy: Option<Candidacy>,
     /// The campaign that was elected with the candidacy.
@@ -151,6 +155,7 @@ impl Candidate {
         let cap = settings.session.retry_cap();
         Self {
             watch: Poller::new(Budget::new(READ_INTERVAL, READ_BURST), cap),
+            lookout: Lookout::new(&settings),
             between: Between::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
@@ -296,7 +301,7 @@ impl Candidate {
 
     /// The next poll of the key, if it is due.
     fn poll(&mut self, now: Instant) -> Option<Request> {
-        self.watch.timeout().filter(|due| *due <= now)?;
+        self.poll_due().filter(|due| *due <= now)?;
         let wait = self.watch.send(now);
         let settings = &self.settings;
         let read = ReadKey {
@@ -307,13 +312,19 @@ impl Candidate {
         Some(read.request(settings.scope()))
     }
 
+    /// When the key is polled next. It is not while the process looks at it.
+    fn poll_due(&self) -> Option<Instant> {
+        let due = self.watch.timeout()?;
+        (!self.is_looked_after()).then_some(due)
+    }
+
     /// What it waits for.
     fn timers(&self) -> Timers {
         let timers = Timers::after(self.timed_at)
             .with(Timer::Caller, self.callers.queue().timeout())
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Respawn, self.between.respawn.timeout())
-            .with(Timer::Poll, self.watch.timeout())
+            .with(Timer::Poll, self.poll_due())
             .with(Timer::Warning, self.warns_at());
         let Some(candidacy) = &self.candidacy else {
             return timers;
@@ -475,6 +486,14 @@ impl Machine for Candidate {
 
     fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
         self.take_loan(now, news);
+    }
+
+    fn check(&self) -> Option<Check> {
+        self.wanted_check()
+    }
+
+    fn handle_check(&mut self, now: Instant, news: CheckNews) {
+        self.take_check(now, news);
     }
 
     fn poll_event(&mut self) -> Option<Event<Term>> {

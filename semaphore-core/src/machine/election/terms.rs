@@ -432,9 +432,13 @@ impl Candidate {
     }
 }
 
-/// Starts the watch of the key. If the poll under way may last, only a read shows the present:
-/// returns since when.
+/// Starts the watch of the key with a plain read. If a poll is under way, which may last, only
+/// another read shows the present: returns since when.
 fn watch_anew(watch: &mut Poller, moment: Moment) -> Option<Moment> {
     watch.start();
-    watch.is_polling().then_some(moment)
+    if watch.is_polling() {
+        return Some(moment);
+    }
+    watch.restart();
+    None
 }

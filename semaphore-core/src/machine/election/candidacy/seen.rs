@@ -10,6 +10,8 @@ pub(super) struct Seen {
     /// When the answer had come. A poll shows the moment of its answer, so a request that was sent
     /// after the poll may show an older state.
     pub(super) at: Moment,
+    /// When that was last confirmed.
+    pub(super) confirmed_at: Instant,
     by: SeenBy,
 }
 
@@ -33,9 +35,13 @@ enum SeenBy {
 }
 
 impl Seen {
-    pub(super) fn now(key: Option<ElectionKey>, at: Moment) -> Self {
-        let by = SeenBy::ThisCampaign;
-        Self { key, at, by }
+    pub(super) fn now(now: Instant, key: Option<ElectionKey>, at: Moment) -> Self {
+        Self {
+            key,
+            at,
+            confirmed_at: now,
+            by: SeenBy::ThisCampaign,
+        }
     }
 
     /// Whether the present campaign has seen it.

@@ -12,10 +12,12 @@ use crate::input::{LockKey, Value};
 use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
 use crate::machine::election::candidacy::seen::{Seen, Sight};
+use crate::machine::election::candidacy::writes::WATCH_TELLS;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Names, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::check::{Check, Stance};
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -68,7 +70,7 @@ impl Candidacy {
         }
         self.unresolved.take_if(|since| sent > *since);
         self.sight = Sight::Current;
-        let former = self.seen.replace(Seen::now(shown, moment));
+        let former = self.seen.replace(Seen::now(now, shown, moment));
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
         self.given_up.saw(now, self.base());
@@ -97,6 +99,66 @@ impl Candidacy {
             State::Kept { .. } => is_ours.then_some(CandidacyEvent::SessionGone),
             State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
+    }
+
+    /// What the process may check in place of a poll: whether the key is as it was seen. `None`
+    /// while something else is to be done.
+    pub(in crate::machine::election) fn wanted_check(
+        &self,
+        settings: &ElectionSettings,
+    ) -> Option<Check> {
+        let seen = self.present()?;
+        let key = seen.key.as_ref()?;
+        let by = key.session.as_ref()?;
+        let is_ours = Some(by) == self.session.id();
+        let stance = match self.phase.state() {
+            State::Leading(_) if is_ours && key.value == self.value => Stance::Holds,
+            State::Campaigning if !is_ours && key.conflict_at(&settings.key).is_none() => {
+                Stance::Waits { ahead: 0 }
+            }
+            _ => return None,
+        };
+        let is_settled = self.writing.is_none() && self.unresolved.is_none();
+        let name = settings.key.as_str();
+        // A restored snapshot may give its index to another leader's key.
+        let keys = is_ours.then(|| (name.to_owned(), by.clone()));
+        is_settled.then(|| Check {
+            stance,
+            record: name.to_owned(),
+            index: key.modify_index,
+            keys: keys.into_iter().collect(),
+            seen_at: seen.confirmed_at,
+        })
+    }
+
+    /// Whether nothing says that the key is no longer as it was seen.
+    pub(in crate::machine::election) fn is_in_sight(&self) -> bool {
+        self.sight == Sight::Current && !self.is_reading
+    }
+
+    /// The key was checked, and still has this index.
+    pub(in crate::machine::election) fn seen_again(&mut self, now: Instant, index: Index) {
+        let is_about = self.base() == index;
+        if let Some(seen) = self.seen.as_mut().filter(|_| is_about) {
+            seen.confirmed_at = now;
+            self.failure = None;
+        }
+    }
+
+    /// The key was checked, and may no longer be what it was at this index. Returns whether it was
+    /// seen so, and must be read.
+    pub(in crate::machine::election) fn has_changed(&mut self, now: Instant, index: Index) -> bool {
+        let is_news = self.base() == index && self.sight == Sight::Current;
+        if is_news {
+            let wanted_from = now + WATCH_TELLS;
+            self.sight = Sight::Outdated { wanted_from };
+        }
+        is_news
+    }
+
+    /// The session with which it leads.
+    pub(in crate::machine::election) fn led_with(&self) -> Option<&SessionId> {
+        self.session.id().filter(|_| self.is_leading())
     }
 
     /// Whether it shows our session from before it was lent. Then another candidacy led with it,

@@ -19,7 +19,7 @@ use crate::time::Instant;
 
 /// How soon the watch shows a change that made an attempt late, if it works. If the watch is paced,
 /// the time of its next poll counts.
-const WATCH_TELLS: Duration = Duration::from_millis(100);
+pub(super) const WATCH_TELLS: Duration = Duration::from_millis(100);
 
 impl Candidacy {
     pub(super) fn write(&mut self, now: Instant, settings: &ElectionSettings) -> Option<Request> {

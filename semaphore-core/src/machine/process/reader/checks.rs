@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::backoff::Backoff;
 use super::check::{Check, CheckNews, Reads};
 use crate::api::{Txn, TxnFaultKind, TxnOutcome};
+use crate::defect::{Defect, is_on};
 use crate::http::{Priority, Response};
 use crate::id::{Index, RequestId};
 use crate::input::Scope;
@@ -462,7 +463,8 @@ impl Checks {
         let Some(offered) = self.offered.get_mut(&no) else {
             return;
         };
-        if offered.check.index != index && verdict != Verdict::Refused {
+        let is_older = offered.check.index != index && !is_on(Defect::OlderCheckBelieved);
+        if is_older && verdict != Verdict::Refused {
             return;
         }
         let (again, news) = match verdict {
