@@ -69,16 +69,14 @@ impl Candidate {
                 }
                 self.note(now);
             }
-            CheckNews::Changed(_) if is_on(Defect::OlderCheckBelieved) => {
-                let session = self
-                    .candidacy
-                    .as_ref()
-                    .and_then(|it| it.led_with().cloned());
-                let on = Subject::default();
-                let lost = session.map(|session| Lost::KeyReleased { session, on });
-                self.handle_event(now, lost.map(CandidacyEvent::Lost));
-            }
             CheckNews::Changed(index) => {
+                if is_on(Defect::OlderCheckBelieved)
+                    && let Some(session) = self.candidacy.as_ref().and_then(Candidacy::led_with)
+                {
+                    let (session, on) = (session.clone(), Subject::default());
+                    let lost = CandidacyEvent::Lost(Lost::KeyReleased { session, on });
+                    self.handle_event(now, Some(lost));
+                }
                 let is_news = |it: &mut Candidacy| it.has_changed(now, index);
                 if self.candidacy.as_mut().is_some_and(is_news) && !self.watch.is_polling() {
                     // A snapshot may have been restored, with a lower index.
