@@ -209,7 +209,7 @@ impl Driver {
             Origin::Member(no) => self.household.member(no),
             Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
         };
-        let (span, observers) = match dweller.map(|it| it.audience()) {
+        let (span, observers) = match dweller.and_then(|it| it.audience()) {
             Some(audience) => (audience.span().clone(), audience.observers()),
             None => (Span::none(), self.house.observers()),
         };

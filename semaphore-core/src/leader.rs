@@ -109,26 +109,13 @@ impl LeaderStatus {
     /// [`Error::NotAnElection`] if the key belongs to something else. [`Error::Request`] if the
     /// answer says nothing about the key.
     pub fn parse(key: &LockKey, response: &Response) -> Result<(Index, Self), Error> {
-        let (index, found) = Self::read(key, response)?;
+        let Sighting { index, found, .. } = Sighting::of(key, response)?;
         let status = found.map_err(|conflict| Error::NotAnElection {
             key: key.to_string(),
             conflict,
             on: Subject::default(),
         })?;
         Ok((index, status))
-    }
-
-    /// Like [`Self::parse`]. A conflict also has its index, which may be older.
-    pub(crate) fn read(
-        key: &LockKey,
-        response: &Response,
-    ) -> Result<(Index, Result<Self, Conflict>), RequestError> {
-        let (index, entry) = ReadKey::parse_at(response)?;
-        let found = match entry {
-            Some(entry) => Self::of_entry(key, &entry)?,
-            None => Ok(Self::Leaderless { last_value: None }),
-        };
-        Ok((index, found))
     }
 
     fn of_entry(key: &LockKey, entry: &Entry<'_>) -> Result<Result<Self, Conflict>, RequestError> {
@@ -145,6 +132,31 @@ impl LeaderStatus {
                 last_value: Some(found.value),
             },
         }))
+    }
+}
+
+/// What one read of the key shows.
+#[derive(Debug)]
+pub(crate) struct Sighting {
+    /// The index to wait on. If the key is not an election's, it may be older.
+    pub(crate) index: Index,
+    /// When the key last changed. `None` without a key.
+    pub(crate) changed_at: Option<Index>,
+    pub(crate) found: Result<LeaderStatus, Conflict>,
+}
+
+impl Sighting {
+    pub(crate) fn of(key: &LockKey, response: &Response) -> Result<Self, RequestError> {
+        let (index, entry) = ReadKey::parse_at(response)?;
+        let found = match &entry {
+            Some(entry) => LeaderStatus::of_entry(key, entry)?,
+            None => Ok(LeaderStatus::Leaderless { last_value: None }),
+        };
+        Ok(Self {
+            index,
+            changed_at: entry.map(|entry| entry.modify_index()),
+            found,
+        })
     }
 }
 

@@ -5,15 +5,16 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::authorized::Tokens;
-use super::followed::Followed;
+use super::followed::{Followed, ListenerNo};
 use super::follower::Follower;
+use super::house::House;
 use crate::api::SessionDetails;
 use crate::driver;
 use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
-use crate::machine::Follow;
+use crate::machine::{Follow, Shares};
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
@@ -57,6 +58,8 @@ struct Inner {
     transport: Arc<dyn Transport>,
     tokens: Tokens,
     runtime: Arc<dyn Runtime>,
+    /// Where its followers live. `None` without a client.
+    home: Option<Home>,
     /// What the present followers share, if there are any.
     followed: Mutex<Weak<Followed>>,
 }
@@ -66,6 +69,12 @@ struct Inner {
 pub struct Following {
     pub(super) key: LockKey,
     pub(super) max_age: Option<Duration>,
+}
+
+/// The house of a client, whose driver reads for followers, and what they share there.
+pub(super) struct Home {
+    pub(super) house: Arc<House>,
+    pub(super) shares: Shares,
 }
 
 /// A discovery that may be gone.
@@ -89,6 +98,7 @@ impl Discovery {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
+        home: Option<Home>,
     ) -> Self {
         let inner = Inner {
             following,
@@ -97,6 +107,7 @@ impl Discovery {
             transport,
             tokens,
             runtime,
+            home,
             followed: Mutex::default(),
         };
         Self {
@@ -165,25 +176,48 @@ impl Discovery {
     /// Follows the leader: the present one and every change. Sends nothing before the first
     /// [`Follower::next`].
     pub fn follow(&self) -> Follower {
-        Follower::new(self.key().clone(), self.followed())
+        let (followed, no) = self.followed();
+        Follower::new(self.key().clone(), followed, no)
     }
 
-    fn followed(&self) -> Arc<Followed> {
-        let inner = &self.inner;
-        let followed = inner.followed.lock();
-        let mut followed = followed.unwrap_or_else(PoisonError::into_inner);
-        if let Some(followed) = followed.upgrade() {
-            return followed;
+    /// What all followers share, with a new listener.
+    fn followed(&self) -> (Arc<Followed>, ListenerNo) {
+        let followed = self.inner.followed.lock();
+        let mut known = followed.unwrap_or_else(PoisonError::into_inner);
+        let present = known.upgrade();
+        if let Some((followed, no)) = present.and_then(|it| it.listen().map(|no| (it, no))) {
+            return (followed, no);
         }
-        let Following { key, max_age } = inner.following.clone();
-        let mut follow = Follow::new(key, inner.scope.clone(), self.seed());
-        if let Some(max_age) = max_age {
-            follow = follow.allowing(max_age);
+        let followed = self.begin();
+        *known = Arc::downgrade(&followed);
+        let no = followed.listen_too();
+        (followed, no)
+    }
+
+    fn begin(&self) -> Arc<Followed> {
+        let inner = &self.inner;
+        if let Some(Home { house, shares }) = &inner.home {
+            let joined = house.join(Some(shares.clone()), |no| {
+                let transport = Arc::clone(&inner.transport);
+                Arc::new(Followed::at_home(self.machine(), transport, house, no))
+            });
+            // If the client has ended, its followers go on alone.
+            if let Ok(followed) = joined {
+                return followed;
+            }
         }
         let (transport, runtime) = (Arc::clone(&inner.transport), Arc::clone(&inner.runtime));
-        let begun = Arc::new(Followed::new(follow, transport, runtime));
-        *followed = Arc::downgrade(&begun);
-        begun
+        Arc::new(Followed::alone(self.machine(), transport, runtime))
+    }
+
+    fn machine(&self) -> Follow {
+        let inner = &self.inner;
+        let Following { key, max_age } = inner.following.clone();
+        let follow = Follow::new(key, inner.scope.clone(), self.seed());
+        match max_age {
+            Some(max_age) => follow.allowing(max_age),
+            None => follow,
+        }
     }
 
     /// Whether a client's sequencer belongs to this election's leader. It is one read, which is

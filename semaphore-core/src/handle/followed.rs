@@ -1,21 +1,30 @@
 //! One election and all its followers. They share one machine, and so one read.
 //!
 //! ```text
-//!  Follower ─┐                      ┌─ Follow: what is known
+//!  Follower ─┐                     ┌─ Follow: what is known
 //!  Follower ─┼─ whom it waits for ─┤
-//!  Follower ─┘   drives it          └─ the request under way
+//!  Follower ─┘                     └─ who sends its requests
 //! ```
-//! No task runs. The request under way wakes all who wait. The first one that is polled takes its
-//! answer and sends the next request.
+//! - *Alone*: no task runs. The request under way wakes all who wait. The first one that is polled
+//!   takes its answer and sends the next request.
+//! - *At home*: the followers of a client are members of its house, whose driver sends the requests
+//!   of all and checks many keys together.
+//!
+//! In both cases nothing is sent unless somebody waits.
 
+use core::mem;
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Wake;
 
+use super::house::{Dweller, House};
+use super::observer::Audience;
 use crate::driver::{Answered, exchange};
 use crate::error::Error;
-use crate::machine::{Follow, LeaderEvent, Told};
+use crate::id::CommandId;
+use crate::machine::{Attended, Follow, Interest, LeaderEvent, Member, MemberNo, Told};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
 use crate::transport::Transport;
@@ -25,18 +34,43 @@ pub(super) struct Followed {
     waiting: Arc<Waiting>,
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
+    home: Option<Home>,
+}
+
+/// The house that a followed election belongs to.
+struct Home {
+    house: Arc<House>,
+    no: MemberNo,
 }
 
 struct State {
     follow: Follow,
-    /// What all wait for: an answer, or the time of the next request.
+    /// What all wait for, if it is alone: an answer, or the time of the next request.
     under_way: Option<BoxFuture<'static, Option<Answered>>>,
-    listeners: u64,
+    next_listener: u64,
+    listeners: usize,
+    stage: Stage,
+    /// What a listener that misses nothing was told.
+    told: Told,
+    /// When all who wait were last woken.
+    called_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Running,
+    /// Nobody follows any more, and the house has let it go.
+    MovedOut,
+    /// The driver of its house has ended.
+    Ended,
 }
 
 /// Identifies a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ListenerNo(u64);
+
+/// How soon a follower that was told something comes back, if it does.
+const COMES_BACK: Duration = Duration::from_secs(1);
 
 /// The waiting followers, by their numbers.
 #[derive(Default)]
@@ -47,8 +81,16 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a follower. Returns whether it is the first.
+    fn add(&self, listener: ListenerNo, waker: &Waker) -> bool {
+        let mut wakers = self.wakers();
+        let is_first = wakers.is_empty();
+        wakers.insert(listener, waker.clone());
+        is_first
+    }
+
     fn wake_all(&self) {
-        let wakers = core::mem::take(&mut *self.wakers());
+        let wakers = mem::take(&mut *self.wakers());
         for waker in wakers.into_values() {
             waker.wake();
         }
@@ -66,33 +108,75 @@ impl Wake for Waiting {
 }
 
 impl Followed {
-    pub(super) fn new(
+    /// Without a house.
+    pub(super) fn alone(
         follow: Follow,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
+    ) -> Self {
+        Self::new(follow, transport, runtime, None)
+    }
+
+    /// A member of this house, with its number there.
+    pub(super) fn at_home(
+        follow: Follow,
+        transport: Arc<dyn Transport>,
+        house: &Arc<House>,
+        no: MemberNo,
+    ) -> Self {
+        let home = Home {
+            house: Arc::clone(house),
+            no,
+        };
+        let runtime = Arc::clone(house.runtime());
+        Self::new(follow.looked_after(), transport, runtime, Some(home))
+    }
+
+    fn new(
+        follow: Follow,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+        home: Option<Home>,
     ) -> Self {
         Self {
             state: Mutex::new(State {
                 follow,
                 under_way: None,
+                next_listener: 0,
                 listeners: 0,
+                stage: Stage::Running,
+                told: Told::default(),
+                called_at: Instant::ORIGIN,
             }),
             waiting: Arc::default(),
             transport,
             runtime,
+            home,
         }
     }
 
-    /// Adds a follower.
-    pub(super) fn listen(&self) -> ListenerNo {
+    /// Adds a follower. `None` if this can't be followed any more.
+    pub(super) fn listen(&self) -> Option<ListenerNo> {
         let mut state = self.lock();
-        state.listeners += 1;
-        ListenerNo(state.listeners)
+        (state.stage != Stage::MovedOut).then(|| state.add_listener())
+    }
+
+    /// Adds a follower beside another one.
+    pub(super) fn listen_too(&self) -> ListenerNo {
+        self.lock().add_listener()
     }
 
     /// Removes a follower. Those who were woken with it go on.
     pub(super) fn leave(&self, listener: ListenerNo) {
         self.waiting.wakers().remove(&listener);
+        let is_last = {
+            let mut state = self.lock();
+            state.listeners -= 1;
+            state.listeners == 0
+        };
+        if is_last {
+            self.call_driver();
+        }
     }
 
     /// The agent's address, as errors show it.
@@ -123,23 +207,40 @@ impl Followed {
             return Poll::Ready(Err(by.into()));
         }
         let mut state = self.lock();
+        if let Some(event) = state.tell(told, self.runtime.now()) {
+            return Poll::Ready(event);
+        }
+        if self.home.is_none() {
+            return self.poll_alone(&mut state, listener, told, cx);
+        }
+        if state.stage == Stage::Ended {
+            return Poll::Ready(Err(Error::ended()));
+        }
+        let is_first = self.waiting.add(listener, cx.waker());
+        drop(state);
+        if is_first {
+            self.call_driver();
+        }
+        Poll::Pending
+    }
+
+    fn poll_alone(
+        &self,
+        state: &mut State,
+        listener: ListenerNo,
+        told: &mut Told,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<LeaderEvent, Error>> {
         loop {
             let now = self.runtime.now();
-            if state.is_fresh(now)
-                && let Some(event) = told.next(state.follow.known())
-            {
-                return Poll::Ready(event);
-            }
             if state.under_way.is_none() {
                 state.under_way = self.begin(&mut state.follow, now);
                 // The knowledge may have become too old while nobody asked.
-                if state.is_fresh(now)
-                    && let Some(event) = told.next(state.follow.known())
-                {
+                if let Some(event) = state.tell(told, now) {
                     return Poll::Ready(event);
                 }
             }
-            self.waiting.wakers().insert(listener, cx.waker().clone());
+            self.waiting.add(listener, cx.waker());
             let Some(under_way) = &mut state.under_way else {
                 return Poll::Pending;
             };
@@ -149,11 +250,14 @@ impl Followed {
                 return Poll::Pending;
             };
             state.under_way = None;
+            let now = self.runtime.now();
             if let Some((id, result)) = answered {
-                let now = self.runtime.now();
                 state.follow.handle_response(now, id, &result);
                 // Each listener checks whether this is new to it.
                 self.waiting.wake_all();
+            }
+            if let Some(event) = state.tell(told, now) {
+                return Poll::Ready(event);
             }
         }
     }
@@ -176,17 +280,120 @@ impl Followed {
         }))
     }
 
+    /// Makes the driver of its house look at it.
+    fn call_driver(&self) {
+        if let Some(home) = &self.home
+            && self.runtime.ended().is_none()
+        {
+            home.house.wake(home.no);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    fn add_listener(&mut self) -> ListenerNo {
+        self.next_listener += 1;
+        self.listeners += 1;
+        ListenerNo(self.next_listener)
+    }
+
+    /// What this listener has not been told, if the knowledge may be used.
+    fn tell(&self, told: &mut Told, now: Instant) -> Option<Result<LeaderEvent, Error>> {
+        let may_use = self.is_fresh(now);
+        may_use.then(|| told.next(self.follow.known())).flatten()
+    }
+
     /// Whether the knowledge may be used. After a time without waiting followers, the key must be
     /// read again first.
     fn is_fresh(&self, now: Instant) -> bool {
         let known = self.follow.known();
         let is_recent = |at| now.saturating_since(at) <= self.follow.max_age();
         known.is_in_trouble() || known.answered_at().is_some_and(is_recent)
+    }
+
+    fn interest(&self, now: Instant, waiting: &Waiting) -> Interest {
+        if !waiting.wakers().is_empty() {
+            Interest::Present
+        } else if self.listeners > 0 && now.saturating_since(self.called_at) < COMES_BACK {
+            Interest::Expected
+        } else {
+            Interest::None
+        }
+    }
+
+    /// Works on the machine. Returns whether those who wait must look.
+    fn attend(&mut self, now: Instant, work: impl FnOnce(&mut Follow)) -> bool {
+        let was_fresh = self.is_fresh(now);
+        work(&mut self.follow);
+        let mut is_news = !was_fresh && self.is_fresh(now);
+        while self.told.next(self.follow.known()).is_some() {
+            is_news = true;
+        }
+        // One that has stopped waiting is found out when it does not come back.
+        is_news |= now.saturating_since(self.called_at) >= self.follow.max_age();
+        if is_news {
+            self.called_at = now;
+        }
+        is_news
+    }
+}
+
+/// Only at home.
+impl Dweller for Followed {
+    fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
+        let now = self.runtime.now();
+        let (is_needed, is_news) = {
+            let mut state = self.lock();
+            let interest = state.interest(now, &self.waiting);
+            let is_news = state.attend(now, |follow| work(&mut Attended { follow, interest }));
+            let is_needed = state.listeners > 0;
+            if !is_needed {
+                state.stage = Stage::MovedOut;
+            }
+            (is_needed, is_news)
+        };
+        if is_news {
+            self.waiting.wake_all();
+        }
+        is_needed
+    }
+
+    fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        transport
+    }
+
+    fn farewell(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn audience(&self) -> Option<&Audience> {
+        None
+    }
+
+    /// Its followers go on.
+    fn shut_down(&self, _: Instant) {}
+
+    fn end(&self) -> Vec<CommandId> {
+        self.lock().stage = Stage::Ended;
+        self.waiting.wake_all();
+        Vec::new()
+    }
+
+    fn abandon(&self, _: Instant, _: &[CommandId]) {}
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    fn is_quiet(&self) -> bool {
+        true
     }
 }

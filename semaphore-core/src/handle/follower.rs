@@ -41,9 +41,9 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(key: LockKey, followed: Arc<Followed>) -> Self {
+    pub(super) fn new(key: LockKey, followed: Arc<Followed>, no: ListenerNo) -> Self {
         Self {
-            no: followed.listen(),
+            no,
             key,
             followed,
             told: Told::default(),
@@ -119,7 +119,7 @@ impl Clone for Follower {
         Self {
             key: self.key.clone(),
             followed: Arc::clone(&self.followed),
-            no: self.followed.listen(),
+            no: self.followed.listen_too(),
             told: self.told.clone(),
             told_of: self.told_of,
         }

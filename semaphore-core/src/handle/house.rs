@@ -92,8 +92,8 @@ pub(crate) trait Dweller: Send + Sync {
     fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport>;
     /// How long the end of a program may be delayed for it.
     fn farewell(&self) -> Duration;
-    /// Its observers.
-    fn audience(&self) -> &Audience;
+    /// Its observers. `None` if the house's observers are told.
+    fn audience(&self) -> Option<&Audience>;
     /// Grants nothing more, and ends as far as it can while some still hold.
     fn shut_down(&self, now: Instant);
     /// The driver has ended. Returns what was held.

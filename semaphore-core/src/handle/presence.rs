@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::authorized::Tokens;
-use super::discovery::{Discovery, Following, WeakDiscovery};
+use super::discovery::{Discovery, Following, Home, WeakDiscovery};
 use super::house::{Dweller, House};
 use super::observer::{Company, Observers};
 use super::owner::{self, Key, Owner};
@@ -225,11 +225,29 @@ impl Presence {
         let (transport, runtime) = (Arc::clone(house.transport()), Arc::clone(house.runtime()));
         let tokens = Tokens::of(tokens).or(house.tokens());
         let transport = tokens.over(transport);
-        let discovery = Discovery::new(following, scope, seed, transport, tokens, runtime);
+        let home = self.home(&following.key, &scope).filter(|_| !is_own);
+        let discovery = Discovery::new(following, scope, seed, transport, tokens, runtime, home);
         if !is_own {
             known.add_discovery(&discovery);
         }
         discovery
+    }
+
+    /// Where followers of this key are looked after with its candidates. `None` without
+    /// transactions.
+    fn home(&self, key: &LockKey, scope: &Scope) -> Option<Home> {
+        let Defaults {
+            encoding,
+            session_options,
+            ..
+        } = self.defaults();
+        let settings = ElectionSettings::new(key.clone())
+            .with_shared_sessions(session_options.clone())
+            .with_scope(scope.clone());
+        let shares = settings.shares();
+        let shares = shares.filter(|_| *encoding == Encoding::Transactions)?;
+        let house = Arc::clone(self.house());
+        Some(Home { house, shares })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

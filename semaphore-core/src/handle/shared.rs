@@ -142,6 +142,11 @@ impl<M: Machine> Shared<M> {
         &self.subject
     }
 
+    /// Where it lives.
+    pub(crate) fn house(&self) -> &Arc<House> {
+        &self.house
+    }
+
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.house.runtime()
     }
@@ -303,8 +308,8 @@ impl<M: Machine> Dweller for Shared<M> {
         self.farewell
     }
 
-    fn audience(&self) -> &Audience {
-        &self.audience
+    fn audience(&self) -> Option<&Audience> {
+        Some(&self.audience)
     }
 
     fn shut_down(&self, now: Instant) {

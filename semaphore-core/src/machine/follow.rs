@@ -9,23 +9,26 @@
 //! well.
 //!
 //! Following needs no session and writes nothing. [`known`] has what is known, and what a listener
-//! is told of it.
+//! is told of it. [`attended`] has what is different for the followers of one client: most of them
+//! don't poll.
 //!
 //! Sources: Consul's documentation of blocking queries (an index that went backwards) and of consistency modes.
 
+pub(crate) mod attended;
 pub(crate) mod known;
 
 use core::time::Duration;
 
+use self::attended::Watched;
 pub use self::known::LeaderEvent;
 use self::known::{Known, Told};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
-use crate::error::{Conflict, Error, RequestError};
+use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, RequestId};
 use crate::input::{InvalidInput, LockKey, Scope};
-use crate::leader::LeaderStatus;
+use crate::leader::{LeaderStatus, Sighting};
 use crate::machine::contract::Transmit;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::cursor::Progress;
@@ -49,6 +52,7 @@ pub struct Follow {
     give_up_at: Instant,
     trust: Trust,
     known: Known,
+    watched: Watched,
     told: Told,
     rng: fastrand::Rng,
 }
@@ -109,6 +113,7 @@ impl Follow {
             },
             give_up_at: Instant::ORIGIN,
             known: Known::default(),
+            watched: Watched::default(),
             told: Told::default(),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -193,6 +198,11 @@ impl Follow {
         if self.due().is_none_or(|due| due > now) {
             return None;
         }
+        let is_old = |at| now.saturating_since(at) > self.max_age;
+        if self.known.answered_at().is_some_and(is_old) {
+            // Nobody has asked for long. A poll would only answer at the next change.
+            self.poller.restart();
+        }
         let left = self.left(now);
         if left == Some(Duration::ZERO) {
             // Its answer would have been as old when it came.
@@ -256,7 +266,8 @@ impl Follow {
 
     /// The same, regardless of waiting events.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.poller.timeout()
+        let due = self.poller.timeout()?;
+        Some(self.watched_until().map_or(due, |until| due.max(until)))
     }
 
     /// Takes the outcome of a request. Late or repeated ones are ignored.
@@ -275,8 +286,8 @@ impl Follow {
                 self.poller.ended(now);
                 self.poller.restart();
             }
-            Ok(response) => match LeaderStatus::read(&self.key, response) {
-                Ok((index, found)) => self.answered(now, received.sent_at, index, found),
+            Ok(response) => match Sighting::of(&self.key, response) {
+                Ok(shown) => self.answered(now, received.sent_at, shown),
                 Err(error) => self.failed(now, &error),
             },
             Err(error) => self.failed(now, &error),
@@ -287,17 +298,25 @@ impl Follow {
         &mut self,
         now: Instant,
         sent_at: Instant,
-        index: Index,
-        found: Result<LeaderStatus, Conflict>,
+        Sighting {
+            index,
+            changed_at,
+            found,
+        }: Sighting,
     ) {
         let progress = self.poller.answered(now, index);
         if !self.trust.takes(index, progress) {
+            self.watched.forget();
             self.known.heard();
             return;
         }
         match found {
-            Ok(status) => self.known.learn((sent_at, now), index, status),
+            Ok(status) => {
+                self.watched.saw(changed_at);
+                self.known.learn((sent_at, now), index, status);
+            }
             Err(conflict) => {
+                self.watched.forget();
                 let key = self.key.to_string();
                 self.known.conflicts(index, key, conflict);
             }

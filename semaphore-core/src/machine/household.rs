@@ -57,6 +57,20 @@ pub enum News<'a> {
 }
 
 impl Report {
+    /// The report of a member that only reads.
+    pub(crate) fn of_reader(
+        transmit: Option<Transmit>,
+        check: Option<Check>,
+        timeout: Option<Instant>,
+    ) -> Self {
+        Self {
+            transmits: transmit.into_iter().collect(),
+            check,
+            timeout,
+            ..Self::default()
+        }
+    }
+
     /// The requests to send.
     pub(crate) fn transmits(&self) -> &[Transmit] {
         &self.transmits

@@ -32,6 +32,7 @@ pub use command::Commanded;
 pub(crate) use command::{Command, Nanos};
 pub use contract::{Event, Machine, Transmit};
 pub use election::{Candidate, ElectionSettings, Term};
+pub(crate) use follow::attended::{Attended, Interest};
 pub(crate) use follow::known::Told;
 pub use follow::{Follow, LeaderEvent};
 pub use household::{Household, Member, News, Origin, Reach, Report};

@@ -6,7 +6,7 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{LockKey, Scope};
-use crate::leader::LeaderStatus;
+use crate::leader::{LeaderStatus, Sighting};
 use crate::subject::Subject;
 
 /// Reads an election's key once. Consul's leader confirms the read.
@@ -36,7 +36,7 @@ impl Task for DiscoverLeader {
     }
 
     fn step(&mut self, answer: &Response) -> Result<Step<LeaderStatus>, RequestError> {
-        let (_, found) = LeaderStatus::read(&self.key, answer)?;
+        let found = Sighting::of(&self.key, answer)?.found;
         Ok(Step::Done(found.map_err(|conflict| Error::NotAnElection {
             key: self.key.to_string(),
             conflict,

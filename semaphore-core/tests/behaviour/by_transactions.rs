@@ -67,6 +67,7 @@ mod follow_once {
     mod by_hand;
     mod changes;
     mod indexes;
+    mod many_keys;
     mod shared;
 }
 #[path = "machine"]

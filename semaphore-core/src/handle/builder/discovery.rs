@@ -92,7 +92,7 @@ impl Builder<Discovery> {
             let transport = tokens.over(transport);
             let (following, seed) = (told.subject, told.seed);
             return Ok(Discovery::new(
-                following, scope, seed, transport, tokens, runtime,
+                following, scope, seed, transport, tokens, runtime, None,
             ));
         };
         Ok(presence.discovery(told.subject, scope, told.seed, told.tokens))

@@ -63,7 +63,7 @@ impl Candidate {
         match news {
             CheckNews::Reads(reads) => self.lookout.leading = reads,
             CheckNews::WaitingReads(reads) => self.lookout.waiting = reads,
-            CheckNews::AsBefore(index) => {
+            CheckNews::AsBefore { index, .. } => {
                 if let Some(candidacy) = &mut self.candidacy {
                     candidacy.seen_again(now, index);
                 }

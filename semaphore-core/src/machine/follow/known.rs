@@ -121,10 +121,7 @@ impl Known {
         index: Index,
         mut status: LeaderStatus,
     ) {
-        self.confirmed = Some(Confirmed {
-            asked_at,
-            answered_at,
-        });
+        self.confirm(asked_at, answered_at);
         self.trouble = None;
         if let LeaderStatus::Led(leader) = &mut status {
             let former = self.status.as_ref().and_then(LeaderStatus::leader);
@@ -139,6 +136,14 @@ impl Known {
         }
         self.index = index;
         self.status = Some(status);
+    }
+
+    /// It is as it was: so said the answer to a request that was sent and answered at these times.
+    pub(super) fn confirm(&mut self, asked_at: Instant, answered_at: Instant) {
+        self.confirmed = Some(Confirmed {
+            asked_at,
+            answered_at,
+        });
     }
 
     /// Consul answers, but the answer is in doubt.

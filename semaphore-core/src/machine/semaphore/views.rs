@@ -407,7 +407,7 @@ impl Participant {
         match news {
             CheckNews::Reads(reads) => self.watch.share_reads(reads),
             CheckNews::WaitingReads(reads) => self.watch.share_waiting_reads(reads),
-            CheckNews::AsBefore(index) => {
+            CheckNews::AsBefore { index, .. } => {
                 self.note(now, None);
                 let observed = self.knowledge.newest_mut();
                 if let Some(observed) = observed.filter(|it| is_about(it, index)) {

@@ -14,11 +14,11 @@ use crate::support::steps::{creates_session, destroys_session, renews_session};
 use crate::support::stranger::operate;
 use crate::support::*;
 
-pub(super) fn key(number: usize) -> String {
+pub(crate) fn key(number: usize) -> String {
     format!("shards/{number}")
 }
 
-pub(super) fn election_of(client: &Client, number: usize) -> Election {
+pub(crate) fn election_of(client: &Client, number: usize) -> Election {
     client.election(key(number)).expect("valid settings")
 }
 
@@ -27,7 +27,7 @@ pub(super) fn lead(world: &MockConsul, client: &Client, number: usize) -> Leader
     world.run(election.campaign()).expect("elected")
 }
 
-pub(super) fn lead_each(world: &MockConsul, client: &Client, elections: usize) -> Vec<Leadership> {
+pub(crate) fn lead_each(world: &MockConsul, client: &Client, elections: usize) -> Vec<Leadership> {
     let all = (0..elections).map(|number| lead(world, client, number));
     all.collect()
 }

@@ -13,7 +13,7 @@ pub struct Check {
     pub(in crate::machine) stance: Stance,
     /// The key of the record.
     pub(in crate::machine) record: String,
-    /// Its last known index.
+    /// Its last known index; zero if it is missing.
     pub(in crate::machine) index: Index,
     /// The contender keys that must exist, each with its session: its own, and those of the waiters
     /// ahead.
@@ -41,8 +41,13 @@ pub enum CheckNews {
     Reads(Reads),
     /// The same while it waits.
     WaitingReads(Reads),
-    /// The record still had this index.
-    AsBefore(Index),
+    /// The record still had this index when this request was answered, which was sent at this time.
+    AsBefore {
+        /// The record's index.
+        index: Index,
+        /// When the request was sent.
+        sent_at: Instant,
+    },
     /// The record no longer has this index, or may have changed in spite of it.
     Changed(Index),
 }
@@ -83,9 +88,10 @@ impl Check {
 
     /// The operations of a transaction for it in this round.
     pub(in crate::machine) fn operations(&self, round: u32) -> impl Iterator<Item = Operation<'_>> {
-        let record = Operation::CheckIndex {
-            key: &self.record,
-            index: self.index,
+        let key = &*self.record;
+        let record = match self.index {
+            Index::ZERO => Operation::CheckNotExists { key },
+            index => Operation::CheckIndex { key, index },
         };
         let keys = self
             .keys_of(round)

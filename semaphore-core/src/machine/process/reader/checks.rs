@@ -421,7 +421,7 @@ impl Checks {
             Ok(outcome) => {
                 self.backoff.reset();
                 self.rests_until = Instant::ORIGIN;
-                self.judge(now, &batch, &outcome);
+                self.judge((received.sent_at, now), &batch, &outcome);
             }
             Err(error) => {
                 let pause = self.backoff.next(&mut self.rng);
@@ -438,7 +438,8 @@ impl Checks {
         }
     }
 
-    fn judge(&mut self, now: Instant, batch: &[Asked], outcome: &TxnOutcome<'_>) {
+    /// `times` are when the transaction was sent, and when its answer came.
+    fn judge(&mut self, times: (Instant, Instant), batch: &[Asked], outcome: &TxnOutcome<'_>) {
         let mut faults = BTreeMap::new();
         if let TxnOutcome::RolledBack(all) = outcome {
             faults.extend(all.iter().map(|fault| (fault.operation, fault.kind)));
@@ -454,11 +455,16 @@ impl Checks {
                 None if is_whole => Verdict::AsBefore,
                 None => Verdict::Unasked,
             };
-            self.settle(now, *asked, verdict);
+            self.settle(times, *asked, verdict);
         }
     }
 
-    fn settle(&mut self, now: Instant, Asked { no, index, .. }: Asked, verdict: Verdict) {
+    fn settle(
+        &mut self,
+        (sent_at, now): (Instant, Instant),
+        Asked { no, index, .. }: Asked,
+        verdict: Verdict,
+    ) {
         let (interval, per_read) = (self.interval(), self.answers_per_read());
         let Some(offered) = self.offered.get_mut(&no) else {
             return;
@@ -482,7 +488,7 @@ impl Checks {
             Verdict::AsBefore => {
                 offered.asked += 1;
                 let news = if offered.asked < per_read {
-                    CheckNews::AsBefore(index)
+                    CheckNews::AsBefore { index, sent_at }
                 } else {
                     offered.asked = 0;
                     CheckNews::Changed(index)
