@@ -75,6 +75,11 @@ pub enum Asked {
 /// What a follower knows about a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
+    /// It begins to follow.
+    Begins {
+        /// Whether it may poll. Otherwise its client checks the key once a second.
+        polls: bool,
+    },
     /// Nothing yet.
     Nothing,
     /// Nobody leads.
@@ -258,7 +263,9 @@ impl fmt::Display for Happening {
             Self::Follows { host, prefix, what } => {
                 let prefix = crate::plan::Plan::prefix(*prefix);
                 match what {
-                    Followed::Nothing => write!(f, "node-{host} follows {prefix}"),
+                    Followed::Begins { .. } | Followed::Nothing => {
+                        write!(f, "node-{host} follows {prefix}")
+                    }
                     Followed::Nobody => write!(f, "node-{host} sees nobody lead {prefix}"),
                     Followed::NoMore => write!(f, "node-{host} follows {prefix} no more"),
                     Followed::Leader(session) => {

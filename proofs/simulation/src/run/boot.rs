@@ -178,6 +178,7 @@ impl Run<'_> {
             key: self.prefixes[host.prefix].record_key(),
             scope: self.scope_of_ours(&format!("node-{}", host.number)),
             wire: Arc::new(wire()),
+            own_polls: host.client.then_some(host.own_polls),
             process: process.clone(),
             truth: truth.clone(),
             book: self.book.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use semaphore_core::adapter::Runtime as _;
 use semaphore_core::sans_io::Instant;
-use semaphore_core::{Discovery, Error, LeaderStatus, Scope};
+use semaphore_core::{Client, Discovery, Error, LeaderStatus, Scope};
 use transport_mock::{MockClient, MockProcess};
 
 use super::book::Book;
@@ -58,6 +58,8 @@ pub(super) struct Follower {
     pub(super) key: String,
     pub(super) scope: Scope,
     pub(super) wire: Arc<Wire>,
+    /// Whether it has a client, and how many of that client may poll.
+    pub(super) own_polls: Option<Option<usize>>,
     pub(super) process: MockProcess,
     /// The host with the true clock.
     pub(super) truth: MockClient,
@@ -68,7 +70,8 @@ impl Follower {
     /// Lives as long as its process. After a permanent error it starts to follow again.
     pub(super) async fn live(self) {
         loop {
-            self.tell(Followed::Nothing);
+            let polls = self.own_polls != Some(Some(0));
+            self.tell(Followed::Begins { polls });
             if let Err(error) = self.follow().await {
                 let host = self.host;
                 let error = format!("{error:?}");
@@ -81,9 +84,18 @@ impl Follower {
     async fn follow(&self) -> Result<(), Error> {
         let process = Arc::new(self.process.clone());
         let (wire, scope) = (Arc::clone(&self.wire), self.scope.clone());
-        let discovery = Discovery::builder(&self.key)
-            .scope(scope)
-            .connect_parts(wire, process)?;
+        let builder = Discovery::builder(&self.key).scope(scope);
+        let discovery = match self.own_polls {
+            Some(most) => {
+                let client = Client::builder();
+                let client = match most {
+                    Some(most) => client.own_polls(most),
+                    None => client,
+                };
+                builder.connect(client.connect_parts(wire, process)?)
+            }
+            None => builder.connect_parts(wire, process),
+        }?;
         let mut follower = discovery.follow();
         let mut ages = Ages::default();
         loop {

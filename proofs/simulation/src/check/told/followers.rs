@@ -18,11 +18,16 @@ const BACK_WITHIN: Duration = Duration::from_secs(36);
 /// The longest time for a change in addition to the travel of answers.
 const SLACK: Duration = Duration::from_millis(500);
 
+/// The longest time between two checks of a key, by a slow clock.
+const CHECKED_WITHIN: Duration = Duration::from_millis(1_200);
+
 pub(super) struct Followers {
     /// Within this time, a change is seen.
     travel: Duration,
     quiet_since: Option<Instant>,
     hosts: BTreeSet<usize>,
+    /// Those whose client checks for them.
+    checked: BTreeSet<usize>,
 }
 
 impl Followers {
@@ -31,6 +36,7 @@ impl Followers {
             travel: bounds.latency * 4 + SLACK + bounds.unseen,
             quiet_since: None,
             hosts: BTreeSet::new(),
+            checked: BTreeSet::new(),
         }
     }
 
@@ -43,6 +49,11 @@ impl Followers {
             }
             Happening::Follows { host, prefix, what } => {
                 self.hosts.insert(*host);
+                match what {
+                    Followed::Begins { polls: true } => _ = self.checked.remove(host),
+                    Followed::Begins { polls: false } => _ = self.checked.insert(*host),
+                    _ => {}
+                }
                 follows(*host, Place(*prefix), what)
             }
             Happening::Changed(change) => {
@@ -68,7 +79,11 @@ impl Followers {
         let hosts = self.hosts.iter().filter(move |_| is_in_touch);
         hosts.map(|host| Event::CaughtUp {
             follower: follower(*host),
-            within: self.travel,
+            within: if self.checked.contains(host) {
+                self.travel * 2 + CHECKED_WITHIN
+            } else {
+                self.travel
+            },
         })
     }
 }
@@ -86,7 +101,9 @@ fn follows(host: usize, place: Place, what: &Followed) -> Vec<Event> {
         Followed::Nobody => vec![sees(nobody())],
         // A follower that starts again may begin with an answer that is older than its earlier
         // ones.
-        Followed::Nothing => vec![Event::Leaves { follower }, sees(Sight::Unknown)],
+        Followed::Begins { .. } | Followed::Nothing => {
+            vec![Event::Leaves { follower }, sees(Sight::Unknown)]
+        }
         Followed::NoMore => vec![Event::Leaves { follower }],
     }
 }
