@@ -39,4 +39,5 @@ pub mod percentile;
 pub mod place;
 pub mod report;
 pub mod say;
+pub mod shards;
 pub mod wall;

@@ -8,9 +8,13 @@
 //! `--candidates 20 --term-ms 0 --terms 500` measures handovers instead. That number of candidates
 //! runs in one process, and each leads for that time, until there were that many terms.
 //!
+//! `--shards 500 --hold-ms 30000` measures many elections, one for each shard: `<key>/0` and so on.
+//! One client leads all of them. Another one waits for each and follows it.
+//!
 //! It reports when it leads and stops leading, in seconds since 1970 by the machine's clock, so
 //! that several processes can be compared.
 
+use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,7 +26,9 @@ use examples::contest::{Contest, Sharing};
 use examples::failure::Failure;
 use examples::flags;
 use examples::say;
+use examples::shards::Shards;
 use examples::wall::WallTime;
+use serde::Serialize;
 use transport_reqwest::{Builder, Election, Error, Leadership, LockKey, Lost};
 use transport_ureq::SmolTransport;
 
@@ -66,9 +72,12 @@ struct Flags {
     /// With `--candidates`: what they share
     #[arg(long, value_enum, default_value_t = Sharing::Transport, requires = "candidates")]
     share: Sharing,
-    /// With `--candidates`: prints the figures as JSON
-    #[arg(long, requires = "candidates")]
+    /// With `--candidates` or `--shards`: prints the figures as JSON
+    #[arg(long)]
     json: bool,
+    /// Measures this many elections that one client leads and another one waits for
+    #[arg(long, value_name = "COUNT", conflicts_with = "candidates")]
+    shards: Option<NonZeroUsize>,
     /// What sends the requests and keeps the session
     #[arg(long, value_enum, default_value_t = Backend::Tokio)]
     backend: Backend,
@@ -76,9 +85,10 @@ struct Flags {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    let outcome = match flags.candidates {
-        Some(candidates) => contest(&flags, candidates),
-        None => run(&flags),
+    let outcome = match (flags.candidates, flags.shards) {
+        (Some(candidates), _) => contest(&flags, candidates),
+        (None, Some(number)) => shards(&flags, number),
+        (None, None) => run(&flags),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,12 +107,28 @@ fn contest(flags: &Flags, candidates: NonZeroUsize) -> Result<(), Failure> {
         term: Duration::from_millis(flags.term_ms),
         terms: flags.terms,
     };
-    let outcome = contest.run()?;
+    print(&contest.run()?, flags)
+}
+
+/// Leads many elections, hands them over, and prints the cost.
+fn shards(flags: &Flags, shards: NonZeroUsize) -> Result<(), Failure> {
+    let hosts = Hosts::new(flags.backend, Agent::find()?)?;
+    let shards = Shards {
+        hosts: &hosts,
+        builder: &|number, value| {
+            let key = format!("{}/{number}", flags.key);
+            of(flags, &key, value, hosts.agent())
+        },
+        shards,
+        hold: Duration::from_millis(flags.hold_ms.unwrap_or(10_000)),
+    };
+    print(&shards.run()?, flags)
+}
+
+fn print(outcome: &(impl Display + Serialize), flags: &Flags) -> Result<(), Failure> {
     if flags.json {
-        say!(
-            "{}",
-            serde_json::to_string(&outcome).map_err(Failure::Json)?
-        );
+        let json = serde_json::to_string(outcome);
+        say!("{}", json.map_err(Failure::Json)?);
     } else {
         say!("{outcome}");
     }
@@ -136,8 +162,13 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
 }
 
 fn builder(flags: &Flags, agent: &Agent) -> Builder<Election> {
-    let mut builder = Election::builder(flags.key.as_str())
-        .value(flags.value.as_str())
+    of(flags, flags.key.as_str(), &flags.value, agent)
+}
+
+/// The election under this key.
+fn of(flags: &Flags, key: &str, value: &str, agent: &Agent) -> Builder<Election> {
+    let mut builder = Election::builder(key)
+        .value(value)
         .ttl(Duration::from_secs(flags.ttl));
     if let Some(delay) = flags.lock_delay {
         builder = builder.lock_delay(Duration::from_secs(delay));

@@ -190,8 +190,7 @@ impl Discovery {
         }
         let followed = self.begin();
         *known = Arc::downgrade(&followed);
-        let no = followed.listen_too();
-        (followed, no)
+        (followed, ListenerNo::FIRST)
     }
 
     fn begin(&self) -> Arc<Followed> {

@@ -47,7 +47,7 @@ struct State {
     follow: Follow,
     /// What all wait for, if it is alone: an answer, or the time of the next request.
     under_way: Option<BoxFuture<'static, Option<Answered>>>,
-    next_listener: u64,
+    last_listener: ListenerNo,
     listeners: usize,
     stage: Stage,
     /// What a listener that misses nothing was told.
@@ -68,6 +68,11 @@ enum Stage {
 /// Identifies a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ListenerNo(u64);
+
+impl ListenerNo {
+    /// There from the start: a house lets go of what nobody follows.
+    pub(super) const FIRST: Self = Self(1);
+}
 
 /// How soon a follower that was told something comes back, if it does.
 const COMES_BACK: Duration = Duration::from_secs(1);
@@ -108,7 +113,7 @@ impl Wake for Waiting {
 }
 
 impl Followed {
-    /// Without a house.
+    /// Without a house. It has one follower, [`ListenerNo::FIRST`].
     pub(super) fn alone(
         follow: Follow,
         transport: Arc<dyn Transport>,
@@ -117,7 +122,7 @@ impl Followed {
         Self::new(follow, transport, runtime, None)
     }
 
-    /// A member of this house, with its number there.
+    /// A member of this house, with its number there. It has one follower, [`ListenerNo::FIRST`].
     pub(super) fn at_home(
         follow: Follow,
         transport: Arc<dyn Transport>,
@@ -142,8 +147,8 @@ impl Followed {
             state: Mutex::new(State {
                 follow,
                 under_way: None,
-                next_listener: 0,
-                listeners: 0,
+                last_listener: ListenerNo::FIRST,
+                listeners: 1,
                 stage: Stage::Running,
                 told: Told::default(),
                 called_at: Instant::ORIGIN,
@@ -296,9 +301,9 @@ impl Followed {
 
 impl State {
     fn add_listener(&mut self) -> ListenerNo {
-        self.next_listener += 1;
+        self.last_listener.0 += 1;
         self.listeners += 1;
-        ListenerNo(self.next_listener)
+        self.last_listener
     }
 
     /// What this listener has not been told, if the knowledge may be used.

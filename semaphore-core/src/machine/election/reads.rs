@@ -24,13 +24,8 @@ pub(super) struct Lookout {
 impl Lookout {
     pub(super) fn new(settings: &ElectionSettings) -> Self {
         Self {
-            leading: Reads::Own,
-            // The process says whether it may poll: many may begin to wait at once.
-            waiting: if settings.session.shares_sessions() {
-                Reads::Shared
-            } else {
-                Reads::Own
-            },
+            leading: Reads::at_first(&settings.session),
+            waiting: Reads::at_first(&settings.session),
         }
     }
 

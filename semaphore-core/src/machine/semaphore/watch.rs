@@ -84,13 +84,8 @@ impl Watch {
             round_trip: Duration::ZERO,
             soon_answered: 0,
             quickly_answered: 0,
-            reads: Reads::Own,
-            // The process says whether it may poll: many may begin to wait at once.
-            waiting_reads: if settings.shares_sessions() {
-                Reads::Shared
-            } else {
-                Reads::Own
-            },
+            reads: Reads::at_first(&settings.session),
+            waiting_reads: Reads::at_first(&settings.session),
         }
     }
 

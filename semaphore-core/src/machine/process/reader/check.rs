@@ -5,6 +5,7 @@ use core::iter;
 
 use crate::api::Operation;
 use crate::id::{Index, SessionId};
+use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
 /// A machine's request to be told when its record has changed, or one of these keys has gone.
@@ -60,6 +61,17 @@ pub enum Reads {
     Own,
     /// The process, for all of them.
     Shared,
+}
+
+impl Reads {
+    /// Until the process says who may poll: many may begin at once.
+    pub(in crate::machine) fn at_first(settings: &SessionSettings) -> Self {
+        if settings.shares_sessions() {
+            Self::Shared
+        } else {
+            Self::Own
+        }
+    }
 }
 
 impl Check {

@@ -55,8 +55,7 @@ pub(in crate::machine) struct Checks {
     due: BTreeSet<(Instant, MemberNo)>,
     /// Members that may not be checked together with others.
     alone: BTreeSet<MemberNo>,
-    /// Members that were told something else than the initial rule: holders poll separately,
-    /// waiters do not.
+    /// Members that were told to poll. The initial rule is that none does: many may begin at once.
     told: BTreeSet<MemberNo>,
     requests: Requests<BatchNo>,
     batches: BTreeMap<BatchNo, Vec<Asked>>,
@@ -305,14 +304,9 @@ impl Checks {
             }
             Reads::Shared => self.look_after(no),
         }
-        let at_first = match self.whom {
-            Whom::Holders => Reads::Own,
-            Whom::Waiters => Reads::Shared,
-        };
-        let is_news = if reads == at_first {
-            self.told.remove(&no)
-        } else {
-            self.told.insert(no)
+        let is_news = match reads {
+            Reads::Own => self.told.insert(no),
+            Reads::Shared => self.told.remove(&no),
         };
         if is_news {
             self.tell_who_reads(no, reads);
