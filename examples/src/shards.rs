@@ -162,14 +162,20 @@ impl Shards<'_> {
     }
 }
 
-/// Resigns from each. The times when that was done.
+/// Resigns from each, in another order than they were entered. The times when that was done.
 async fn hand_over(home: &Host, terms: &[Leadership]) -> Vec<Result<Instant, Error>> {
+    let mut order: Vec<usize> = (0..terms.len()).collect();
+    fastrand::shuffle(&mut order);
     let mut resigned = Vec::with_capacity(terms.len());
-    for term in terms {
-        resigned.push(term.resign().await.map(|()| Instant::now()));
+    for at in order {
+        if let Some(term) = terms.get(at) {
+            let done = term.resign().await.map(|()| Instant::now());
+            resigned.push((at, done));
+        }
         home.sleep(PAUSE).await;
     }
-    resigned
+    resigned.sort_unstable_by_key(|(at, _)| *at);
+    resigned.into_iter().map(|(_, done)| done).collect()
 }
 
 /// When the second process was told to lead here.

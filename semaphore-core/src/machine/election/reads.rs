@@ -46,10 +46,16 @@ impl Candidate {
         candidacy.wanted_check(&self.settings)
     }
 
-    /// Whether the process looks at the key, so that no poll is needed.
+    /// Whether no poll is needed: the process looks at the key, or the answer to an attempt tells
+    /// more.
     pub(super) fn is_looked_after(&self) -> bool {
-        let is_in_sight = self.candidacy.as_ref().is_some_and(Candidacy::is_in_sight);
-        let check = self.wanted_check().filter(|_| is_in_sight);
+        let Some(candidacy) = &self.candidacy else {
+            return false;
+        };
+        if self.settings.session.shares_sessions() && candidacy.is_attempting() {
+            return true;
+        }
+        let check = self.wanted_check().filter(|_| candidacy.is_in_sight());
         check.is_some_and(|check| self.lookout.reads(check.stance) == Reads::Shared)
     }
 

@@ -131,6 +131,11 @@ impl Candidacy {
         })
     }
 
+    /// Whether it waits for the answer to an attempt to lead.
+    pub(in crate::machine::election) fn is_attempting(&self) -> bool {
+        self.is_campaigning() && self.writing.is_some()
+    }
+
     /// Whether nothing says that the key is no longer as it was seen.
     pub(in crate::machine::election) fn is_in_sight(&self) -> bool {
         self.sight == Sight::Current && !self.is_reading
