@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::authorized::Tokens;
 use super::followed::{Followed, ListenerNo};
@@ -19,6 +19,7 @@ use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::subject::Subject;
+use crate::sync::Mutex;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -108,7 +109,7 @@ impl Discovery {
             tokens,
             runtime,
             home,
-            followed: Mutex::default(),
+            followed: Mutex::new(Weak::new()),
         };
         Self {
             inner: Arc::new(inner),
