@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
-use crate::machine::{Follow, Shares};
+use crate::machine::{ElectionSettings, Encoding, Follow, Shares};
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
@@ -74,8 +74,19 @@ pub struct Following {
 
 /// The house of a client, whose driver reads for followers, and what they share there.
 pub(super) struct Home {
-    pub(super) house: Arc<House>,
-    pub(super) shares: Shares,
+    house: Arc<House>,
+    shares: Shares,
+}
+
+impl Home {
+    /// Where followers are looked after together with the candidates of these settings. `None` if
+    /// these candidates share nothing, or without transactions.
+    pub(super) fn of(house: &Arc<House>, settings: &ElectionSettings) -> Option<Self> {
+        let shares = settings.shares();
+        let shares = shares.filter(|_| settings.encoding == Encoding::Transactions)?;
+        let house = Arc::clone(house);
+        Some(Self { house, shares })
+    }
 }
 
 /// A discovery that may be gone.

@@ -329,6 +329,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // How long a slot has been in the process. After a tenth of a second, it makes no
         // difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
+        // When a key was last seen, for a process that looks at the keys of many.
+        "checked_at" => return None,
         // Three times without an effect. How long somebody has waited only appears in errors. The
         // time of the last look at the timers is only compared with past timers. Only contenders
         // that share a session wait until the latest moment of a write, and no scene has such

@@ -131,6 +131,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Race.until", "due"),
     ("Record.index", "index of the record"),
     ("Seen.at", "moment"),
+    ("Seen.checked_at", "nothing"),
     ("Session.early_from", "due"),
     ("Session.known_at", "measured from"),
     ("Session.missing_since", "measured from"),
