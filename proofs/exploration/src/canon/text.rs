@@ -329,13 +329,12 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // How long a slot has been in the process. After a tenth of a second, it makes no
         // difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
-        // When a key was last seen, for a process that looks at the keys of many.
-        "checked_at" => return None,
-        // Three times without an effect. How long somebody has waited only appears in errors. The
+        // Four times without an effect. How long somebody has waited only appears in errors. A
+        // check of a key is only due in a process that looks at many. The
         // time of the last look at the timers is only compared with past timers. Only contenders
         // that share a session wait until the latest moment of a write, and no scene has such
         // contenders.
-        "since" | "timed_at" | "latest" => return None,
+        "since" | "checked_at" | "timed_at" | "latest" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]
