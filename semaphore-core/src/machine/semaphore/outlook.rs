@@ -76,6 +76,9 @@ const PROMPT: Duration = Duration::from_millis(50);
 /// for one another; an answer that is lost costs this time.
 const FIRST_READ: Duration = Duration::from_millis(500);
 
+/// The fewest contenders below a prefix that is long. Their keys take 60 kB in an answer.
+const LONG: usize = 256;
+
 /// How long a read of the prefix shows well enough who waits.
 const RECENT: Duration = Duration::from_millis(300);
 
@@ -167,15 +170,16 @@ impl Outlook<'_> {
                 || self.knowledge.newest().is_none())
     }
 
-    /// What the transaction reads with which one of ours enters. In a crowd a recent read suffices:
-    /// the next read shows the place of all who have entered by then.
+    /// What the transaction reads with which one of ours enters. In a crowd, or if the prefix is
+    /// long, a recent read suffices: the next read shows the place of all who have entered by then.
     pub(super) fn along(&self, now: Instant) -> Along {
         let is_recent =
             |it: &Observed| it.view.record().is_some() && now.saturating_since(it.read_at) < RECENT;
         // A read for one of them serves all. For a single one it would be an additional request.
         let serves_more = self.roster.len() > 1;
-        let knows_enough =
-            serves_more && self.is_in_crowd() && self.knowledge.current().is_some_and(is_recent);
+        let is_long = |it: &Observed| it.view.contenders().len() >= LONG;
+        let known = self.knowledge.current().filter(|it| is_recent(it));
+        let knows_enough = serves_more && known.is_some_and(|it| self.is_in_crowd() || is_long(it));
         if self.settings.reads_by_name() || knows_enough {
             Along::Nothing
         } else {

@@ -317,13 +317,23 @@ impl Participant {
             .record()
             .map_or(limit, |record| record.limit().max(limit));
         let ahead = limit
-            .min(CONTENDERS_AHEAD)
+            .min(self.contenders_ahead())
             .max(head.permits.min(known_limit));
         self.callers
             .queue()
             .wanted()
             .saturating_sub(passing)
             .min(ahead) as usize
+    }
+
+    /// How many contenders queue in advance. If hundreds of slots are free, a write of the record
+    /// should admit dozens: each contains all holders.
+    fn contenders_ahead(&self) -> u32 {
+        let free = self.knowledge.record().map_or(0, |record| {
+            let held = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);
+            record.limit().saturating_sub(held)
+        });
+        CONTENDERS_AHEAD.max((free / FREE_FOR_EACH).min(MOST_AHEAD))
     }
 
     /// The prefix is read while a decision may follow from it.
@@ -583,6 +593,11 @@ fn first_write(settings: &Settings) -> FirstWrite {
 /// The most contenders of one participant that queue in advance, so that the next one is in the
 /// queue when a slot becomes free. One caller that wants more permits at once gets more.
 const CONTENDERS_AHEAD: u32 = 8;
+
+/// The same while many slots are free: one for each of these, as long as a transaction can enter
+/// all of them.
+const FREE_FOR_EACH: u32 = 8;
+const MOST_AHEAD: u32 = 48;
 
 /// What an instant try lacks.
 enum Shortage {
