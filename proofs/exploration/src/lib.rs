@@ -74,6 +74,6 @@ mod story;
 mod violation;
 mod world;
 
-pub use scene::{Arrivals, Contest, Fault, Furniture, Messages, Scene};
+pub use scene::{Arrivals, Contest, Fault, Furniture, LATEST, Messages, Scene};
 pub use search::{Bounds, Outcome, Report, explore};
 pub use violation::Violation;

@@ -18,6 +18,8 @@ pub struct Scene {
     pub callers: Vec<usize>,
     /// How steps are encoded as requests.
     pub encoding: Encoding,
+    /// Whether each contender is a member of a client, on a session that a neighbour uses, too.
+    pub is_in_clients: bool,
     /// Whether two contenders are a crowd. In a crowd, not everybody watches the whole prefix.
     pub is_crowd: bool,
     /// How often each caller acquires and releases.
@@ -42,6 +44,10 @@ pub struct Scene {
     /// Time only stops at multiples of this. A timer between two multiples fires at the later one.
     pub tick: Duration,
 }
+
+/// In a client, what was given up arrives within this time or not at all. The core relies on this
+/// where no index can settle the matter, and gives the measurements.
+pub const LATEST: Duration = Duration::from_secs(25);
 
 /// The kind of contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +152,7 @@ impl Scene {
             limit,
             callers,
             encoding: Encoding::Transactions,
+            is_in_clients: false,
             is_crowd: false,
             rounds: 1,
             arrivals: Arrivals::AtAnyTime,
@@ -194,6 +201,17 @@ impl Scene {
     pub fn in_crowd(mut self) -> Self {
         self.is_crowd = true;
         self.name.push_str(", in a crowd");
+        self
+    }
+
+    /// The same scene, in which each contender is a member of a client. Its session lives on between
+    /// its turns: a neighbour holds something else with it from the start, and gives that back at any
+    /// time after the contender's callers are done. What was given up arrives within
+    /// [`LATEST`] or not at all.
+    #[must_use]
+    pub fn in_clients(mut self) -> Self {
+        self.is_in_clients = true;
+        self.name.push_str(", in clients");
         self
     }
 

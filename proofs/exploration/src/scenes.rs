@@ -16,6 +16,7 @@ pub fn large() -> Vec<Scene> {
     let mut scenes = large_semaphores();
     scenes.extend(large_elections());
     scenes.extend(large_changes());
+    scenes.extend(large_clients());
     scenes
 }
 
@@ -264,4 +265,66 @@ fn large_changes() -> Vec<Scene> {
         Scene::election(&[1, 1]).together().with_changes(1),
         trips(&[1, 1, 1], 1),
     ])
+}
+
+/// Contenders whose sessions live on. What they do with the guide's requests, or in a crowd, is the
+/// same as with a session of their own.
+fn large_clients() -> Vec<Scene> {
+    use Fault::{Crash, Cut, Destroy, LoseAnswer, Repeat};
+
+    let elections = {
+        let one = || Scene::election(&[1]);
+        let trips = |callers: &[usize]| Scene::election(callers).together().in_round_trips();
+        [
+            one(),
+            one().with_rounds(2),
+            one().with_cancels(),
+            one().with_cancels().with_rounds(2),
+            one().with_faults(1, &[Cut, LoseAnswer]),
+            one().with_faults(1, &[Cut, LoseAnswer]).with_rounds(2),
+            one().with_faults(1, &[Repeat]),
+            one().with_faults(1, &[Repeat]).with_rounds(2),
+            one().with_faults(1, &[Destroy]),
+            one().with_faults(1, &[Destroy]).with_rounds(2),
+            one().with_faults(1, &[Crash]),
+            one().in_round_trips().with_rounds(2).with_faults(1, &[Cut]),
+            one().in_round_trips().with_rounds(2).with_faults(1, &[LoseAnswer]),
+            one().in_round_trips().with_rounds(2).with_cancels(),
+            one().in_round_trips().with_rounds(2).with_cancels().with_faults(1, &[Cut, LoseAnswer]),
+            one().with_changes(1).in_round_trips().with_faults(1, &[Cut, LoseAnswer]),
+            one().with_changes(1).in_round_trips().with_rounds(2),
+            trips(&[1, 1]),
+            trips(&[1, 1]).with_cancels(),
+            trips(&[1, 1]).with_faults(1, &[Cut]),
+            trips(&[1, 1]).with_faults(1, &[LoseAnswer]),
+            trips(&[1, 1]).with_faults(1, &[Destroy]),
+            trips(&[1, 1]).with_rounds(2),
+        ]
+    };
+    let semaphores = {
+        let one = || Scene::new(1, &[1]);
+        let trips = |callers: &[usize]| Scene::new(1, callers).together().in_round_trips();
+        [
+            one(),
+            one().with_rounds(2),
+            one().with_cancels(),
+            one().with_cancels().with_rounds(2),
+            one().with_faults(1, &[Cut, LoseAnswer]),
+            one().with_faults(1, &[Cut, LoseAnswer]).with_rounds(2),
+            one().with_faults(1, &[Repeat]),
+            one().with_faults(1, &[Repeat]).with_rounds(2),
+            one().with_faults(1, &[Destroy]),
+            one().with_faults(1, &[Destroy]).with_rounds(2),
+            one().in_round_trips().with_rounds(2),
+            one().in_round_trips().with_rounds(2).with_faults(1, &[Cut]),
+            one().in_round_trips().with_rounds(2).with_faults(1, &[LoseAnswer]),
+            one().in_round_trips().with_rounds(2).with_cancels(),
+            trips(&[1, 1]),
+            trips(&[1, 1]).with_faults(1, &[Cut]),
+            trips(&[1, 1]).with_faults(1, &[LoseAnswer]),
+            trips(&[1, 1]).with_rounds(2),
+        ]
+    };
+    let scenes = elections.into_iter().chain(semaphores);
+    scenes.map(Scene::in_clients).collect()
 }

@@ -64,10 +64,12 @@ pub(crate) enum IdOf {
     Request,
     Command,
     Contender,
+    Loan,
+    Session,
 }
 
 /// The text before a token, and how to read the number after it.
-const MARKS: [(&str, Mark); 16] = [
+const MARKS: [(&str, Mark); 18] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
@@ -75,6 +77,8 @@ const MARKS: [(&str, Mark); 16] = [
     ("RequestId(", Mark::Id(IdOf::Request)),
     ("CommandId(", Mark::Id(IdOf::Command)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
+    ("LoanNo(", Mark::Id(IdOf::Loan)),
+    ("SessionNo(", Mark::Id(IdOf::Session)),
     // How often a key was acquired. It only matters which number is greater.
     ("lock_index: ", Mark::IndexOf(IndexOf::Term)),
     ("\"LockIndex\":", Mark::IndexOf(IndexOf::Term)),
@@ -200,7 +204,7 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'n' | b'l' | b'"' | b'c' | b'i'
+        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'L' | b'S' | b'n' | b'l' | b'"' | b'c' | b'i'
     ) {
         return None;
     }

@@ -176,10 +176,11 @@ impl Agent {
 
     /// Must be called at the end of a step. Shows everything that decides Consul's later answers,
     /// except for the sessions, which are shown with their owners. A deletion is shown by the index
-    /// that it leaves behind. No run lasts until Consul forgets that.
+    /// that it leaves behind. No run lasts until Consul forgets that. Keys of neighbours have no
+    /// effect on the contenders.
     pub(crate) fn show(&mut self) {
         let mut text = String::new();
-        let mut entries: Vec<_> = self.consul.entries("").collect();
+        let mut entries: Vec<_> = self.consul.entries(PREFIX).collect();
         // First the record, then the keys in the order of the queue. The order of their names has
         // no meaning.
         entries.sort_by_key(|entry| (entry.key() != LOCK, entry.create_index()));
@@ -211,7 +212,9 @@ impl Agent {
             let _ = write!(text, "modify_index: Index({index});");
         }
         self.tokens = tokens(&text);
-        let delays = self.consul.lock_delays().map(|(key, until)| {
+        let delays = self.consul.lock_delays();
+        let delays = delays.filter(|(key, _)| key.starts_with(PREFIX.as_bytes()));
+        let delays = delays.map(|(key, until)| {
             let key = String::from_utf8_lossy(key);
             tokens(&format!("{key} until: {until:?}"))
         });

@@ -19,6 +19,9 @@ pub(crate) struct Message {
     pub(crate) content: Arc<Content>,
     /// When its sender stops waiting.
     pub(crate) deadline: Instant,
+    /// If nobody waits for it any more: when it is lost, unless it arrives before. `None` if it may
+    /// arrive at any time.
+    pub(crate) lost_at: Option<Instant>,
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
     /// Whether the recipient looks at one key, and not at the answer's index.
@@ -68,11 +71,12 @@ impl Message {
 
     /// The same message, but nobody waits for its answer. A read without a recipient becomes
     /// `None`.
-    pub(crate) fn into_ghost(self) -> Option<Self> {
+    pub(crate) fn into_ghost(self, lost_at: Option<Instant>) -> Option<Self> {
         let is_write = self.as_request()?.method() != Method::Get;
         is_write
             .then_some(Self {
                 id: None,
+                lost_at,
                 is_slow: true,
                 ..self
             })
@@ -104,9 +108,10 @@ impl Message {
         &self.tokens
     }
 
-    /// When its sender stops waiting, if somebody waits.
+    /// When its sender stops waiting, if somebody waits. Otherwise, when it is lost.
     pub(crate) fn due(&self) -> &[Token] {
-        self.id.map_or(&[], |_| &self.due)
+        let has_end = self.id.is_some() || self.lost_at.is_some();
+        if has_end { &self.due } else { &[] }
     }
 
     fn new(node: usize, id: Option<RequestId>, content: Content, deadline: Instant) -> Self {
@@ -115,6 +120,7 @@ impl Message {
             id,
             content: Arc::new(content),
             deadline,
+            lost_at: None,
             is_slow: false,
             is_of_key: false,
             tokens: Arc::new([]),
@@ -143,6 +149,7 @@ impl Message {
             }
         }
         self.tokens = tokens(&text).into();
+        self.due = [timer(self.lost_at.unwrap_or(self.deadline))];
         self
     }
 }

@@ -14,7 +14,7 @@ use semaphore_core::sans_io::{Candidate, Participant};
 use super::{IndexOf, Mark, Token, instant, nanos, number_token};
 use crate::scene::{Contest, Scene};
 use crate::scenes;
-use crate::world::{Actor, State};
+use crate::world::{Actor, Client, State};
 
 /// This many states of each scene show all its fields.
 const MOST_STATES: usize = 400;
@@ -23,9 +23,11 @@ const MOST_STATES: usize = 400;
 fn each_field_that_is_not_text_has_a_known_meaning() {
     let mut found = BTreeMap::new();
     for scene in scenes::small() {
-        match scene.contest {
-            Contest::Semaphore => look::<Participant>(&scene, &mut found),
-            Contest::Election => look::<Candidate>(&scene, &mut found),
+        match (scene.contest, scene.is_in_clients) {
+            (Contest::Semaphore, false) => look::<Participant>(&scene, &mut found),
+            (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, &mut found),
+            (Contest::Election, false) => look::<Candidate>(&scene, &mut found),
+            (Contest::Election, true) => look::<Client<Candidate>>(&scene, &mut found),
         }
     }
     let found: Vec<_> = found

@@ -1,0 +1,86 @@
+//! The parts of a household's text that decide what it does next. The texts of its members are shown
+//! separately.
+
+use super::shown::{Shown, cut, without_requests};
+use crate::canon::tokens;
+
+/// Adds the household to its contender.
+pub(super) fn shown(text: &str, contender: Shown) -> Shown {
+    let owners = owners(text);
+    let text = without_readers(text);
+    // The list of what was sent is in the owners.
+    let (text, _) = cut(&text, "traffic: Traffic {", "}, rng: ");
+    let (text, pool) = without_requests(&text);
+    let text = without_random_states(&text);
+    let mut shown = Shown {
+        tokens: contender.tokens,
+        waiting: Vec::new(),
+    };
+    shown.tokens.extend(tokens(&text));
+    for (id, owner, own) in owners {
+        let tokens = match owner {
+            Owner::Contender => {
+                let mut waiting = contender.waiting.iter();
+                let found = waiting.find(|(known, _)| *known == own);
+                found.map(|(_, tokens)| tokens.clone())
+            }
+            Owner::Pool => {
+                let mut waiting = pool.iter();
+                let found = waiting.find(|(known, _)| *known == own);
+                found.map(|(_, entry)| tokens(entry))
+            }
+            Owner::Another => None,
+        };
+        shown.waiting.extend(tokens.map(|tokens| (id, tokens)));
+    }
+    shown
+}
+
+/// The sender of a request.
+enum Owner {
+    Contender,
+    Pool,
+    Another,
+}
+
+/// The requests under way, with their senders and the numbers that they have there.
+fn owners(text: &str) -> Vec<(u64, Owner, u64)> {
+    let (_, sent) = cut(text, "sent: {", "}, ids: {");
+    // Each entry has two ids: the household's, and the sender's.
+    let mut entries = sent.split("RequestId(").skip(1);
+    let mut owners = Vec::new();
+    while let (Some(first), Some(second)) = (entries.next(), entries.next()) {
+        let Some((id, from)) = first.split_once("): (") else {
+            break;
+        };
+        let owner = if from.starts_with("Member(MemberNo(0))") {
+            Owner::Contender
+        } else if from.starts_with("Sessions(") {
+            Owner::Pool
+        } else {
+            Owner::Another
+        };
+        let own = second.split_once(')').and_then(|(own, _)| own.parse().ok());
+        owners.extend(id.parse().ok().zip(own).map(|(id, own)| (id, owner, own)));
+    }
+    owners
+}
+
+/// So few members poll for themselves. It only matters which of them were told so.
+fn without_readers(text: &str) -> String {
+    let (mut kept, readers) = cut(text, "checks: Checks {", "}, most_polls: ");
+    let told = readers.split("told: {").skip(1);
+    for told in told.filter_map(|it| it.split('}').next()) {
+        kept.push_str(told);
+        kept.push(';');
+    }
+    kept
+}
+
+/// Each step draws from the same seed.
+fn without_random_states(text: &str) -> String {
+    let mut parts = text.split("rng: Rng(");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let after = parts.map(|it| it.split_once(')').map_or(it, |(_, after)| after));
+    after.fold(first, |all, after| all + after)
+}
