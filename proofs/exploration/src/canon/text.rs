@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::world::LOCK;
+use crate::world::{LEADER, LOCK};
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +241,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "create_index" if is_in_variant(before, "Lock") => IndexOf::Lock,
-                "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,
+                "modify_index" | "create_index" | "deletable" | "former" | "Key" => IndexOf::Key,
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
                 "index" | "version" | "listed" => IndexOf::Prefix,
@@ -254,11 +254,11 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::IndexOf(IndexOf::Term) => tokens.push(Token::Index(IndexOf::Term, number)),
         // A poll of one key.
         Mark::IndexOf(_) if before.contains("/v1/kv/") && !before.ends_with("?recurse&") => {
-            let is_record = is_locks(before, "/v1/kv/", '?');
-            let of = if is_record {
-                IndexOf::Lock
-            } else {
-                IndexOf::Key
+            let of = match before.rsplit("/v1/kv/").next() {
+                Some(after) if after.starts_with(LOCK) => IndexOf::Lock,
+                // There is no other key below its prefix.
+                Some(after) if after.starts_with(LEADER) => IndexOf::Prefix,
+                _ => IndexOf::Key,
             };
             tokens.push(Token::Index(of, number));
         }

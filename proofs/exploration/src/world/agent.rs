@@ -20,6 +20,9 @@ pub(crate) const LEADER: &str = "p/leader";
 pub(crate) struct Agent {
     pub(crate) consul: Consul,
     contest: Contest,
+    /// Whether the creation of the record is shown, too. A client that was lent another session
+    /// compares it with its last write.
+    shows_creation: bool,
     /// The session of a stranger, which is no actor of the scene.
     stranger: Option<String>,
     holders: Vec<String>,
@@ -33,6 +36,7 @@ impl Agent {
         let mut agent = Self {
             consul: Consul::without_chance(),
             contest: scene.contest,
+            shows_creation: scene.is_in_clients,
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
@@ -195,10 +199,12 @@ impl Agent {
                 entry.lock_index(),
             );
             let modified = entry.modify_index();
-            let _ = if entry.key() == LOCK {
+            let created = entry.create_index();
+            let _ = if entry.key() == LOCK && self.shows_creation {
+                write!(text, "base: Index({created}) base: Index({modified});")
+            } else if entry.key() == LOCK {
                 write!(text, "base: Index({modified});")
             } else {
-                let created = entry.create_index();
                 write!(
                     text,
                     "create_index: Index({created}) modify_index: Index({modified});"

@@ -12,12 +12,12 @@
 use core::fmt;
 use std::collections::VecDeque;
 
+use semaphore_core::Error;
 use semaphore_core::sans_io::{
     Candidate, CheckNews, CommandId, Event, Household, Instant, LoanNews, LoanWish, Machine,
     Member, MemberNo, Origin, Participant, Reach, RequestId, Response, SessionOptions, Shares,
     Transmit, TransportError,
 };
-use semaphore_core::Error;
 
 use super::actor::{Actor, Won, candidacy, participation};
 use super::agent::{LEADER, PREFIX};
@@ -35,6 +35,9 @@ pub(crate) struct Client<A> {
 
 const CONTENDER: MemberNo = MemberNo(0);
 const NEIGHBOUR: MemberNo = MemberNo(1);
+
+/// The prefixes or keys of the neighbours begin like this.
+pub(super) const NEIGHBOURS: &str = "neighbour-";
 
 /// No household has so much to do at one time that it must be called more often.
 const MOST_CALLS: usize = 64;
@@ -212,7 +215,7 @@ impl<A: Contender> Actor for Client<A> {
         let (contender, shares) = A::member(scene, at, A::of_scene(), seed)?;
         let mut household = Household::new(seed);
         household.join(CONTENDER, Seat::Contender(contender), shares);
-        let (machine, shares) = A::member(scene, at, &format!("neighbour-{at}"), seed)?;
+        let (machine, shares) = A::member(scene, at, &format!("{NEIGHBOURS}{at}"), seed)?;
         let neighbour = Neighbour {
             machine,
             phase: Phase::Comes(None),

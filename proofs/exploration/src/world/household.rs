@@ -1,13 +1,14 @@
 //! The parts of a household's text that decide what it does next. The texts of its members are shown
 //! separately.
 
+use super::client::NEIGHBOURS;
 use super::shown::{Shown, cut, without_requests};
 use crate::canon::tokens;
 
 /// Adds the household to its contender.
 pub(super) fn shown(text: &str, contender: Shown) -> Shown {
     let owners = owners(text);
-    let text = without_readers(text);
+    let text = without_former_neighbours(&without_readers(text));
     // The list of what was sent is in the owners.
     let (text, _) = cut(&text, "traffic: Traffic {", "}, rng: ");
     let (text, pool) = without_requests(&text);
@@ -73,6 +74,19 @@ fn without_readers(text: &str) -> String {
     for told in told.filter_map(|it| it.split('}').next()) {
         kept.push_str(told);
         kept.push(';');
+    }
+    kept
+}
+
+/// What a session had at a neighbour's place has no effect: no neighbour comes twice.
+fn without_former_neighbours(text: &str) -> String {
+    let mut parts = text.split(NEIGHBOURS);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let after = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_former = after.starts_with("\": (") || after.starts_with("\": Last(");
+        let after = part.split_once("))").filter(|_| is_former);
+        kept.push_str(after.map_or(part, |(_, after)| after));
     }
     kept
 }

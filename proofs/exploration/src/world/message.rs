@@ -24,8 +24,8 @@ pub(crate) struct Message {
     pub(crate) lost_at: Option<Instant>,
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
-    /// Whether the recipient looks at one key, and not at the answer's index.
-    is_of_key: bool,
+    /// Whether the recipient ignores the answer's index.
+    ignores_index: bool,
     tokens: Arc<[Token]>,
     due: [Token; 1],
 }
@@ -43,8 +43,8 @@ pub(crate) struct Parked {
     pub(crate) id: RequestId,
     pub(crate) exchange: Exchange,
     pub(crate) deadline: Instant,
-    /// Whether the sender looks at one key, and not at the answer's index.
-    pub(crate) is_of_key: bool,
+    /// Whether the sender ignores the answer's index.
+    pub(crate) ignores_index: bool,
     tokens: Arc<[Token]>,
 }
 
@@ -59,11 +59,11 @@ impl Message {
         id: RequestId,
         answer: Result<Response, TransportErrorKind>,
         deadline: Instant,
-        is_of_key: bool,
+        ignores_index: bool,
     ) -> Self {
         let message = Self::new(node, Some(id), Content::Answer(answer), deadline);
         Self {
-            is_of_key,
+            ignores_index,
             ..message
         }
         .refreshed()
@@ -122,7 +122,7 @@ impl Message {
             deadline,
             lost_at: None,
             is_slow: false,
-            is_of_key: false,
+            ignores_index: false,
             tokens: Arc::new([]),
             due: [timer(deadline)],
         }
@@ -139,7 +139,7 @@ impl Message {
             }
             Content::Answer(Ok(response)) => {
                 let index = response.header("X-Consul-Index");
-                let index = index.filter(|_| !self.is_of_key).unwrap_or("0");
+                let index = index.filter(|_| !self.ignores_index).unwrap_or("0");
                 let body = String::from_utf8_lossy(response.body());
                 let body = in_order(&body);
                 let _ = write!(text, "{} index={index} {body}", response.status());
@@ -160,7 +160,7 @@ impl Parked {
         id: RequestId,
         exchange: Exchange,
         request: &Request,
-        is_of_key: bool,
+        ignores_index: bool,
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
@@ -170,7 +170,7 @@ impl Parked {
             id,
             exchange,
             deadline,
-            is_of_key,
+            ignores_index,
             tokens: tokens(&text).into(),
         }
     }

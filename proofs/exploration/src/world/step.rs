@@ -211,13 +211,13 @@ impl<A: Actor> State<A> {
             match message.id {
                 Some(id) => {
                     let deadline = message.deadline;
-                    let is_of_key = is_of_key(scene, request);
+                    let ignores_index = ignores_index(scene, request);
                     let parked = Parked::new(
                         message.node,
                         id,
                         exchange,
                         request,
-                        is_of_key,
+                        ignores_index,
                         ends_at,
                         deadline,
                     );
@@ -286,8 +286,10 @@ impl<A: Actor> State<A> {
             node.call(|actor| actor.handle_response(now, id, Ok(response)));
             return self.pump(scene, at);
         }
-        let is_of_key = request.as_request().is_some_and(|it| is_of_key(scene, it));
-        let answer = Message::answer(at, id, Ok(response), request.deadline, is_of_key);
+        let ignores_index = request
+            .as_request()
+            .is_some_and(|it| ignores_index(scene, it));
+        let answer = Message::answer(at, id, Ok(response), request.deadline, ignores_index);
         let answer = if request.is_slow {
             answer.slowed()
         } else {
@@ -330,7 +332,8 @@ impl<A: Actor> State<A> {
                 self.node(at)
                     .call(|actor| actor.handle_response(now, id, Err(timeout)));
             }
-            self.messages.extend(message.into_ghost(self.lost_at(scene)));
+            self.messages
+                .extend(message.into_ghost(self.lost_at(scene)));
             self.pump(scene, at)?;
         }
         Ok(())
@@ -374,7 +377,8 @@ impl<A: Actor> State<A> {
         if at < self.messages.len() {
             let message = self.messages.remove(at);
             self.fail(&message);
-            self.messages.extend(message.into_ghost(self.lost_at(scene)));
+            self.messages
+                .extend(message.into_ghost(self.lost_at(scene)));
         } else if let Some(exchange) = self
             .parked
             .get(at - self.messages.len())
@@ -473,7 +477,8 @@ impl<A: Actor> State<A> {
         let is_it = |message: &Message| message.node == at && message.id == Some(id);
         if let Some(place) = self.messages.iter().position(is_it) {
             let message = self.messages.remove(place);
-            self.messages.extend(message.into_ghost(self.lost_at(scene)));
+            self.messages
+                .extend(message.into_ghost(self.lost_at(scene)));
         }
         let is_it = |parked: &Parked| parked.node == at && parked.id == id;
         if let Some(place) = self.parked.iter().position(is_it) {
@@ -493,10 +498,10 @@ impl<A: Actor> State<A> {
                 node,
                 id,
                 deadline,
-                is_of_key,
+                ignores_index,
                 ..
             } = parked;
-            let message = Message::answer(node, id, answer, deadline, is_of_key);
+            let message = Message::answer(node, id, answer, deadline, ignores_index);
             self.messages.push(message);
         }
     }
@@ -513,9 +518,10 @@ impl<A: Actor> State<A> {
 /// More requests than any participant of a scene has reason to send at the same time.
 const MOST_REQUESTS: usize = 32;
 
-/// Whether a request reads one key and its sender ignores the answer's index. Only an election's
-/// poll uses that index.
-fn is_of_key(scene: &Scene, request: &Request) -> bool {
-    let is_of_key = request.method() == Method::Get && !request.target().contains("?recurse");
-    is_of_key && scene.contest == Contest::Semaphore
+/// Whether a request's sender ignores the index of the answer: it asks for a session, or reads one
+/// key. Only an election's poll uses that index.
+fn ignores_index(scene: &Scene, request: &Request) -> bool {
+    let target = request.target();
+    let is_of_key = request.method() == Method::Get && !target.contains("?recurse");
+    is_of_key && (scene.contest == Contest::Semaphore || target.starts_with("/v1/session/"))
 }
