@@ -282,18 +282,12 @@ fn small_clients() -> Vec<Scene> {
         trips().with_faults(1, &[Fault::Destroy]),
         trips().with_faults(1, &[Fault::Repeat]),
         trips().with_faults(1, &[Fault::LoseAnswer]),
-        trips().with_faults(1, &[Fault::Cut]),
         trips().with_rounds(2).with_cancels(),
         participant(),
         participant().with_cancels(),
         participant()
             .in_round_trips()
             .with_faults(1, &[Fault::Destroy]),
-        participant()
-            .in_round_trips()
-            .with_faults(1, &[Fault::LoseAnswer]),
-        participant().in_round_trips().with_faults(1, &[Fault::Cut]),
-        participant().in_round_trips().with_rounds(2),
     ];
     scenes.map(Scene::in_clients).into()
 }
@@ -323,6 +317,8 @@ fn large_clients() -> Vec<Scene> {
             scene.clone().with_faults(1, &[Cut, LoseAnswer]),
             scene.clone().with_faults(1, &[Repeat]),
             scene.clone().with_faults(1, &[Destroy]),
+            scene.clone().in_round_trips().with_faults(1, &[Cut]),
+            scene.clone().in_round_trips().with_faults(1, &[LoseAnswer]),
             scene.in_round_trips().with_faults(2, &[Cut, LoseAnswer]),
         ]
     });
@@ -348,7 +344,10 @@ fn large_clients() -> Vec<Scene> {
     let scenes = one.into_iter().flatten();
     let scenes = scenes.chain(again(candidate().with_rounds(2)));
     let scenes = scenes.chain(again(participant().with_rounds(2)));
-    let scenes = scenes.chain([participant().with_rounds(2)]);
+    let scenes = scenes.chain([
+        participant().with_rounds(2),
+        participant().with_rounds(2).in_round_trips(),
+    ]);
     let scenes = scenes.chain(changes).chain(two.into_iter().flatten());
     scenes.map(Scene::in_clients).collect()
 }
