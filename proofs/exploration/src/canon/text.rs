@@ -321,7 +321,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // The empty name is the time until which overtaken contenders are not waited for.
         "retry_at" | "rests_until" | "unsettled_until" | "early_from" | "ask_again_at"
         | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from" | "write_at"
-        | "read_at" | "rest" | "contended_until" | "expected_until" | "" => Token::Timer(nanos),
+        | "read_at" | "rest" | "contended_until" | "expected_until" | "due_at" | "ends_at"
+        | "timer" | "Unused" | "Ending" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // While a watch's budget has most of its burst left, nothing depends on the amount.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
@@ -335,8 +336,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Three times without an effect. How long somebody has waited only appears in errors. The
         // time of the last look at the timers is only compared with past timers. Only contenders
-        // that share a session wait until the latest moment of a write, and no scene has such
-        // contenders.
+        // that share a session wait until the latest moment of a write: a client shows it under
+        // another name.
         "since" | "timed_at" | "latest" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
