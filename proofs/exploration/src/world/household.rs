@@ -69,7 +69,7 @@ fn owners(text: &str) -> Vec<(u64, Owner, u64)> {
 
 /// So few members poll for themselves. It only matters which of them were told so.
 fn without_readers(text: &str) -> String {
-    let (mut kept, readers) = cut(text, "checks: Checks {", "}, most_polls: ");
+    let (mut kept, readers) = cut(text, "checks: Checks {", "}], most_polls: ");
     let told = readers.split("told: {").skip(1);
     for told in told.filter_map(|it| it.split('}').next()) {
         kept.push_str(told);
@@ -97,4 +97,47 @@ fn without_random_states(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     let after = parts.map(|it| it.split_once(')').map_or(it, |(_, after)| after));
     after.fold(first, |all, after| all + after)
+}
+
+#[cfg(test)]
+mod tests {
+    use semaphore_core::sans_io::{Candidate, Instant, Machine as _};
+
+    use super::*;
+    use crate::scene::Scene;
+    use crate::world::Client;
+    use crate::world::actor::Actor as _;
+
+    #[test]
+    fn the_parts_without_an_effect_are_left_out_and_each_request_has_its_sender() {
+        let scene = Scene::election(&[1]).in_clients();
+        let mut client = Client::<Candidate>::new(&scene, 0, 1).expect("a client");
+        let now = Instant::default();
+        client.ask(now);
+        assert!(client.poll_transmit(now).is_none(), "the neighbour comes");
+        let [contender, household] = &client.texts()[..] else {
+            panic!("two texts");
+        };
+        assert!(contender.starts_with("Candidate { "), "{contender}");
+        let sent: Vec<_> = owners(household).iter().map(|(id, ..)| *id).collect();
+        assert!(!sent.is_empty(), "{household}");
+        for id in sent {
+            assert!(household.contains(&format!("RequestId({id}): (")), "{id}");
+        }
+        let kept = without_random_states(&without_readers(household));
+        for gone in ["whom: Holders", "whom: Waiters", "rng: Rng("] {
+            assert!(household.contains(gone) && !kept.contains(gone), "{gone}");
+        }
+    }
+
+    #[test]
+    fn what_was_at_the_neighbours_place_is_left_out_and_who_is_there_stays() {
+        let text = r#"tenants: {"neighbour-0": T, "p": T}, former_keys: {"neighbour-0": (Key(Index(3)), Instant(1s)), "p": (Key(Index(4)), Instant(2s))}"#;
+        let kept = without_former_neighbours(text);
+        assert!(kept.contains(r#"": T, "p": T}"#), "{kept}");
+        assert!(
+            !kept.contains("Index(3)") && kept.contains("Index(4)"),
+            "{kept}"
+        );
+    }
 }

@@ -5,7 +5,7 @@
 //!     │                                        told.rs      what callers learn of it
 //!  node.rs      a machine, its callers         message.rs   what is under way
 //!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters;
-//!              client.rs puts one on a session that others use
+//!     │         client.rs puts one on a session that others use, household.rs says what of that matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //!  contest.rs   what they contend for          values.rs    what leaders say
 //! ```
