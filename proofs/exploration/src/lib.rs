@@ -84,6 +84,6 @@ mod story;
 mod violation;
 mod world;
 
-pub use scene::{Arrivals, Contest, Fault, Furniture, LATEST, Messages, Scene};
+pub use scene::{Arrivals, Contest, Fault, Furniture, LATEST, Messages, Scene, Sessions};
 pub use search::{Bounds, Outcome, Report, explore};
 pub use violation::Violation;

@@ -18,8 +18,8 @@ pub struct Scene {
     pub callers: Vec<usize>,
     /// How steps are encoded as requests.
     pub encoding: Encoding,
-    /// Whether each contender is a member of a client, on a session that a neighbour uses, too.
-    pub is_in_clients: bool,
+    /// Whose sessions the contenders use.
+    pub sessions: Sessions,
     /// Whether two contenders are a crowd. In a crowd, not everybody watches the whole prefix.
     pub is_crowd: bool,
     /// How often each caller acquires and releases.
@@ -56,6 +56,15 @@ pub enum Contest {
     Semaphore,
     /// The leadership of an election.
     Election,
+}
+
+/// Whose sessions contenders use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sessions {
+    /// Each has its own.
+    Own,
+    /// Each is a member of a client, on a session that a neighbour uses, too.
+    Shared,
 }
 
 /// When callers come.
@@ -152,7 +161,7 @@ impl Scene {
             limit,
             callers,
             encoding: Encoding::Transactions,
-            is_in_clients: false,
+            sessions: Sessions::Own,
             is_crowd: false,
             rounds: 1,
             arrivals: Arrivals::AtAnyTime,
@@ -210,7 +219,7 @@ impl Scene {
     /// [`LATEST`] or not at all.
     #[must_use]
     pub fn in_clients(mut self) -> Self {
-        self.is_in_clients = true;
+        self.sessions = Sessions::Shared;
         self.name.push_str(", in clients");
         self
     }
@@ -291,6 +300,10 @@ impl Scene {
         }
         let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
         format!("{} of {}", self.budget, names.join(" "))
+    }
+
+    pub(crate) fn is_in_clients(&self) -> bool {
+        self.sessions == Sessions::Shared
     }
 
     pub(crate) fn may(&self, fault: Fault) -> bool {

@@ -73,7 +73,7 @@ pub enum Outcome {
 /// # Errors
 /// [`Error::InvalidInput`] if a machine can't be built for the scene.
 pub fn explore(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
-    match (scene.contest, scene.is_in_clients) {
+    match (scene.contest, scene.is_in_clients()) {
         (Contest::Semaphore, false) => explore_with::<Participant>(scene, bounds),
         (Contest::Semaphore, true) => explore_with::<Client<Participant>>(scene, bounds),
         (Contest::Election, false) => explore_with::<Candidate>(scene, bounds),

@@ -36,7 +36,7 @@ impl Agent {
         let mut agent = Self {
             consul: Consul::without_chance(),
             contest: scene.contest,
-            shows_creation: scene.is_in_clients,
+            shows_creation: scene.is_in_clients(),
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),

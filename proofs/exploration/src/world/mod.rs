@@ -78,7 +78,7 @@ impl<A: Actor> State<A> {
             budget: scene.budget,
             changes: scene.changes,
         };
-        if scene.is_in_clients {
+        if scene.is_in_clients() {
             for at in 0..state.nodes.len() {
                 // Nothing is judged before anything has happened.
                 let _ = state.pump(scene, at);
@@ -149,7 +149,7 @@ impl<A: Actor> State<A> {
             return Err(Violation::TooManyHolders { believers, limit });
         }
         self.judge_rest(scene)?;
-        if scene.is_in_clients {
+        if scene.is_in_clients() {
             self.judge_shared(scene)?;
         }
         Ok(())

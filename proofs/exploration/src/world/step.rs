@@ -268,7 +268,7 @@ impl<A: Actor> State<A> {
 
     /// When something is lost that nobody waits for from now on.
     fn lost_at(&self, scene: &Scene) -> Option<Instant> {
-        scene.is_in_clients.then(|| self.now + LATEST)
+        scene.is_in_clients().then(|| self.now + LATEST)
     }
 
     fn answer(

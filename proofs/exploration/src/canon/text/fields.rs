@@ -23,7 +23,7 @@ const MOST_STATES: usize = 400;
 fn each_field_that_is_not_text_has_a_known_meaning() {
     let mut found = BTreeMap::new();
     for scene in scenes::small() {
-        match (scene.contest, scene.is_in_clients) {
+        match (scene.contest, scene.is_in_clients()) {
             (Contest::Semaphore, false) => look::<Participant>(&scene, &mut found),
             (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, &mut found),
             (Contest::Election, false) => look::<Candidate>(&scene, &mut found),
