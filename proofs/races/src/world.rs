@@ -8,7 +8,7 @@ use futures_channel::oneshot;
 use futures_util::future::{AbortHandle, Abortable};
 use semaphore_core::adapter::{BlockOn, BoxFuture, Runtime, Transport};
 use semaphore_core::sans_io::{Instant, Request, Response, TransportError};
-use semaphore_core::{Builder, Semaphore};
+use semaphore_core::{Builder, Client, Semaphore};
 use shuttle::future::yield_now;
 use transport_mock::consul::{Consul, Exchange};
 
@@ -59,6 +59,10 @@ impl World {
 
     pub fn semaphore(&self, limit: u32) -> Semaphore {
         Self::builder(limit).connect(self.clone()).unwrap()
+    }
+
+    pub fn client(&self) -> Client {
+        Client::builder().seed(1).connect(self.clone()).unwrap()
     }
 
     pub fn blocking(&self, limit: u32) -> semaphore_core::blocking::Semaphore {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{AbortHandle, Abortable, join, select};
 use races::{World, check, sometime};
-use semaphore_core::{Error, Lost};
+use semaphore_core::{Error, LeaderEvent, Lost};
 use shuttle::future::{block_on, yield_now};
 use shuttle::thread;
 
@@ -262,6 +262,32 @@ fn a_shutdown_waits_for_those_inside_and_refuses_the_others() {
             thread.join().unwrap();
         }
         drop(semaphore);
+        block_on(world.drivers_end());
+    });
+}
+
+/// The driver reads for followers, and lets go of an election that nobody follows.
+#[test]
+fn a_follower_is_told_whatever_the_driver_does_meanwhile() {
+    check(|| {
+        let world = World::new();
+        let client = world.client();
+        let discovery = client.discovery("service/leader").unwrap();
+        let threads = [(); 2].map(|()| {
+            let discovery = discovery.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let mut follower = discovery.follow();
+                    let told = block_on(follower.next());
+                    let is_told = matches!(told, Some(Ok(LeaderEvent::Leaderless { .. })));
+                    assert!(is_told, "{told:?}");
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        drop((client, discovery));
         block_on(world.drivers_end());
     });
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::authorized::Tokens;
 use super::followed::{Followed, ListenerNo};
@@ -14,11 +14,12 @@ use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
-use crate::machine::{Follow, Shares};
+use crate::machine::{ElectionSettings, Encoding, Follow, Shares};
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::subject::Subject;
+use crate::sync::Mutex;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -73,8 +74,19 @@ pub struct Following {
 
 /// The house of a client, whose driver reads for followers, and what they share there.
 pub(super) struct Home {
-    pub(super) house: Arc<House>,
-    pub(super) shares: Shares,
+    house: Arc<House>,
+    shares: Shares,
+}
+
+impl Home {
+    /// Where followers are looked after together with the candidates of these settings. `None` if
+    /// these candidates share nothing, or without transactions.
+    pub(super) fn of(house: &Arc<House>, settings: &ElectionSettings) -> Option<Self> {
+        let shares = settings.shares();
+        let shares = shares.filter(|_| settings.encoding == Encoding::Transactions)?;
+        let house = Arc::clone(house);
+        Some(Self { house, shares })
+    }
 }
 
 /// A discovery that may be gone.
@@ -108,7 +120,7 @@ impl Discovery {
             tokens,
             runtime,
             home,
-            followed: Mutex::default(),
+            followed: Mutex::new(Weak::new()),
         };
         Self {
             inner: Arc::new(inner),

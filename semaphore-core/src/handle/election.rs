@@ -19,7 +19,7 @@ use super::owner::Owner;
 use crate::error::{Awaited, Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
-use crate::machine::{Candidate, ElectionSettings, Encoding, Status};
+use crate::machine::{Candidate, ElectionSettings, Status};
 use crate::runtime::Runtime;
 use crate::time::Instant;
 use crate::token::Token;
@@ -76,13 +76,7 @@ impl Election {
     pub(super) fn of(owner: Arc<Owner<Candidate>>, settings: &ElectionSettings) -> Self {
         let (shared, max_age) = (&owner.0, None);
         let key = settings.key().clone();
-        let shares = settings.shares();
-        let shares = shares.filter(|_| settings.encoding == Encoding::Transactions);
-        let house = || Arc::clone(shared.house());
-        let home = shares.map(|shares| Home {
-            house: house(),
-            shares,
-        });
+        let home = Home::of(shared.house(), settings);
         let discovery = Discovery::new(
             Following { key, max_age },
             settings.scope().clone(),

@@ -13,10 +13,11 @@
 //! In both cases nothing is sent unless somebody waits.
 
 use core::mem;
+use core::ops::DerefMut;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Wake;
 
 use super::house::{Dweller, House};
@@ -26,6 +27,7 @@ use crate::error::Error;
 use crate::id::CommandId;
 use crate::machine::{Attended, Follow, Interest, LeaderEvent, Member, MemberNo, Told};
 use crate::runtime::{BoxFuture, Runtime};
+use crate::sync::Mutex;
 use crate::time::Instant;
 use crate::transport::Transport;
 
@@ -78,11 +80,10 @@ impl ListenerNo {
 const COMES_BACK: Duration = Duration::from_secs(1);
 
 /// The waiting followers, by their numbers.
-#[derive(Default)]
 struct Waiting(Mutex<BTreeMap<ListenerNo, Waker>>);
 
 impl Waiting {
-    fn wakers(&self) -> MutexGuard<'_, BTreeMap<ListenerNo, Waker>> {
+    fn wakers(&self) -> impl DerefMut<Target = BTreeMap<ListenerNo, Waker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +154,7 @@ impl Followed {
                 told: Told::default(),
                 called_at: Instant::ORIGIN,
             }),
-            waiting: Arc::default(),
+            waiting: Arc::new(Waiting(Mutex::new(BTreeMap::new()))),
             transport,
             runtime,
             home,
@@ -294,7 +295,7 @@ impl Followed {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> impl DerefMut<Target = State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,7 +20,8 @@ use crate::time::Instant;
 /// Follows an election's leader. [`Discovery::follow`](crate::Discovery::follow) and
 /// [`Election::leaders`](crate::Election::leaders) make it.
 ///
-/// It asks Consul only while it is [awaited](Self::next); no task runs. If several changes come
+/// It asks Consul only while it is [awaited](Self::next). No task runs, except the driver of a
+/// [`Client`](crate::Client) whose followers are checked together. If several changes come
 /// between two calls, it shows the last one. It is also a [`Stream`] of the same items, which does
 /// not end.
 ///

@@ -6,8 +6,8 @@
 //! go straight to the machine, under a lock that is never held across an `await`. Events come back
 //! through channels.
 //!
-//! A follower needs no driver: its machine, which it shares with others, runs while a user awaits
-//! the follower.
+//! A follower runs while a user awaits it. Alone it needs no driver. The driver of a [`Client`] sends
+//! the requests of all its followers.
 
 mod authorized;
 pub mod blocking;

@@ -233,21 +233,14 @@ impl Presence {
         discovery
     }
 
-    /// Where followers of this key are looked after with its candidates. `None` without
-    /// transactions.
+    /// Where followers of this key are looked after.
     fn home(&self, key: &LockKey, scope: &Scope) -> Option<Home> {
-        let Defaults {
-            encoding,
-            session_options,
-            ..
-        } = self.defaults();
-        let settings = ElectionSettings::new(key.clone())
-            .with_shared_sessions(session_options.clone())
+        let defaults = self.defaults();
+        let candidates = ElectionSettings::new(key.clone())
+            .with_shared_sessions(defaults.session_options.clone())
+            .with_encoding(defaults.encoding)
             .with_scope(scope.clone());
-        let shares = settings.shares();
-        let shares = shares.filter(|_| *encoding == Encoding::Transactions)?;
-        let house = Arc::clone(self.house());
-        Some(Home { house, shares })
+        Home::of(self.house(), &candidates)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

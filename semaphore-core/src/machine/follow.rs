@@ -9,19 +9,20 @@
 //! well.
 //!
 //! Following needs no session and writes nothing. [`known`] has what is known, and what a listener
-//! is told of it. [`attended`] has what is different for the followers of one client: most of them
-//! don't poll.
+//! is told of it. [`attended`] and [`watch`] have what is different for the followers of one
+//! client: most of them don't poll.
 //!
 //! Sources: Consul's documentation of blocking queries (an index that went backwards) and of consistency modes.
 
 pub(crate) mod attended;
 pub(crate) mod known;
+mod watch;
 
 use core::time::Duration;
 
-use self::attended::Watched;
 pub use self::known::LeaderEvent;
 use self::known::{Known, Told};
+use self::watch::Watch;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
@@ -31,6 +32,7 @@ use crate::input::{InvalidInput, LockKey, Scope};
 use crate::leader::{LeaderStatus, Sighting};
 use crate::machine::contract::Transmit;
 use crate::machine::process::reader::budget::Budget;
+use crate::machine::process::reader::check::{Check, CheckNews, Reads, Stance};
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
@@ -46,13 +48,12 @@ pub struct Follow {
     key: LockKey,
     scope: Scope,
     max_age: Duration,
-    poller: Poller,
+    watch: Watch,
     requests: Requests<Asked>,
     /// Until when the request under way may take.
     give_up_at: Instant,
     trust: Trust,
     known: Known,
-    watched: Watched,
     told: Told,
     rng: fastrand::Rng,
 }
@@ -104,7 +105,7 @@ impl Follow {
             key,
             scope,
             max_age: MAX_AGE,
-            poller: poller(MAX_AGE),
+            watch: Watch::new(poller(MAX_AGE)),
             requests: Requests::new(REQUEST_TIMEOUT, PATIENCE),
             trust: Trust {
                 highest: Index::ZERO,
@@ -113,7 +114,6 @@ impl Follow {
             },
             give_up_at: Instant::ORIGIN,
             known: Known::default(),
-            watched: Watched::default(),
             told: Told::default(),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -140,7 +140,7 @@ impl Follow {
     /// With a greatest age that was checked.
     pub(crate) fn allowing(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
-        self.poller = poller(max_age);
+        self.watch.poller = poller(max_age);
         self
     }
 
@@ -201,20 +201,17 @@ impl Follow {
         let is_old = |at| now.saturating_since(at) > self.max_age;
         if self.known.answered_at().is_some_and(is_old) {
             // Nobody has asked for long. A poll would only answer at the next change.
-            self.poller.restart();
+            self.watch.poller.restart();
         }
         let left = self.left(now);
-        if left == Some(Duration::ZERO) {
-            // Its answer would have been as old when it came.
-            let timeout = TransportError::new(TransportErrorKind::Timeout);
-            self.known.fails(&RequestError::Transport(timeout));
-        }
+        // Its answer would have been as old when it came.
+        self.grow_old(now);
         let hold = self.hold(left);
-        self.poller.hold(hold);
-        self.trust.asks_leader = self.trust.is_behind || self.poller.is_at_start();
+        self.watch.poller.hold(hold);
+        self.trust.asks_leader = self.trust.is_behind || self.watch.poller.is_at_start();
         let read = ReadKey {
             key: self.key.as_str(),
-            wait: self.poller.send(now),
+            wait: self.watch.poller.send(now),
             consistent: self.trust.asks_leader,
         };
         let asked = if read.wait.is_some() {
@@ -266,7 +263,7 @@ impl Follow {
 
     /// The same, regardless of waiting events.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let due = self.poller.timeout()?;
+        let due = self.watch.poller.timeout()?;
         Some(self.watched_until().map_or(due, |until| due.max(until)))
     }
 
@@ -283,14 +280,67 @@ impl Follow {
         match received.answer {
             // It was left unhandled while nobody asked, so it shows an old state.
             _ if now > self.give_up_at + LEEWAY => {
-                self.poller.ended(now);
-                self.poller.restart();
+                self.watch.poller.ended(now);
+                self.watch.poller.restart();
             }
             Ok(response) => match Sighting::of(&self.key, response) {
                 Ok(shown) => self.answered(now, received.sent_at, shown),
                 Err(error) => self.failed(now, &error),
             },
             Err(error) => self.failed(now, &error),
+        }
+    }
+
+    /// For a household. It says who may poll: many may begin at once.
+    pub(crate) fn looked_after(mut self) -> Self {
+        self.watch.reads = Reads::Shared;
+        self
+    }
+
+    /// Until when no poll is needed, since the household looks at the key.
+    fn watched_until(&self) -> Option<Instant> {
+        self.wanted_check()
+            .filter(|_| self.watch.is_looked_after())?;
+        Some(self.known.asked_at()? + self.max_age / 3 * 2)
+    }
+
+    /// What the household may check.
+    fn wanted_check(&self) -> Option<Check> {
+        let index = self.watch.index().filter(|_| !self.is_interrupted())?;
+        Some(Check {
+            // The candidates of the process go first.
+            stance: Stance::Waits { ahead: 1 },
+            record: self.key.as_str().to_owned(),
+            index,
+            keys: Vec::new(),
+            seen_at: self.known.answered_at()?,
+        })
+    }
+
+    /// Says that its knowledge is too old, if it has become so.
+    fn grow_old(&mut self, now: Instant) {
+        if self.left(now) == Some(Duration::ZERO) {
+            let timeout = TransportError::new(TransportErrorKind::Timeout);
+            self.known.fails(&RequestError::Transport(timeout));
+        }
+    }
+
+    /// Takes the result of a check.
+    fn take_check(&mut self, now: Instant, news: CheckNews) {
+        match news {
+            CheckNews::WaitingReads(reads) => self.watch.reads = reads,
+            CheckNews::AsBefore { index, sent_at } => {
+                if self.watch.is_at(index) && !self.is_interrupted() {
+                    self.known.confirm(sent_at, now);
+                }
+            }
+            CheckNews::Changed(index) => {
+                if self.watch.changed(index) && !self.watch.poller.is_polling() {
+                    // A snapshot may have been restored, with a lower index.
+                    self.watch.poller.restart();
+                }
+            }
+            CheckNews::Reads(_) => {}
         }
     }
 
@@ -304,19 +354,19 @@ impl Follow {
             found,
         }: Sighting,
     ) {
-        let progress = self.poller.answered(now, index);
+        let progress = self.watch.poller.answered(now, index);
         if !self.trust.takes(index, progress) {
-            self.watched.forget();
+            self.watch.forget();
             self.known.heard();
             return;
         }
         match found {
             Ok(status) => {
-                self.watched.saw(changed_at);
+                self.watch.saw(changed_at);
                 self.known.learn((sent_at, now), index, status);
             }
             Err(conflict) => {
-                self.watched.forget();
+                self.watch.forget();
                 let key = self.key.to_string();
                 self.known.conflicts(index, key, conflict);
             }
@@ -324,9 +374,9 @@ impl Follow {
     }
 
     fn failed(&mut self, now: Instant, error: &RequestError) {
-        self.poller.failed(now, &mut self.rng);
+        self.watch.poller.failed(now, &mut self.rng);
         // A plain read tells at once that Consul is back.
-        self.poller.restart();
+        self.watch.poller.restart();
         if !is_on(Defect::SilenceUntold) {
             self.known.fails(error);
         }

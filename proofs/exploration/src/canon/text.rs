@@ -334,11 +334,11 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // How long a slot has been in the process. After a tenth of a second, it makes no
         // difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
-        // Three times without an effect. How long somebody has waited only appears in errors. The
-        // time of the last look at the timers is only compared with past timers. Only contenders
-        // that share a session wait until the latest moment of a write: a client shows it under
-        // another name.
-        "since" | "timed_at" | "latest" => return None,
+        // Four times without an effect. How long somebody has waited only appears in errors. A
+        // check of a key is only due in a process that looks at many. The time of the last look at
+        // the timers is only compared with past timers. Only contenders that share a session wait
+        // until the latest moment of a write: a client shows it under another name.
+        "since" | "checked_at" | "timed_at" | "latest" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]

@@ -9,7 +9,7 @@ use transport_mock::{MockClient, MockProcess, PooledClient};
 
 use super::Run;
 use super::contest::Contest;
-use super::follower::Follower;
+use super::follower::{Follower, Through};
 use super::hazards::Hazards;
 use super::knowledge::Knowledge;
 use super::onlooker::Onlooker;
@@ -178,7 +178,7 @@ impl Run<'_> {
             key: self.prefixes[host.prefix].record_key(),
             scope: self.scope_of_ours(&format!("node-{}", host.number)),
             wire: Arc::new(wire()),
-            own_polls: host.client.then_some(host.own_polls),
+            through: Through::of(host),
             process: process.clone(),
             truth: truth.clone(),
             book: self.book.clone(),

@@ -14,6 +14,7 @@ use super::book::Book;
 use super::user::is_of_an_operators_write;
 use super::wire::Wire;
 use crate::history::{Followed, Happening};
+use crate::plan::HostPlan;
 
 /// The pause before it follows again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -52,14 +53,33 @@ impl Ages {
     }
 }
 
+/// What it is connected through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Through {
+    Transport,
+    Client,
+    /// A client of which that many may poll.
+    ClientWithPolls(usize),
+}
+
+impl Through {
+    /// As everything else of its host.
+    pub(super) fn of(host: &HostPlan) -> Self {
+        match host.own_polls.filter(|_| host.client) {
+            Some(most) => Self::ClientWithPolls(most),
+            None if host.client => Self::Client,
+            None => Self::Transport,
+        }
+    }
+}
+
 pub(super) struct Follower {
     pub(super) host: usize,
     pub(super) prefix: usize,
     pub(super) key: String,
     pub(super) scope: Scope,
     pub(super) wire: Arc<Wire>,
-    /// Whether it has a client, and how many of that client may poll.
-    pub(super) own_polls: Option<Option<usize>>,
+    pub(super) through: Through,
     pub(super) process: MockProcess,
     /// The host with the true clock.
     pub(super) truth: MockClient,
@@ -70,7 +90,7 @@ impl Follower {
     /// Lives as long as its process. After a permanent error it starts to follow again.
     pub(super) async fn live(self) {
         loop {
-            let polls = self.own_polls != Some(Some(0));
+            let polls = self.through != Through::ClientWithPolls(0);
             self.tell(Followed::Begins { polls });
             if let Err(error) = self.follow().await {
                 let host = self.host;
@@ -85,15 +105,13 @@ impl Follower {
         let process = Arc::new(self.process.clone());
         let (wire, scope) = (Arc::clone(&self.wire), self.scope.clone());
         let builder = Discovery::builder(&self.key).scope(scope);
-        let discovery = match self.own_polls {
-            Some(most) => {
-                let client = Client::builder();
-                let client = match most {
-                    Some(most) => client.own_polls(most),
-                    None => client,
-                };
-                builder.connect(client.connect_parts(wire, process)?)
-            }
+        let client = match self.through {
+            Through::Transport => None,
+            Through::Client => Some(Client::builder()),
+            Through::ClientWithPolls(most) => Some(Client::builder().own_polls(most)),
+        };
+        let discovery = match client {
+            Some(client) => builder.connect(client.connect_parts(wire, process)?),
             None => builder.connect_parts(wire, process),
         }?;
         let mut follower = discovery.follow();

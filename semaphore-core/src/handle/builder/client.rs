@@ -20,7 +20,7 @@ pub struct Anything {
 
 impl<T: Contends<Settings = Anything>> Builder<T> {
     /// Sets how many semaphores of the client may watch their records by separate polls while they
-    /// only hold. The default is 16.
+    /// only hold. The default is 16. The same number applies to the elections that it leads.
     ///
     /// If there are more, none of them has a separate poll. The client then asks for dozens at
     /// once, four times within the TTL of their sessions, so it needs few connections and requests.
@@ -28,7 +28,8 @@ impl<T: Contends<Settings = Anything>> Builder<T> {
     /// semaphores that somebody waits for, the same number have separate polls, and their waiters
     /// learn of their turn at once. The client asks for the others once a second, 32 in a request:
     /// a thousand waiting semaphores cost 32 requests a second. From 2,000 on it asks less often,
-    /// so that it sends at most 64 requests a second for them.
+    /// so that it sends at most 64 requests a second for them. The same number applies to the
+    /// elections that it waits for or follows, together. Of these it asks for 64 in a request.
     pub fn own_polls(self, most: usize) -> Self {
         self.checked(|told| {
             told.subject.settings.own_polls = Some(most);

@@ -13,7 +13,7 @@
 //! poll_abort                              which answers are of no more use
 //! ```
 //! The files: this one has the commands and the state, [`terms`] handles answers and decides who
-//! leads, [`reads`] decides who looks at the key, and [`candidacy`] has the drawing of the states. Each campaign uses a session. A
+//! leads, [`watch`] decides who looks at the key, and [`candidacy`] has the drawing of the states. Each campaign uses a session. A
 //! candidate that is alone creates one and destroys it afterwards. The elections of a
 //! [`Client`](crate::Client) share sessions. The key stays, with its last value and without a
 //! session: so Consul leaves it, and so its `LockIndex` keeps counting the terms.
@@ -65,17 +65,17 @@
 
 mod between;
 mod candidacy;
-mod reads;
 mod settings;
 mod term;
 mod terms;
+mod watch;
 mod write;
 
 use std::collections::VecDeque;
 
 use self::between::Between;
 use self::candidacy::{Candidacy, Part};
-use self::reads::Lookout;
+use self::watch::KeyWatch;
 use crate::api::ReadKey;
 use crate::error::{Error, Refusal};
 use crate::http::{Request, Response};
@@ -86,9 +86,7 @@ use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
-use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
 use crate::machine::process::reader::check::{Check, CheckNews};
-use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
@@ -108,9 +106,7 @@ pub struct Candidate {
     settings: ElectionSettings,
     rng: fastrand::Rng,
     requests: Requests<From>,
-    /// The watch of the key. The cluster's leader confirms each answer.
-    watch: Poller,
-    lookout: Lookout,
+    watch: KeyWatch,
     callers: Callers<Term, Leading>,
     candidacy: Option<Candidacy>,
     /// The campaign that was elected with the candidacy.
@@ -154,8 +150,7 @@ impl Candidate {
     pub fn new(settings: ElectionSettings, seed: u64) -> Self {
         let cap = settings.session.retry_cap();
         Self {
-            watch: Poller::new(Budget::new(READ_INTERVAL, READ_BURST), cap),
-            lookout: Lookout::new(&settings),
+            watch: KeyWatch::new(&settings),
             between: Between::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
@@ -302,7 +297,7 @@ impl Candidate {
     /// The next poll of the key, if it is due.
     fn poll(&mut self, now: Instant) -> Option<Request> {
         self.poll_due().filter(|due| *due <= now)?;
-        let wait = self.watch.send(now);
+        let wait = self.watch.poller.send(now);
         let settings = &self.settings;
         let read = ReadKey {
             key: settings.key.as_str(),
@@ -314,8 +309,15 @@ impl Candidate {
 
     /// When the key is polled next. It is not while the process looks at it.
     fn poll_due(&self) -> Option<Instant> {
-        let due = self.watch.timeout()?;
-        (!self.is_looked_after()).then_some(due)
+        let shares = watch::may_share(&self.settings);
+        let candidacy = self.candidacy.as_ref().filter(|_| shares);
+        // The answer to an attempt tells more than a poll.
+        if candidacy.is_some_and(Candidacy::is_attempting) {
+            return None;
+        }
+        let in_sight = candidacy.filter(|it| it.is_in_sight());
+        let instead = in_sight.and_then(|it| it.wanted_check(&self.settings));
+        self.watch.due(instead.as_ref())
     }
 
     /// What it waits for.
@@ -489,7 +491,9 @@ impl Machine for Candidate {
     }
 
     fn check(&self) -> Option<Check> {
-        self.wanted_check()
+        let candidacy = self.candidacy.as_ref()?;
+        let shares = watch::may_share(&self.settings);
+        shares.then(|| candidacy.wanted_check(&self.settings))?
     }
 
     fn handle_check(&mut self, now: Instant, news: CheckNews) {

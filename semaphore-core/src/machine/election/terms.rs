@@ -13,9 +13,11 @@ use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term,
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::check::CheckNews;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Received;
 use crate::machine::process::tenancy::loan::LoanNews;
+use crate::subject::Subject;
 use crate::time::Instant;
 
 impl Candidate {
@@ -55,20 +57,20 @@ impl Candidate {
         });
         match shown {
             Ok((index, shown)) => {
-                self.watch.answered(now, index);
+                self.watch.poller.answered(now, index);
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
                 self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
                 let (settings, rng) = (&self.settings, &mut self.rng);
                 let event = candidacy.watched(now, shown, moments, settings, rng);
-                candidacy.pace_watch(now, &mut self.watch, rng);
+                candidacy.pace_watch(now, &mut self.watch.poller, rng);
                 event
             }
             Err(error) => {
-                self.watch.failed(now, &mut self.rng);
+                self.watch.poller.failed(now, &mut self.rng);
                 // A plain read tells at once where Consul is now, even if indexes went backwards.
-                self.watch.restart();
+                self.watch.poller.restart();
                 self.candidacy.as_mut()?.fail(error)
             }
         }
@@ -119,6 +121,36 @@ impl Candidate {
             self.note(now);
             self.handle_event(now, event);
             self.note_renewal(now, held);
+        }
+        self.settle(now);
+    }
+
+    /// Takes the result of a check of the key with those of others.
+    pub(super) fn take_check(&mut self, now: Instant, news: CheckNews) {
+        match news {
+            CheckNews::Reads(reads) => self.watch.for_leader(reads),
+            CheckNews::WaitingReads(reads) => self.watch.for_candidate(reads),
+            CheckNews::AsBefore { index, .. } => {
+                if let Some(candidacy) = &mut self.candidacy {
+                    candidacy.seen_again(now, index);
+                }
+                self.note(now);
+            }
+            CheckNews::Changed(index) => {
+                if is_on(Defect::OlderCheckBelieved)
+                    && let Some(session) = self.candidacy.as_ref().and_then(Candidacy::led_with)
+                {
+                    let (session, on) = (session.clone(), Subject::default());
+                    let lost = CandidacyEvent::Lost(Lost::KeyReleased { session, on });
+                    self.handle_event(now, Some(lost));
+                }
+                let is_news = |it: &mut Candidacy| it.has_changed(now, index);
+                let poller = &mut self.watch.poller;
+                if self.candidacy.as_mut().is_some_and(is_news) && !poller.is_polling() {
+                    // A snapshot may have been restored, with a lower index.
+                    poller.restart();
+                }
+            }
         }
         self.settle(now);
     }
@@ -212,7 +244,7 @@ impl Candidate {
         Error::NotAnElection {
             key,
             conflict,
-            on: crate::subject::Subject::default(),
+            on: Subject::default(),
         }
     }
 
@@ -300,14 +332,17 @@ impl Candidate {
                 || candidacy.is_settling() && self.between.respawn.is_over(now))
         {
             let moment = self.requests.moment();
-            candidacy.take_up(&self.settings.value, watch_anew(&mut self.watch, moment));
+            candidacy.take_up(
+                &self.settings.value,
+                watch_anew(&mut self.watch.poller, moment),
+            );
         }
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.remove_gone();
         }
         if self.candidacy.is_none() && wanted && self.between.respawn.is_over(now) {
             let moment = self.requests.moment();
-            let unseen_since = watch_anew(&mut self.watch, moment);
+            let unseen_since = watch_anew(&mut self.watch.poller, moment);
             self.between.begin_loan();
             self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
@@ -317,9 +352,9 @@ impl Candidate {
         }
         self.hurry(now);
         if self.candidacy.as_ref().is_some_and(watches) {
-            self.watch.start();
+            self.watch.poller.start();
         } else {
-            self.watch.pause();
+            self.watch.poller.pause();
         }
         self.tell_resigned();
         self.end_shown_changes();

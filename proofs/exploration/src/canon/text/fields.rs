@@ -146,7 +146,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Record.index", "index of the record"),
     ("Resident.timer", "due"),
     ("Seen.at", "moment"),
-    ("Seen.confirmed_at", "recent"),
+    ("Seen.checked_at", "nothing"),
     ("Session.early_from", "due"),
     ("Session.known_at", "measured from"),
     ("Session.missing_since", "measured from"),

@@ -11,7 +11,7 @@ pub(super) struct Seen {
     /// after the poll may show an older state.
     pub(super) at: Moment,
     /// When that was last confirmed.
-    pub(super) confirmed_at: Instant,
+    pub(super) checked_at: Instant,
     by: SeenBy,
 }
 
@@ -39,7 +39,7 @@ impl Seen {
         Self {
             key,
             at,
-            confirmed_at: now,
+            checked_at: now,
             by: SeenBy::ThisCampaign,
         }
     }

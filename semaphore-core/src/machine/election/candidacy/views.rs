@@ -127,7 +127,7 @@ impl Candidacy {
             record: name.to_owned(),
             index: key.modify_index,
             keys: keys.into_iter().collect(),
-            seen_at: seen.confirmed_at,
+            seen_at: seen.checked_at,
         })
     }
 
@@ -145,7 +145,7 @@ impl Candidacy {
     pub(in crate::machine::election) fn seen_again(&mut self, now: Instant, index: Index) {
         let is_about = self.base() == index;
         if let Some(seen) = self.seen.as_mut().filter(|_| is_about) {
-            seen.confirmed_at = now;
+            seen.checked_at = now;
             self.failure = None;
         }
     }
