@@ -23,6 +23,8 @@ pub(crate) enum Action {
     Expire(u8),
     /// The foreign leader resigns.
     Resign,
+    /// The neighbour of a client's contender gives back.
+    Dismiss(u8),
     Cut(u8),
     LoseAnswer(u8),
     Delay(u8),
@@ -45,6 +47,7 @@ impl Action {
                 | Self::Vanish(_)
                 | Self::Resume(_)
                 | Self::Resign
+                | Self::Dismiss(_)
                 | Self::Tick
         )
     }
@@ -83,6 +86,7 @@ impl Action {
             Self::Destroy(at) => (14, at),
             Self::Resign => (15, 0),
             Self::LoseServer(at) => (17, at),
+            Self::Dismiss(at) => (18, at),
             Self::SetValue(node, caller) => (16, node << 4 | caller),
         };
         u16::from_be_bytes([kind, number])
@@ -109,6 +113,7 @@ impl Action {
             14 => Self::Destroy(at),
             16 => Self::SetValue(node, caller),
             17 => Self::LoseServer(at),
+            18 => Self::Dismiss(at),
             _ => Self::Resign,
         }
     }

@@ -9,7 +9,9 @@
 //!        ├── canon       when two states are the same
 //!        └── story       the shortest run that breaks a promise, step by step
 //! ```
-//! A scene has a semaphore with participants, or an election with candidates ([`Contest`]).
+//! A scene has a semaphore with participants, or an election with candidates ([`Contest`]). Each has
+//! its own session, or is a member of a client ([`Scene::in_clients`]). There a neighbour uses its
+//! session, too, so that the session lives on when the contender has finished.
 //!
 //! `cargo run --release -p exploration` prints the table; this crate's tests explore the small scenes.
 //!
@@ -36,7 +38,8 @@
 //! requested and nobody holds. An election's key is written by `acquire` and `release` only, with a
 //! value that its leader was asked to write, and nothing older than the last confirmed value is
 //! left. At every event: L4 (a transient fault causes no loss and no failure). While nothing has
-//! gone wrong: L2 (a finished caller has left nothing behind). When all states are known: L1 and
+//! gone wrong: L2 (a finished caller has left nothing behind). In a client, this holds after faults,
+//! too: a contender at rest has left nothing on the session that lives on. When all states are known: L1 and
 //! the rest of L2. From *each* state, without more faults, a state can be reached where all are
 //! served and gone and nothing of them is in Consul (of an election, all but its key). No leader
 //! has to leave for a change of its value to end, and the changes end once, in order. [`Violation`]
@@ -59,6 +62,13 @@
 //! - Participants are interchangeable, and so are the callers of each. So are session ids: of two
 //!   dead holders, the one with the older session is checked first.
 //! - A process ends when all its callers are served and it has nothing left to do.
+//! - In a client, the neighbour is not explored: its requests are answered before anything else
+//!   happens, and while it holds, it sends none. Its contest is no part of the scene. It gives back at
+//!   any time after the contender's callers are done.
+//! - In a client, what was given up arrives within [`LATEST`], or not at all. The core assumes the
+//!   same where no index can settle the matter.
+//! - In a semaphore's client, a copy of an answered acquisition of a contender key may leave that key
+//!   on the session, since no index can fence it. That is not judged.
 //!
 //! A state is identified by 128 bits of hash. With ten million states, the chance of any collision
 //! is below 10⁻²⁴. While few states wait, the search is breadth first, so that stories are short.
@@ -74,6 +84,6 @@ mod story;
 mod violation;
 mod world;
 
-pub use scene::{Arrivals, Contest, Fault, Furniture, Messages, Scene};
+pub use scene::{Arrivals, Contest, Fault, Furniture, LATEST, Messages, Scene, Sessions};
 pub use search::{Bounds, Outcome, Report, explore};
 pub use violation::Violation;

@@ -18,6 +18,8 @@ pub struct Scene {
     pub callers: Vec<usize>,
     /// How steps are encoded as requests.
     pub encoding: Encoding,
+    /// Whose sessions the contenders use.
+    pub sessions: Sessions,
     /// Whether two contenders are a crowd. In a crowd, not everybody watches the whole prefix.
     pub is_crowd: bool,
     /// How often each caller acquires and releases.
@@ -43,6 +45,10 @@ pub struct Scene {
     pub tick: Duration,
 }
 
+/// In a client, what was given up arrives within this time or not at all. The core relies on this
+/// where no index can settle the matter, and gives the measurements.
+pub const LATEST: Duration = Duration::from_secs(25);
+
 /// The kind of contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contest {
@@ -50,6 +56,15 @@ pub enum Contest {
     Semaphore,
     /// The leadership of an election.
     Election,
+}
+
+/// Whose sessions contenders use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sessions {
+    /// Each has its own.
+    Own,
+    /// Each is a member of a client, on a session that a neighbour uses, too.
+    Shared,
 }
 
 /// When callers come.
@@ -146,6 +161,7 @@ impl Scene {
             limit,
             callers,
             encoding: Encoding::Transactions,
+            sessions: Sessions::Own,
             is_crowd: false,
             rounds: 1,
             arrivals: Arrivals::AtAnyTime,
@@ -194,6 +210,17 @@ impl Scene {
     pub fn in_crowd(mut self) -> Self {
         self.is_crowd = true;
         self.name.push_str(", in a crowd");
+        self
+    }
+
+    /// The same scene, in which each contender is a member of a client. Its session lives on between
+    /// its turns: a neighbour holds something else with it from the start, and gives that back at any
+    /// time after the contender's callers are done. What was given up arrives within
+    /// [`LATEST`] or not at all.
+    #[must_use]
+    pub fn in_clients(mut self) -> Self {
+        self.sessions = Sessions::Shared;
+        self.name.push_str(", in clients");
         self
     }
 
@@ -273,6 +300,10 @@ impl Scene {
         }
         let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
         format!("{} of {}", self.budget, names.join(" "))
+    }
+
+    pub(crate) fn is_in_clients(&self) -> bool {
+        self.sessions == Sessions::Shared
     }
 
     pub(crate) fn may(&self, fault: Fault) -> bool {

@@ -2,12 +2,13 @@
 
 use crate::scene::{Fault, Furniture, Scene};
 
-/// The scenes that take seconds, for every test run. There are both encodings of each; crowds only
-/// use transactions.
+/// The scenes that take seconds, for every test run. There are both encodings of each; crowds and
+/// clients only use transactions.
 pub fn small() -> Vec<Scene> {
     let mut scenes = small_semaphores();
     scenes.extend(small_elections());
     scenes.extend(small_changes());
+    scenes.extend(small_clients());
     scenes
 }
 
@@ -16,6 +17,7 @@ pub fn large() -> Vec<Scene> {
     let mut scenes = large_semaphores();
     scenes.extend(large_elections());
     scenes.extend(large_changes());
+    scenes.extend(large_clients());
     scenes
 }
 
@@ -264,4 +266,88 @@ fn large_changes() -> Vec<Scene> {
         Scene::election(&[1, 1]).together().with_changes(1),
         trips(&[1, 1, 1], 1),
     ])
+}
+
+/// Contenders whose sessions live on. With the guide's requests, an election does not share its
+/// session.
+fn small_clients() -> Vec<Scene> {
+    let candidate = || Scene::election(&[1]);
+    let trips = || candidate().in_round_trips();
+    let participant = || Scene::new(1, &[1]);
+    let scenes = [
+        candidate(),
+        candidate().with_cancels(),
+        candidate().with_rounds(2),
+        candidate().with_faults(1, &[Fault::Crash]),
+        trips().with_faults(1, &[Fault::Destroy]),
+        trips().with_faults(1, &[Fault::Repeat]),
+        trips().with_faults(1, &[Fault::LoseAnswer]),
+        trips().with_rounds(2).with_cancels(),
+        participant(),
+        participant().with_cancels(),
+        participant()
+            .in_round_trips()
+            .with_faults(1, &[Fault::Destroy]),
+    ];
+    scenes.map(Scene::in_clients).into()
+}
+
+fn large_clients() -> Vec<Scene> {
+    use Fault::{Crash, Cut, Destroy, LoseAnswer, Repeat};
+
+    let candidate = || Scene::election(&[1]);
+    let participant = || Scene::new(1, &[1]);
+    // The next turn follows with the same session.
+    let again = |scene: Scene| {
+        let trips = scene.clone().in_round_trips();
+        [
+            scene.clone().with_cancels(),
+            scene.clone().with_faults(1, &[Cut, LoseAnswer]),
+            scene.clone().with_faults(1, &[Repeat]),
+            scene.with_faults(1, &[Destroy]),
+            trips.clone().with_faults(1, &[Cut]),
+            trips.clone().with_faults(1, &[LoseAnswer]),
+            trips.clone().with_faults(1, &[Repeat]),
+            trips.clone().with_faults(1, &[Destroy]),
+            trips.with_cancels().with_faults(1, &[Cut, LoseAnswer]),
+        ]
+    };
+    let one = [candidate(), participant()].map(|scene| {
+        [
+            scene.clone().with_faults(1, &[Cut, LoseAnswer]),
+            scene.clone().with_faults(1, &[Repeat]),
+            scene.clone().with_faults(1, &[Destroy]),
+            scene.clone().in_round_trips().with_faults(1, &[Cut]),
+            scene.clone().in_round_trips().with_faults(1, &[LoseAnswer]),
+            scene.in_round_trips().with_faults(2, &[Cut, LoseAnswer]),
+        ]
+    });
+    let change = || candidate().with_changes(1).in_round_trips();
+    let changes = [
+        change().with_rounds(2),
+        change().with_faults(1, &[Cut, LoseAnswer]),
+        change().with_faults(1, &[Repeat]),
+    ];
+    let two = [Scene::election(&[1, 1]), Scene::new(1, &[1, 1])].map(|scene| {
+        let scene = scene.together().in_round_trips();
+        [
+            scene.clone(),
+            scene.clone().with_cancels(),
+            scene.clone().with_faults(1, &[Cut]),
+            scene.clone().with_faults(1, &[LoseAnswer]),
+            scene.clone().with_faults(1, &[Repeat]),
+            scene.clone().with_faults(1, &[Crash]),
+            scene.clone().with_faults(1, &[Destroy]),
+            scene.with_rounds(2),
+        ]
+    });
+    let scenes = one.into_iter().flatten();
+    let scenes = scenes.chain(again(candidate().with_rounds(2)));
+    let scenes = scenes.chain(again(participant().with_rounds(2)));
+    let scenes = scenes.chain([
+        participant().with_rounds(2),
+        participant().with_rounds(2).in_round_trips(),
+    ]);
+    let scenes = scenes.chain(changes).chain(two.into_iter().flatten());
+    scenes.map(Scene::in_clients).collect()
 }

@@ -11,7 +11,7 @@ use crate::action::Action;
 use crate::scene::{Contest, Scene};
 use crate::story;
 use crate::violation::Violation;
-use crate::world::{Actor, State};
+use crate::world::{Actor, Client, State};
 
 /// The limits of a search.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +73,11 @@ pub enum Outcome {
 /// # Errors
 /// [`Error::InvalidInput`] if a machine can't be built for the scene.
 pub fn explore(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
-    match scene.contest {
-        Contest::Semaphore => explore_with::<Participant>(scene, bounds),
-        Contest::Election => explore_with::<Candidate>(scene, bounds),
+    match (scene.contest, scene.is_in_clients()) {
+        (Contest::Semaphore, false) => explore_with::<Participant>(scene, bounds),
+        (Contest::Semaphore, true) => explore_with::<Client<Participant>>(scene, bounds),
+        (Contest::Election, false) => explore_with::<Candidate>(scene, bounds),
+        (Contest::Election, true) => explore_with::<Client<Candidate>>(scene, bounds),
     }
 }
 

@@ -124,6 +124,14 @@ pub enum Violation {
         /// Its session.
         session: String,
     },
+    /// A member of a client has finished, but something of it is left on the session that lives on.
+    #[error("L2: {owner} is at rest, and something of it is left on the session {session}")]
+    LeftOnSession {
+        /// The member.
+        owner: String,
+        /// The session.
+        session: String,
+    },
     /// A participant sends requests again and again at the same time.
     #[error("L3: {sender} sent {requests} requests at one instant")]
     HotLoop {

@@ -1,4 +1,4 @@
-//! Every run of the small scenes, one by one, in both encodings. Only `scripts/nightly exploration`
+//! Every run of the small scenes, one by one, in both encodings; in clients, with transactions. Only `scripts/nightly exploration`
 //! runs the long ones.
 
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
@@ -226,6 +226,77 @@ fn two_callers_of_one_candidate_that_change_its_value() {
 }
 
 #[test]
+fn one_candidate_in_a_client() {
+    assert_proved_as_it_is(&candidate().in_clients(), Bounds::default());
+}
+
+#[test]
+fn one_candidate_in_a_client_that_may_give_up() {
+    let scene = candidate().with_cancels().in_clients();
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+fn one_candidate_in_a_client_that_leads_twice_on_one_session() {
+    let scene = candidate().with_rounds(2).in_clients();
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+fn one_candidate_in_a_client_that_crashes() {
+    let scene = candidate().with_faults(1, &[Fault::Crash]).in_clients();
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+fn one_candidate_in_a_client_whose_session_is_destroyed() {
+    let scene = candidate().in_round_trips().in_clients();
+    let scene = scene.with_faults(1, &[Fault::Destroy]);
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+fn one_candidate_in_a_client_and_a_lost_answer() {
+    let scene = candidate().in_round_trips().in_clients();
+    let scene = scene.with_faults(1, &[Fault::LoseAnswer]);
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn one_candidate_in_a_client_and_a_request_that_arrives_twice() {
+    let scene = candidate().in_round_trips().in_clients();
+    let scene = scene.with_faults(1, &[Fault::Repeat]);
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+fn one_caller_of_a_client() {
+    assert_proved_as_it_is(&one().in_clients(), Bounds::default());
+}
+
+#[test]
+fn one_caller_of_a_client_who_may_give_up() {
+    let scene = one().with_cancels().in_clients();
+    assert_proved_as_it_is(&scene, Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn states_of_clients_that_are_taken_for_one_lead_to_the_same_ones() {
+    let scenes = [
+        candidate().with_cancels(),
+        candidate().with_rounds(2),
+        candidate().with_faults(1, &[Fault::Destroy]),
+        one().with_cancels(),
+        one().with_faults(1, &[Fault::Destroy]),
+    ];
+    for scene in scenes.map(Scene::in_clients) {
+        assert_proved_as_it_is(&scene, with_check());
+    }
+}
+
+#[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
@@ -233,12 +304,9 @@ fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
         candidate().with_faults(1, &[Fault::Destroy]),
         Scene::election(&[2]).in_round_trips(),
         duel(),
+        candidate().with(Furniture::Stranger),
     ];
     assert_same(&scenes);
-    // With separate requests, some states are distinguished too little: if a candidate resigns
-    // while two polls and a renewal are under way, the index of the poll matters.
-    let beside_a_stranger = candidate().with(Furniture::Stranger);
-    assert_proved_as_it_is(&beside_a_stranger, with_check());
 }
 
 #[test]

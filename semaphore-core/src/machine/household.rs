@@ -207,6 +207,16 @@ impl<R: Reach> Household<R> {
         }
     }
 
+    /// Uses this seed for the jitter of what is shared from now on, as `Participant::reseed` does.
+    #[doc(hidden)]
+    pub fn reseed(&mut self, seed: u64) {
+        for common in &mut self.commons {
+            common.pool.reseed(seed);
+            common.checks.reseed(seed);
+            common.waits.reseed(seed);
+        }
+    }
+
     /// Adds a member. Its number must be new. What it shares is created as [`Shares`] says; `None`
     /// for one with its own sessions.
     pub fn join(&mut self, no: MemberNo, reach: R, shares: Option<Shares>) {

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::world::LOCK;
+use crate::world::{LEADER, LOCK};
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,12 @@ pub(crate) enum IdOf {
     Request,
     Command,
     Contender,
+    Loan,
+    Session,
 }
 
 /// The text before a token, and how to read the number after it.
-const MARKS: [(&str, Mark); 16] = [
+const MARKS: [(&str, Mark); 18] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
@@ -75,6 +77,8 @@ const MARKS: [(&str, Mark); 16] = [
     ("RequestId(", Mark::Id(IdOf::Request)),
     ("CommandId(", Mark::Id(IdOf::Command)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
+    ("LoanNo(", Mark::Id(IdOf::Loan)),
+    ("SessionNo(", Mark::Id(IdOf::Session)),
     // How often a key was acquired. It only matters which number is greater.
     ("lock_index: ", Mark::IndexOf(IndexOf::Term)),
     ("\"LockIndex\":", Mark::IndexOf(IndexOf::Term)),
@@ -200,7 +204,7 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'n' | b'l' | b'"' | b'c' | b'i'
+        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'L' | b'S' | b'n' | b'l' | b'"' | b'c' | b'i'
     ) {
         return None;
     }
@@ -237,7 +241,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "create_index" if is_in_variant(before, "Lock") => IndexOf::Lock,
-                "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,
+                "modify_index" | "create_index" | "deletable" | "former" | "Key" => IndexOf::Key,
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
                 "index" | "version" | "listed" => IndexOf::Prefix,
@@ -250,11 +254,11 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::IndexOf(IndexOf::Term) => tokens.push(Token::Index(IndexOf::Term, number)),
         // A poll of one key.
         Mark::IndexOf(_) if before.contains("/v1/kv/") && !before.ends_with("?recurse&") => {
-            let is_record = is_locks(before, "/v1/kv/", '?');
-            let of = if is_record {
-                IndexOf::Lock
-            } else {
-                IndexOf::Key
+            let of = match before.rsplit("/v1/kv/").next() {
+                Some(after) if after.starts_with(LOCK) => IndexOf::Lock,
+                // There is no other key below its prefix.
+                Some(after) if after.starts_with(LEADER) => IndexOf::Prefix,
+                _ => IndexOf::Key,
             };
             tokens.push(Token::Index(of, number));
         }
@@ -317,7 +321,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // The empty name is the time until which overtaken contenders are not waited for.
         "retry_at" | "rests_until" | "unsettled_until" | "early_from" | "ask_again_at"
         | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from" | "write_at"
-        | "read_at" | "rest" | "contended_until" | "expected_until" | "" => Token::Timer(nanos),
+        | "read_at" | "rest" | "contended_until" | "expected_until" | "due_at" | "ends_at"
+        | "timer" | "Unused" | "Ending" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // While a watch's budget has most of its burst left, nothing depends on the amount.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
@@ -330,10 +335,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Four times without an effect. How long somebody has waited only appears in errors. A
-        // check of a key is only due in a process that looks at many. The
-        // time of the last look at the timers is only compared with past timers. Only contenders
-        // that share a session wait until the latest moment of a write, and no scene has such
-        // contenders.
+        // check of a key is only due in a process that looks at many. The time of the last look at
+        // the timers is only compared with past timers. Only contenders that share a session wait
+        // until the latest moment of a write: a client shows it under another name.
         "since" | "checked_at" | "timed_at" | "latest" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;

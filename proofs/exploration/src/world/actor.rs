@@ -5,7 +5,7 @@ use core::fmt;
 
 use semaphore_core::sans_io::{
     Candidate, CommandId, ElectionSettings, Grant, Instant, Machine, Participant, Settings, Term,
-    Value,
+    Transmit, Value,
 };
 use semaphore_core::{Error, LockKey, Prefix};
 
@@ -18,16 +18,36 @@ use crate::scene::Scene;
 pub(crate) trait Actor: Machine + Clone + fmt::Debug {
     /// The machine at this position of the scene.
     fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error>;
-    /// Somebody wants a slot, or wants to lead.
-    fn ask(&mut self, now: Instant) -> Result<CommandId, Error>;
+    /// Somebody wants a slot, or wants to lead. `None` if that was refused.
+    fn ask(&mut self, now: Instant) -> Option<CommandId>;
     /// A leader wants to change its value. `None` if this machine has no values.
     fn change(&mut self, now: Instant, command: CommandId, value: &str) -> Option<CommandId>;
     /// From now on, the machine draws its jitter from this seed.
     fn reseed(&mut self, seed: u64);
     /// The content of a grant.
     fn won(grant: &Self::Grant) -> Won;
-    /// The parts of its text that decide what it does next.
-    fn shown(text: &str) -> Shown;
+    /// What decides what it does next.
+    fn shown(&self) -> Shown;
+    /// The texts that show all its parts.
+    #[cfg(test)]
+    fn texts(&self) -> Vec<String> {
+        vec![format!("{self:?}")]
+    }
+
+    /// A request that is answered before anything else happens.
+    fn poll_prompt(&mut self, _: Instant) -> Option<Transmit> {
+        None
+    }
+    /// Whether somebody else in its process uses its session.
+    fn has_neighbour(&self) -> bool {
+        false
+    }
+    /// The neighbour gives back what it holds.
+    fn dismiss(&mut self, _: Instant) {}
+    /// Whether nothing of it may be left except its session.
+    fn is_at_rest(&self) -> bool {
+        self.is_idle()
+    }
 }
 
 /// A grant.
@@ -52,20 +72,11 @@ const GRANTS_OF_A_WRITE: u64 = 64;
 
 impl Actor for Participant {
     fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error> {
-        let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit_of(at))?
-            .with_encoding(scene.encoding)
-            .with_limit_adopted(scene.is_rolling)
-            .with_limit_replaced_if_idle(scene.is_rolling);
-        let settings = if scene.is_crowd {
-            settings.with_crowd(0)
-        } else {
-            settings
-        };
-        Ok(Self::new(settings, seed))
+        Ok(Self::new(participation(scene, at, PREFIX)?, seed))
     }
 
-    fn ask(&mut self, now: Instant) -> Result<CommandId, Error> {
-        self.acquire(now, 1, None)
+    fn ask(&mut self, now: Instant) -> Option<CommandId> {
+        self.acquire(now, 1, None).ok()
     }
 
     fn change(&mut self, _: Instant, _: CommandId, _: &str) -> Option<CommandId> {
@@ -87,21 +98,18 @@ impl Actor for Participant {
         }
     }
 
-    fn shown(text: &str) -> Shown {
-        participant::shown(text)
+    fn shown(&self) -> Shown {
+        participant::shown(&format!("{self:?}"))
     }
 }
 
 impl Actor for Candidate {
     fn new(scene: &Scene, _: usize, seed: u64) -> Result<Self, Error> {
-        let settings = ElectionSettings::new(LockKey::new(LEADER)?)
-            .with_encoding(scene.encoding)
-            .with_value(Value::new(values::text(values::FIRST))?);
-        Ok(Self::new(settings, seed))
+        Ok(Self::new(candidacy(scene, LEADER)?, seed))
     }
 
-    fn ask(&mut self, now: Instant) -> Result<CommandId, Error> {
-        self.campaign(now, None)
+    fn ask(&mut self, now: Instant) -> Option<CommandId> {
+        self.campaign(now, None).ok()
     }
 
     fn change(&mut self, now: Instant, command: CommandId, value: &str) -> Option<CommandId> {
@@ -123,7 +131,27 @@ impl Actor for Candidate {
         }
     }
 
-    fn shown(text: &str) -> Shown {
-        candidate::shown(text)
+    fn shown(&self) -> Shown {
+        candidate::shown(&format!("{self:?}"))
     }
+}
+
+/// The settings of the participant at this position, for this prefix.
+pub(super) fn participation(scene: &Scene, at: usize, prefix: &str) -> Result<Settings, Error> {
+    let settings = Settings::new(Prefix::new(prefix)?, scene.limit_of(at))?
+        .with_encoding(scene.encoding)
+        .with_limit_adopted(scene.is_rolling)
+        .with_limit_replaced_if_idle(scene.is_rolling);
+    Ok(if scene.is_crowd {
+        settings.with_crowd(0)
+    } else {
+        settings
+    })
+}
+
+/// The settings of a candidate, for this key.
+pub(super) fn candidacy(scene: &Scene, key: &str) -> Result<ElectionSettings, Error> {
+    Ok(ElectionSettings::new(LockKey::new(key)?)
+        .with_encoding(scene.encoding)
+        .with_value(Value::new(values::text(values::FIRST))?))
 }

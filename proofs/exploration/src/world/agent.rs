@@ -20,6 +20,9 @@ pub(crate) const LEADER: &str = "p/leader";
 pub(crate) struct Agent {
     pub(crate) consul: Consul,
     contest: Contest,
+    /// Whether the creation of the record is shown, too. A client that was lent another session
+    /// compares it with its last write.
+    shows_creation: bool,
     /// The session of a stranger, which is no actor of the scene.
     stranger: Option<String>,
     holders: Vec<String>,
@@ -33,6 +36,7 @@ impl Agent {
         let mut agent = Self {
             consul: Consul::without_chance(),
             contest: scene.contest,
+            shows_creation: scene.is_in_clients(),
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
@@ -176,10 +180,11 @@ impl Agent {
 
     /// Must be called at the end of a step. Shows everything that decides Consul's later answers,
     /// except for the sessions, which are shown with their owners. A deletion is shown by the index
-    /// that it leaves behind. No run lasts until Consul forgets that.
+    /// that it leaves behind. No run lasts until Consul forgets that. Keys of neighbours have no
+    /// effect on the contenders.
     pub(crate) fn show(&mut self) {
         let mut text = String::new();
-        let mut entries: Vec<_> = self.consul.entries("").collect();
+        let mut entries: Vec<_> = self.consul.entries(PREFIX).collect();
         // First the record, then the keys in the order of the queue. The order of their names has
         // no meaning.
         entries.sort_by_key(|entry| (entry.key() != LOCK, entry.create_index()));
@@ -194,10 +199,12 @@ impl Agent {
                 entry.lock_index(),
             );
             let modified = entry.modify_index();
-            let _ = if entry.key() == LOCK {
+            let created = entry.create_index();
+            let _ = if entry.key() == LOCK && self.shows_creation {
+                write!(text, "base: Index({created}) base: Index({modified});")
+            } else if entry.key() == LOCK {
                 write!(text, "base: Index({modified});")
             } else {
-                let created = entry.create_index();
                 write!(
                     text,
                     "create_index: Index({created}) modify_index: Index({modified});"
@@ -211,7 +218,9 @@ impl Agent {
             let _ = write!(text, "modify_index: Index({index});");
         }
         self.tokens = tokens(&text);
-        let delays = self.consul.lock_delays().map(|(key, until)| {
+        let delays = self.consul.lock_delays();
+        let delays = delays.filter(|(key, _)| key.starts_with(PREFIX.as_bytes()));
+        let delays = delays.map(|(key, until)| {
             let key = String::from_utf8_lossy(key);
             tokens(&format!("{key} until: {until:?}"))
         });

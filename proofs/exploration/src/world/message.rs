@@ -19,10 +19,13 @@ pub(crate) struct Message {
     pub(crate) content: Arc<Content>,
     /// When its sender stops waiting.
     pub(crate) deadline: Instant,
+    /// If nobody waits for it any more: when it is lost, unless it arrives before. `None` if it may
+    /// arrive at any time.
+    pub(crate) lost_at: Option<Instant>,
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
-    /// Whether the recipient looks at one key, and not at the answer's index.
-    is_of_key: bool,
+    /// Whether the recipient ignores the answer's index.
+    ignores_index: bool,
     tokens: Arc<[Token]>,
     due: [Token; 1],
 }
@@ -40,8 +43,8 @@ pub(crate) struct Parked {
     pub(crate) id: RequestId,
     pub(crate) exchange: Exchange,
     pub(crate) deadline: Instant,
-    /// Whether the sender looks at one key, and not at the answer's index.
-    pub(crate) is_of_key: bool,
+    /// Whether the sender ignores the answer's index.
+    pub(crate) ignores_index: bool,
     tokens: Arc<[Token]>,
 }
 
@@ -56,11 +59,11 @@ impl Message {
         id: RequestId,
         answer: Result<Response, TransportErrorKind>,
         deadline: Instant,
-        is_of_key: bool,
+        ignores_index: bool,
     ) -> Self {
         let message = Self::new(node, Some(id), Content::Answer(answer), deadline);
         Self {
-            is_of_key,
+            ignores_index,
             ..message
         }
         .refreshed()
@@ -68,11 +71,12 @@ impl Message {
 
     /// The same message, but nobody waits for its answer. A read without a recipient becomes
     /// `None`.
-    pub(crate) fn into_ghost(self) -> Option<Self> {
+    pub(crate) fn into_ghost(self, lost_at: Option<Instant>) -> Option<Self> {
         let is_write = self.as_request()?.method() != Method::Get;
         is_write
             .then_some(Self {
                 id: None,
+                lost_at,
                 is_slow: true,
                 ..self
             })
@@ -104,9 +108,10 @@ impl Message {
         &self.tokens
     }
 
-    /// When its sender stops waiting, if somebody waits.
+    /// When its sender stops waiting, if somebody waits. Otherwise, when it is lost.
     pub(crate) fn due(&self) -> &[Token] {
-        self.id.map_or(&[], |_| &self.due)
+        let has_end = self.id.is_some() || self.lost_at.is_some();
+        if has_end { &self.due } else { &[] }
     }
 
     fn new(node: usize, id: Option<RequestId>, content: Content, deadline: Instant) -> Self {
@@ -115,8 +120,9 @@ impl Message {
             id,
             content: Arc::new(content),
             deadline,
+            lost_at: None,
             is_slow: false,
-            is_of_key: false,
+            ignores_index: false,
             tokens: Arc::new([]),
             due: [timer(deadline)],
         }
@@ -133,7 +139,7 @@ impl Message {
             }
             Content::Answer(Ok(response)) => {
                 let index = response.header("X-Consul-Index");
-                let index = index.filter(|_| !self.is_of_key).unwrap_or("0");
+                let index = index.filter(|_| !self.ignores_index).unwrap_or("0");
                 let body = String::from_utf8_lossy(response.body());
                 let body = in_order(&body);
                 let _ = write!(text, "{} index={index} {body}", response.status());
@@ -143,6 +149,7 @@ impl Message {
             }
         }
         self.tokens = tokens(&text).into();
+        self.due = [timer(self.lost_at.unwrap_or(self.deadline))];
         self
     }
 }
@@ -153,7 +160,7 @@ impl Parked {
         id: RequestId,
         exchange: Exchange,
         request: &Request,
-        is_of_key: bool,
+        ignores_index: bool,
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
@@ -163,7 +170,7 @@ impl Parked {
             id,
             exchange,
             deadline,
-            is_of_key,
+            ignores_index,
             tokens: tokens(&text).into(),
         }
     }

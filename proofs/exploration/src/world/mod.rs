@@ -4,7 +4,8 @@
 //!  step.rs      what an action does            options.rs   which actions there are
 //!     │                                        told.rs      what callers learn of it
 //!  node.rs      a machine, its callers         message.rs   what is under way
-//!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters
+//!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters;
+//!     │         client.rs puts one on a session that others use, household.rs says what of that matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //!  contest.rs   what they contend for          values.rs    what leaders say
 //! ```
@@ -13,7 +14,9 @@
 mod actor;
 mod agent;
 mod candidate;
+mod client;
 mod contest;
+mod household;
 mod message;
 mod monitor;
 mod node;
@@ -35,12 +38,13 @@ use semaphore_core::sans_io::Instant;
 
 pub(crate) use self::actor::Actor;
 use self::agent::Agent;
-pub(crate) use self::agent::LOCK;
+pub(crate) use self::agent::{LEADER, LOCK};
+pub(crate) use self::client::Client;
 use self::message::{Message, Parked};
 use self::monitor::Monitor;
 use self::node::Node;
 use crate::canon::{NodeParts, Parts, Token, fingerprint};
-use crate::scene::{Arrivals, Contest, Scene};
+use crate::scene::{Arrivals, Contest, Fault, Scene};
 use crate::violation::Violation;
 
 #[derive(Clone)]
@@ -74,6 +78,13 @@ impl<A: Actor> State<A> {
             budget: scene.budget,
             changes: scene.changes,
         };
+        if scene.is_in_clients() {
+            for at in 0..state.nodes.len() {
+                // Nothing is judged before anything has happened.
+                let _ = state.pump(scene, at);
+                Arc::make_mut(&mut state.nodes[at]).show();
+            }
+        }
         if scene.arrivals == Arrivals::Together {
             for at in 0..state.nodes.len() {
                 for caller in 0..state.nodes[at].callers.len() {
@@ -91,7 +102,7 @@ impl<A: Actor> State<A> {
     #[cfg(test)]
     pub(crate) fn texts(&self) -> Vec<String> {
         let actors = self.nodes.iter().filter_map(|node| node.actor.as_ref());
-        actors.map(|actor| format!("{actor:?}")).collect()
+        actors.flat_map(A::texts).collect()
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -137,7 +148,38 @@ impl<A: Actor> State<A> {
         if believers > limit as usize {
             return Err(Violation::TooManyHolders { believers, limit });
         }
-        self.judge_rest(scene)
+        self.judge_rest(scene)?;
+        if scene.is_in_clients() {
+            self.judge_shared(scene)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a member of a client that has finished left nothing on its session, which lives
+    /// on. What was given up may come until it is lost. A semaphore's acquisition of a contender key
+    /// has no fence, so a copy of one that was answered may come back: that is not judged.
+    fn judge_shared(&self, scene: &Scene) -> Result<(), Violation> {
+        if scene.contest == Contest::Semaphore && scene.faults.contains(&Fault::Repeat) {
+            return Ok(());
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let is_late = |message: &Message| message.node == at && message.id.is_none();
+            let is_at_rest = node.actor.as_ref().is_some_and(A::is_at_rest);
+            if !is_at_rest || self.messages.iter().any(is_late) {
+                continue;
+            }
+            let mut sessions = self.monitor.sessions_of(at);
+            let is_used = |it: &&str| {
+                self.agent.is_tied(it) || self.agent.holders().iter().any(|holder| holder == it)
+            };
+            if let Some(session) = sessions.find(is_used) {
+                return Err(Violation::LeftOnSession {
+                    owner: node.name.into(),
+                    session: session.to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Checks that an actor that has finished left nothing behind. After a fault, that may take a

@@ -97,6 +97,12 @@ impl<A: Actor> Node<A> {
         self.callers.iter().all(is_served) && self.actor.as_ref().is_none_or(A::is_idle)
     }
 
+    /// Whether all its callers are served and gone, and only a neighbour keeps its process.
+    pub(crate) fn may_dismiss(&self) -> bool {
+        let is_done = self.callers.iter().all(|it| it.step == Step::Done);
+        is_done && self.actor.as_ref().is_some_and(A::has_neighbour)
+    }
+
     pub(crate) fn caller_of(&self, command: CommandId) -> Option<usize> {
         self.callers
             .iter()
@@ -143,10 +149,10 @@ impl<A: Actor> Node<A> {
         }
         let _ = write!(callers, "{} {}", self.is_paused, self.limit);
         self.shown = match &self.actor {
-            Some(actor) if !self.is_done() => A::shown(&format!("{actor:?}")),
+            Some(actor) if !self.is_done() => actor.shown(),
             // It has no effect any more.
-            Some(_) => A::shown("done"),
-            None => A::shown(""),
+            Some(_) => Shown::new("done", core::iter::empty()),
+            None => Shown::new("", core::iter::empty()),
         };
         self.shown.tokens.extend(tokens(&callers));
     }

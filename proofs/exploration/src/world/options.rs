@@ -65,8 +65,10 @@ impl<A: Actor> State<A> {
             .iter()
             .filter(|message| message.id.is_some() && self.nodes[message.node].is_running())
             .map(|message| message.deadline);
+        let ends = self.messages.iter().filter_map(|message| message.lost_at);
         let due = timers
             .chain(deadlines)
+            .chain(ends)
             .chain(self.agent.consul.poll_timeout())
             .filter(|at| *at > self.now)
             .min()?;
@@ -80,6 +82,9 @@ impl<A: Actor> State<A> {
                     options.push(Action::Resume(number(at)));
                 }
                 continue;
+            }
+            if node.may_dismiss() {
+                options.push(Action::Dismiss(number(at)));
             }
             for (caller, it) in node.callers.iter().enumerate() {
                 let (at, caller) = (number(at), number(caller));

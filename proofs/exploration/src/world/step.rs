@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use semaphore_core::sans_io::{
-    Method, Request, RequestId, Response, TransportError, TransportErrorKind,
+    Instant, Method, Request, RequestId, Response, Transmit, TransportError, TransportErrorKind,
 };
+use transport_mock::consul::Exchange;
 
 use super::State;
 use super::actor::Actor;
@@ -14,7 +15,7 @@ use super::monitor::{Monitor, Sent};
 use super::node::{Change, Node, Step};
 use super::values;
 use crate::action::Action;
-use crate::scene::{Contest, Messages, Scene};
+use crate::scene::{Contest, LATEST, Messages, Scene};
 use crate::violation::Violation;
 
 impl<A: Actor> State<A> {
@@ -72,6 +73,11 @@ impl<A: Actor> State<A> {
                 self.lose_server(place(at));
                 Ok(())
             }
+            Action::Dismiss(at) => {
+                let now = self.now;
+                self.node(place(at)).call(|actor| actor.dismiss(now));
+                self.pump(scene, place(at))
+            }
             Action::Destroy(at) => {
                 self.end_session(place(at), true);
                 Ok(())
@@ -84,13 +90,13 @@ impl<A: Actor> State<A> {
                 Ok(())
             }
             Action::Cut(at) => {
-                self.cut(place(at));
+                self.cut(scene, place(at));
                 Ok(())
             }
             Action::LoseAnswer(at) => {
                 let lost = self.messages.remove(place(at));
                 if lost.as_request().is_some() {
-                    let ghost = lost.clone().into_ghost();
+                    let ghost = lost.clone().into_ghost(None);
                     ghost.map_or(Ok(()), |ghost| self.submit(scene, &ghost))?;
                 }
                 self.fail(&lost);
@@ -103,11 +109,11 @@ impl<A: Actor> State<A> {
             }
             Action::Repeat(at) => {
                 let twin = self.messages[place(at)].clone();
-                self.messages.extend(twin.into_ghost());
+                self.messages.extend(twin.into_ghost(self.lost_at(scene)));
                 Ok(())
             }
             Action::Crash(at) => {
-                self.crash(place(at));
+                self.crash(scene, place(at));
                 Ok(())
             }
         }
@@ -124,7 +130,7 @@ impl<A: Actor> State<A> {
         let command = node.call(|actor| actor.ask(now));
         let it = &mut node.callers[caller];
         it.step = Step::Waits;
-        it.command = command.and_then(Result::ok);
+        it.command = command.flatten();
         self.pump(scene, at)
     }
 
@@ -194,16 +200,8 @@ impl<A: Actor> State<A> {
         };
         Monitor::judge_request(scene.contest, &sent)?;
         let before = self.agent.subject().cloned();
-        let now = self.now;
-        let exchange = self.agent().consul.submit(now, request);
-        let mut answer = None;
-        while let Some((answered, response)) = self.agent().consul.poll_answer() {
-            if answered == exchange {
-                answer = message.id.map(|id| (id, response));
-            } else {
-                self.unpark(|parked| parked.exchange == answered, Ok(response));
-            }
-        }
+        let (exchange, response) = self.exchange(request);
+        let answer = message.id.zip(response);
         let wait = self
             .agent
             .consul
@@ -213,13 +211,13 @@ impl<A: Actor> State<A> {
             match message.id {
                 Some(id) => {
                     let deadline = message.deadline;
-                    let is_of_key = is_of_key(scene, request);
+                    let ignores_index = ignores_index(scene, request);
                     let parked = Parked::new(
                         message.node,
                         id,
                         exchange,
                         request,
-                        is_of_key,
+                        ignores_index,
                         ends_at,
                         deadline,
                     );
@@ -237,6 +235,42 @@ impl<A: Actor> State<A> {
         }
     }
 
+    /// Consul takes a request. Returns the answer, unless it has to wait.
+    fn exchange(&mut self, request: &Request) -> (Exchange, Option<Response>) {
+        let now = self.now;
+        let exchange = self.agent().consul.submit(now, request);
+        let mut answer = None;
+        while let Some((answered, response)) = self.agent().consul.poll_answer() {
+            if answered == exchange {
+                answer = Some(response);
+            } else {
+                self.unpark(|parked| parked.exchange == answered, Ok(response));
+            }
+        }
+        (exchange, answer)
+    }
+
+    /// Answers a request of a neighbour. A poll that would have to wait stays unanswered.
+    fn serve(&mut self, at: usize, transmit: &Transmit) {
+        let (exchange, answer) = self.exchange(&transmit.request);
+        if answer.is_none() {
+            self.agent().consul.abandon(exchange);
+        }
+        self.agent().refresh();
+        Arc::make_mut(&mut self.monitor).refresh(&self.agent, Some(at));
+        let now = self.now;
+        if let Some(answer) = answer {
+            let id = transmit.id;
+            self.node(at)
+                .call(|actor| actor.handle_response(now, id, Ok(answer)));
+        }
+    }
+
+    /// When something is lost that nobody waits for from now on.
+    fn lost_at(&self, scene: &Scene) -> Option<Instant> {
+        scene.is_in_clients().then(|| self.now + LATEST)
+    }
+
     fn answer(
         &mut self,
         scene: &Scene,
@@ -252,8 +286,10 @@ impl<A: Actor> State<A> {
             node.call(|actor| actor.handle_response(now, id, Ok(response)));
             return self.pump(scene, at);
         }
-        let is_of_key = request.as_request().is_some_and(|it| is_of_key(scene, it));
-        let answer = Message::answer(at, id, Ok(response), request.deadline, is_of_key);
+        let ignores_index = request
+            .as_request()
+            .is_some_and(|it| ignores_index(scene, it));
+        let answer = Message::answer(at, id, Ok(response), request.deadline, ignores_index);
         let answer = if request.is_slow {
             answer.slowed()
         } else {
@@ -268,6 +304,8 @@ impl<A: Actor> State<A> {
             return Ok(());
         };
         self.now = now;
+        let is_lost = |message: &Message| message.lost_at.is_some_and(|at| at <= now);
+        self.messages.retain(|message| !is_lost(message));
         self.agent().consul.handle_timeout(now);
         self.agent().refresh();
         self.collect();
@@ -294,7 +332,8 @@ impl<A: Actor> State<A> {
                 self.node(at)
                     .call(|actor| actor.handle_response(now, id, Err(timeout)));
             }
-            self.messages.extend(message.into_ghost());
+            self.messages
+                .extend(message.into_ghost(self.lost_at(scene)));
             self.pump(scene, at)?;
         }
         Ok(())
@@ -334,11 +373,12 @@ impl<A: Actor> State<A> {
         Arc::make_mut(&mut self.monitor).refresh(&agent, None);
     }
 
-    fn cut(&mut self, at: usize) {
+    fn cut(&mut self, scene: &Scene, at: usize) {
         if at < self.messages.len() {
             let message = self.messages.remove(at);
             self.fail(&message);
-            self.messages.extend(message.into_ghost());
+            self.messages
+                .extend(message.into_ghost(self.lost_at(scene)));
         } else if let Some(exchange) = self
             .parked
             .get(at - self.messages.len())
@@ -361,7 +401,7 @@ impl<A: Actor> State<A> {
         }
     }
 
-    fn crash(&mut self, at: usize) {
+    fn crash(&mut self, scene: &Scene, at: usize) {
         let monitor = Arc::make_mut(&mut self.monitor);
         let node = Arc::make_mut(&mut self.nodes[at]);
         node.actor = None;
@@ -386,17 +426,23 @@ impl<A: Actor> State<A> {
             )
             .collect();
         for id in ids {
-            self.abort(at, id);
+            self.abort(scene, at, id);
         }
     }
 
     /// Takes everything that a participant has to say.
-    fn pump(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
+    pub(super) fn pump(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
         let now = self.now;
         let mut requests = 0;
-        while let Some(Some(transmit)) = self.node(at).call(|it| it.poll_transmit(now)) {
-            let message = Message::request(now, at, transmit.id, transmit.request);
-            self.messages.push(message);
+        loop {
+            if let Some(Some(transmit)) = self.node(at).call(|it| it.poll_transmit(now)) {
+                let message = Message::request(now, at, transmit.id, transmit.request);
+                self.messages.push(message);
+            } else if let Some(Some(transmit)) = self.node(at).call(|it| it.poll_prompt(now)) {
+                self.serve(at, &transmit);
+            } else {
+                break;
+            }
             requests += 1;
             if requests > MOST_REQUESTS {
                 let sender = self.nodes[at].name.into();
@@ -404,7 +450,7 @@ impl<A: Actor> State<A> {
             }
         }
         while let Some(Some(id)) = self.node(at).call(A::poll_abort) {
-            self.abort(at, id);
+            self.abort(scene, at, id);
         }
         while let Some(Some(event)) = self.node(at).call(A::poll_event) {
             self.take(scene, at, event)?;
@@ -427,11 +473,12 @@ impl<A: Actor> State<A> {
         }
     }
 
-    fn abort(&mut self, at: usize, id: RequestId) {
+    fn abort(&mut self, scene: &Scene, at: usize, id: RequestId) {
         let is_it = |message: &Message| message.node == at && message.id == Some(id);
         if let Some(place) = self.messages.iter().position(is_it) {
             let message = self.messages.remove(place);
-            self.messages.extend(message.into_ghost());
+            self.messages
+                .extend(message.into_ghost(self.lost_at(scene)));
         }
         let is_it = |parked: &Parked| parked.node == at && parked.id == id;
         if let Some(place) = self.parked.iter().position(is_it) {
@@ -451,10 +498,10 @@ impl<A: Actor> State<A> {
                 node,
                 id,
                 deadline,
-                is_of_key,
+                ignores_index,
                 ..
             } = parked;
-            let message = Message::answer(node, id, answer, deadline, is_of_key);
+            let message = Message::answer(node, id, answer, deadline, ignores_index);
             self.messages.push(message);
         }
     }
@@ -471,9 +518,10 @@ impl<A: Actor> State<A> {
 /// More requests than any participant of a scene has reason to send at the same time.
 const MOST_REQUESTS: usize = 32;
 
-/// Whether a request reads one key and its sender ignores the answer's index. Only an election's
-/// poll uses that index.
-fn is_of_key(scene: &Scene, request: &Request) -> bool {
-    let is_of_key = request.method() == Method::Get && !request.target().contains("?recurse");
-    is_of_key && scene.contest == Contest::Semaphore
+/// Whether a request's sender ignores the index of the answer: it asks for a session, or reads one
+/// key. Only an election's poll uses that index.
+fn ignores_index(scene: &Scene, request: &Request) -> bool {
+    let target = request.target();
+    let is_of_key = request.method() == Method::Get && !target.contains("?recurse");
+    is_of_key && (scene.contest == Contest::Semaphore || target.starts_with("/v1/session/"))
 }

@@ -14,7 +14,7 @@ use semaphore_core::sans_io::{Candidate, Participant};
 use super::{IndexOf, Mark, Token, instant, nanos, number_token};
 use crate::scene::{Contest, Scene};
 use crate::scenes;
-use crate::world::{Actor, State};
+use crate::world::{Actor, Client, State};
 
 /// This many states of each scene show all its fields.
 const MOST_STATES: usize = 400;
@@ -23,9 +23,11 @@ const MOST_STATES: usize = 400;
 fn each_field_that_is_not_text_has_a_known_meaning() {
     let mut found = BTreeMap::new();
     for scene in scenes::small() {
-        match scene.contest {
-            Contest::Semaphore => look::<Participant>(&scene, &mut found),
-            Contest::Election => look::<Candidate>(&scene, &mut found),
+        match (scene.contest, scene.is_in_clients()) {
+            (Contest::Semaphore, false) => look::<Participant>(&scene, &mut found),
+            (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, &mut found),
+            (Contest::Election, false) => look::<Candidate>(&scene, &mut found),
+            (Contest::Election, true) => look::<Client<Candidate>>(&scene, &mut found),
         }
     }
     let found: Vec<_> = found
@@ -76,7 +78,8 @@ const RARE: &[(&str, (&str, &str))] = &[
     ),
 ];
 
-/// The fields with their types, and how each one is treated.
+/// The fields with their types, and how each one is treated. Those of checks of many are left out of
+/// a client's text.
 const KNOWN: &[(&str, &str)] = &[
     ("Acquisition.base", "index of a key"),
     ("Between.released_at", "recent"),
@@ -84,6 +87,9 @@ const KNOWN: &[(&str, &str)] = &[
     ("Candidacy.known_since", "moment"),
     ("Candidacy.unresolved", "moment"),
     ("Candidate.timed_at", "nothing"),
+    ("Check.index", "index of the prefix"),
+    ("Check.seen_at", "recent"),
+    ("Checks.rests_until", "due"),
     ("Claim.base", "index of the record"),
     ("Contender.create_index", "index of a key"),
     ("Contender.modify_index", "index of a key"),
@@ -94,10 +100,12 @@ const KNOWN: &[(&str, &str)] = &[
     ("Cursor.sent_at", "measured from"),
     ("Deleting", "moment"),
     ("Departure.until", "due"),
+    ("Due.at", "measured from"),
     ("ElectionKey.create_index", "index of a key"),
     ("ElectionKey.modify_index", "index of a key"),
     ("Ended.at", "moment"),
     ("Ended.base", "index of the record"),
+    ("Ending", "due"),
     ("Entered", "recent"),
     ("Failure.until", "due"),
     ("Free", "recent"),
@@ -105,8 +113,11 @@ const KNOWN: &[(&str, &str)] = &[
     ("GivenUp.latest", "nothing"),
     ("GivenUp.until", "due"),
     ("Glance.began_at", "measured from"),
+    ("Household.timed_at", "nothing"),
+    ("Household.timers", "due"),
     ("InFlight.sent_at", "measured from"),
     ("Kept.until", "due"),
+    ("Key", "index of a key"),
     ("Knowledge.confirmed_at", "recent"),
     ("Lease.sent_at", "measured from"),
     ("Leave", "index of a key"),
@@ -128,8 +139,12 @@ const KNOWN: &[(&str, &str)] = &[
     ("Patience.end", "due"),
     ("Patience.shared_from", "due"),
     ("Pause.until", "due"),
+    ("Pool.due", "due"),
+    ("Pool.ends", "due"),
+    ("Pool.timed_at", "nothing"),
     ("Race.until", "due"),
     ("Record.index", "index of the record"),
+    ("Resident.timer", "due"),
     ("Seen.at", "moment"),
     ("Seen.checked_at", "nothing"),
     ("Session.early_from", "due"),
@@ -137,6 +152,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Session.missing_since", "measured from"),
     ("Session.renewed_at", "measured from"),
     ("Session.retry_at", "due"),
+    ("Shared.former_keys", "due"),
     ("Spare.former", "index of a key"),
     ("Spares.released_at", "recent"),
     ("Spares.until", "due"),
@@ -144,6 +160,9 @@ const KNOWN: &[(&str, &str)] = &[
     ("TermIndexes.create_index", "index of a key"),
     ("There", "moment or nothing"),
     ("Ticket.since", "nothing"),
+    ("Times.due_at", "due"),
+    ("Times.ends_at", "due"),
+    ("Unused", "due"),
     ("View.index", "index of the prefix"),
     ("View.listed", "index of the prefix"),
     ("View.version", "index of the prefix"),

@@ -168,6 +168,10 @@ impl Checks {
         }
     }
 
+    pub(in crate::machine) fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
+    }
+
     /// The time between two checks of a record.
     fn interval(&self) -> Duration {
         let turns = match self.whom {

@@ -126,6 +126,10 @@ impl Pool {
         }
     }
 
+    pub(in crate::machine) fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
+    }
+
     pub(in crate::machine) fn settings(&self) -> &SessionSettings {
         &self.settings
     }

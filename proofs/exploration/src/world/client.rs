@@ -1,0 +1,437 @@
+//! A process whose machines share sessions, as those of a [`Client`](semaphore_core::Client) do.
+//!
+//! ```text
+//!  Household ─┬─ contender   what the scene is about: its callers come, go and give up
+//!             ├─ neighbour   holds something else from the start, so that the session lives on
+//!             └─ pool        their session
+//! ```
+//! The neighbour is not explored. Its requests are answered before anything else happens. While it
+//! holds, it sends none, and only learns of its session. So the requests under way are those of the
+//! contender, and those that create, renew and end sessions.
+
+use core::fmt;
+use std::collections::VecDeque;
+
+use semaphore_core::Error;
+use semaphore_core::sans_io::{
+    Candidate, CheckNews, CommandId, Event, Household, Instant, LoanNews, LoanWish, Machine,
+    Member, MemberNo, Origin, Participant, Reach, RequestId, Response, SessionOptions, Shares,
+    Transmit, TransportError,
+};
+
+use super::actor::{Actor, Won, candidacy, participation};
+use super::agent::{LEADER, PREFIX};
+use super::shown::Shown;
+use super::{candidate, household, participant};
+use crate::scene::Scene;
+
+/// A household of a contender and its neighbour.
+#[derive(Clone, Debug)]
+pub(crate) struct Client<A> {
+    household: Household<Seat<A>>,
+    /// The neighbour's requests.
+    prompt: VecDeque<Transmit>,
+}
+
+const CONTENDER: MemberNo = MemberNo(0);
+const NEIGHBOUR: MemberNo = MemberNo(1);
+
+/// The prefixes or keys of the neighbours begin like this.
+pub(super) const NEIGHBOURS: &str = "neighbour-";
+
+/// No household has so much to do at one time that it must be called more often.
+const MOST_CALLS: usize = 64;
+
+/// A machine that can be a member of a household.
+pub(crate) trait Contender: Actor {
+    /// The member at this position, for this prefix or key, and what it shares.
+    fn member(
+        scene: &Scene,
+        at: usize,
+        subject: &str,
+        seed: u64,
+    ) -> Result<(Self, Option<Shares>), Error>;
+    /// The prefix or key of the scene.
+    fn of_scene() -> &'static str;
+    /// What decides what it does next, according to its text.
+    fn shown_in(text: &str) -> Shown;
+}
+
+impl Contender for Participant {
+    fn member(
+        scene: &Scene,
+        at: usize,
+        subject: &str,
+        seed: u64,
+    ) -> Result<(Self, Option<Shares>), Error> {
+        let settings = participation(scene, at, subject)?;
+        let settings = settings.with_shared_sessions(SessionOptions::default());
+        let shares = settings.shares();
+        Ok((Self::new(settings, seed), shares))
+    }
+
+    fn of_scene() -> &'static str {
+        PREFIX
+    }
+
+    fn shown_in(text: &str) -> Shown {
+        participant::shown(text)
+    }
+}
+
+impl Contender for Candidate {
+    fn member(
+        scene: &Scene,
+        _: usize,
+        subject: &str,
+        seed: u64,
+    ) -> Result<(Self, Option<Shares>), Error> {
+        let settings = candidacy(scene, subject)?;
+        let settings = settings.with_shared_sessions(SessionOptions::default());
+        let shares = settings.shares();
+        Ok((Self::new(settings, seed), shares))
+    }
+
+    fn of_scene() -> &'static str {
+        LEADER
+    }
+
+    fn shown_in(text: &str) -> Shown {
+        candidate::shown(text)
+    }
+}
+
+impl<A: Contender> Client<A> {
+    fn contender(&self) -> Option<&A> {
+        match self.household.member(CONTENDER)? {
+            Seat::Contender(machine) => Some(machine),
+            Seat::Neighbour(_) => None,
+        }
+    }
+
+    fn neighbour(&self) -> Option<&Neighbour<A>> {
+        match self.household.member(NEIGHBOUR)? {
+            Seat::Contender(_) => None,
+            Seat::Neighbour(neighbour) => Some(neighbour),
+        }
+    }
+
+    fn contender_mut(&mut self) -> Option<&mut A> {
+        let mut seats = self.household.members_mut();
+        seats.find_map(|(_, seat)| match seat {
+            Seat::Contender(machine) => Some(machine),
+            Seat::Neighbour(_) => None,
+        })
+    }
+
+    /// Tells the contender something.
+    fn tell<T>(&mut self, told: impl FnOnce(&mut A) -> T) -> Option<T> {
+        self.household.wake(CONTENDER);
+        self.contender_mut().map(told)
+    }
+
+    /// The contender's text.
+    fn contender_text(&self) -> String {
+        let text = self.contender().map(|it| format!("{it:?}"));
+        // On a session that lives on, this time is waited for.
+        text.unwrap_or_default().replace("latest: ", "until: ")
+    }
+}
+
+impl<A: Contender> Machine for Client<A> {
+    type Grant = A::Grant;
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        for _ in 0..MOST_CALLS {
+            while let Some((origin, transmit)) = self.household.poll_transmit() {
+                let comes = self.neighbour().is_some_and(Neighbour::comes);
+                if !comes && origin != Origin::Member(NEIGHBOUR) {
+                    return Some(transmit);
+                }
+                self.prompt.push_back(transmit);
+            }
+            let is_due = self.household.poll_timeout().is_some_and(|at| at <= now);
+            if !is_due || !self.prompt.is_empty() {
+                break;
+            }
+            self.household.handle_timeout(now);
+        }
+        None
+    }
+
+    fn poll_abort(&mut self) -> Option<RequestId> {
+        self.household.poll_abort()
+    }
+
+    fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        self.household.handle_response(now, id, result);
+        self.household.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.household.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.household.handle_timeout(now);
+    }
+
+    fn poll_event(&mut self) -> Option<Event<A::Grant>> {
+        self.contender_mut()?.poll_event()
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.tell(|it| it.close(now));
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_at_rest() && self.neighbour().is_none() && self.household.has_no_sessions()
+    }
+
+    fn cancel(&mut self, now: Instant, command: CommandId) {
+        self.tell(|it| it.cancel(now, command));
+    }
+
+    fn release(&mut self, now: Instant, command: CommandId) {
+        self.tell(|it| it.release(now, command));
+    }
+
+    fn is_held(&self, now: Instant, command: CommandId) -> bool {
+        self.contender().is_some_and(|it| it.is_held(now, command))
+    }
+
+    fn deadline(&self, command: CommandId) -> Option<Instant> {
+        self.contender()?.deadline(command)
+    }
+}
+
+impl<A: Contender> Actor for Client<A> {
+    fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error> {
+        let (contender, shares) = A::member(scene, at, A::of_scene(), seed)?;
+        let mut household = Household::new(seed);
+        household.join(CONTENDER, Seat::Contender(contender), shares);
+        let (machine, shares) = A::member(scene, at, &format!("{NEIGHBOURS}{at}"), seed)?;
+        let neighbour = Neighbour {
+            machine,
+            phase: Phase::Comes(None),
+        };
+        household.join(NEIGHBOUR, Seat::Neighbour(neighbour), shares);
+        Ok(Self {
+            household,
+            prompt: VecDeque::new(),
+        })
+    }
+
+    fn ask(&mut self, now: Instant) -> Option<CommandId> {
+        self.tell(|it| it.ask(now)).flatten()
+    }
+
+    fn change(&mut self, now: Instant, command: CommandId, value: &str) -> Option<CommandId> {
+        self.tell(|it| it.change(now, command, value)).flatten()
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.household.reseed(seed);
+        for (_, seat) in self.household.members_mut() {
+            match seat {
+                Seat::Contender(machine) => machine.reseed(seed),
+                Seat::Neighbour(neighbour) => neighbour.machine.reseed(seed),
+            }
+        }
+    }
+
+    fn won(grant: &A::Grant) -> Won {
+        A::won(grant)
+    }
+
+    fn shown(&self) -> Shown {
+        let contender = A::shown_in(&self.contender_text());
+        household::shown(&format!("{:?}", self.household), contender)
+    }
+
+    #[cfg(test)]
+    fn texts(&self) -> Vec<String> {
+        vec![self.contender_text(), format!("{:?}", self.household)]
+    }
+
+    fn poll_prompt(&mut self, _: Instant) -> Option<Transmit> {
+        self.prompt.pop_front()
+    }
+
+    fn has_neighbour(&self) -> bool {
+        self.neighbour().is_some_and(Neighbour::stays)
+    }
+
+    fn dismiss(&mut self, now: Instant) {
+        self.household.wake(NEIGHBOUR);
+        for (_, seat) in self.household.members_mut() {
+            if let Seat::Neighbour(neighbour) = seat {
+                neighbour.leave(now);
+            }
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.contender().is_some_and(Machine::is_idle)
+    }
+}
+
+/// A member of the household.
+#[derive(Clone)]
+enum Seat<A> {
+    Contender(A),
+    Neighbour(Neighbour<A>),
+}
+
+impl<A: Actor> Reach for Seat<A> {
+    fn reach(&mut self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
+        match self {
+            Self::Contender(machine) => {
+                work(machine);
+                true
+            }
+            Self::Neighbour(neighbour) => {
+                work(neighbour);
+                !neighbour.is_gone()
+            }
+        }
+    }
+}
+
+/// The contender's text is shown separately. What a neighbour does next depends on its phase and on
+/// the session, which the household shows.
+impl<A> fmt::Debug for Seat<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contender(_) => f.write_str("Contender"),
+            Self::Neighbour(it) => fmt::Debug::fmt(&it.phase, f),
+        }
+    }
+}
+
+/// A machine that holds something that nobody else wants.
+#[derive(Clone)]
+struct Neighbour<A> {
+    machine: A,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Comes(Option<CommandId>),
+    Stays(CommandId),
+    Leaves,
+}
+
+impl<A: Actor> Neighbour<A> {
+    fn comes(&self) -> bool {
+        matches!(self.phase, Phase::Comes(_))
+    }
+
+    fn stays(&self) -> bool {
+        matches!(self.phase, Phase::Stays(_))
+    }
+
+    fn is_gone(&self) -> bool {
+        matches!(self.phase, Phase::Leaves) && self.machine.is_idle()
+    }
+
+    fn leave(&mut self, now: Instant) {
+        if let Phase::Stays(command) = self.phase {
+            self.phase = Phase::Leaves;
+            self.machine.release(now, command);
+        }
+    }
+}
+
+impl<A: Actor> Machine for Neighbour<A> {
+    type Grant = A::Grant;
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.stays() {
+            return None;
+        }
+        self.machine.poll_transmit(now)
+    }
+
+    fn poll_abort(&mut self) -> Option<RequestId> {
+        self.machine.poll_abort()
+    }
+
+    fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        self.machine.handle_response(now, id, result);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Stays(command) => self.machine.deadline(command),
+            Phase::Comes(_) | Phase::Leaves => self.machine.poll_timeout(),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        match self.phase {
+            Phase::Comes(None) => self.phase = Phase::Comes(self.machine.ask(now)),
+            Phase::Stays(command) if self.machine.is_held(now, command) => return,
+            Phase::Stays(_) => self.leave(now),
+            Phase::Comes(Some(_)) | Phase::Leaves => {}
+        }
+        self.machine.handle_timeout(now);
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Granted { command, .. } => self.phase = Phase::Stays(command),
+                _ => self.leave(now),
+            }
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event<A::Grant>> {
+        None
+    }
+
+    fn poll_wish(&mut self) -> Option<LoanWish> {
+        self.machine.poll_wish()
+    }
+
+    fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.machine.handle_loan(now, news);
+    }
+
+    fn handle_check(&mut self, now: Instant, news: CheckNews) {
+        self.machine.handle_check(now, news);
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.machine.close(now);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.machine.is_idle()
+    }
+
+    fn cancel(&mut self, now: Instant, command: CommandId) {
+        self.machine.cancel(now, command);
+    }
+
+    fn release(&mut self, now: Instant, command: CommandId) {
+        self.machine.release(now, command);
+    }
+
+    fn is_held(&self, now: Instant, command: CommandId) -> bool {
+        self.machine.is_held(now, command)
+    }
+
+    fn deadline(&self, command: CommandId) -> Option<Instant> {
+        self.machine.deadline(command)
+    }
+}
