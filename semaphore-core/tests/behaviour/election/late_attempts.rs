@@ -1,7 +1,10 @@
 //! An election's writes were given up, but their session lives on. Late ones are given back, and no
 //! other term ends.
 
+use std::sync::Arc;
+
 use semaphore_core::sans_io::Method;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Client, Error, Leadership};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
@@ -226,4 +229,40 @@ fn a_key_that_is_overwritten_while_an_attempt_may_come_makes_no_hot_loop() {
     let second = world.run(waiting).expect("elected");
     assert!(second.is_leader() && holds.is_leader());
     assert_ne!(session_of(&second), session_of(&holds));
+}
+
+/// A copy of the write arrives first, so Consul refuses the write itself: the key has changed. It is
+/// still tied to the session.
+#[test]
+fn a_leader_that_resigns_beside_a_write_that_its_copy_has_overtaken_gives_the_key_back() {
+    for resigns_at in [50, 100, 150, 199] {
+        let world = MockConsul::new(1);
+        let client = client(&world, "a");
+        let holds = lead(&world, &client, 0);
+        let term = Arc::new(lead(&world, &client, 1));
+        let session = session_of(&term);
+        world.inject(
+            Rule::new(Fault::Delay(millis(200)))
+                .matching(ties_key)
+                .times(1),
+        );
+        let leader = Arc::clone(&term);
+        let mut setting = world.start(async move { leader.set_value("new").await });
+        world.advance(millis(20));
+        let copy = format!("/v1/kv/{}?acquire={session}&flags={LOCK_FLAGS}", key(1));
+        operate(&world, Method::Put, &copy, "new");
+        world.advance(millis(resigns_at - 20));
+        let mut resigning = world.start(async move { term.resign().await });
+        world.advance(secs(2));
+        assert!(resigning.try_take().is_some(), "{}", world.trace());
+        assert!(setting.try_take().is_some(), "{}", world.trace());
+        assert_eq!(
+            holder(&world, 1),
+            None,
+            "{resigns_at} ms\n{}",
+            world.trace()
+        );
+        assert!(holds.is_leader());
+        assert!(lead(&world, &client, 1).is_leader());
+    }
 }

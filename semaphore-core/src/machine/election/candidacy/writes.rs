@@ -235,8 +235,10 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         tracing::debug!(name: "refused-attempt", "the key was not to be had");
         self.pace.refused(now, rng);
-        // An earlier attempt with an unknown outcome is resolved now, or may still come.
-        self.may_hold = self.is_leading() || self.given_up.may_come(now);
+        // An earlier attempt with an unknown outcome is resolved now, or may still come. A term that
+        // is about to end still has its key, which may only have changed by a copy of the write.
+        let has_key = self.is_leading() || self.is_leaving() && self.shown_as_own().is_some();
+        self.may_hold = has_key || self.given_up.may_come(now);
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
             // Apparently it is no longer ours.
