@@ -85,6 +85,7 @@ mod watched_once {
 mod cost_once {
     mod connections;
     mod dear_lists;
+    mod many_permits;
     mod parked_polls;
     mod shared_connections;
     mod throughput;

@@ -13,10 +13,10 @@
 //! poll_abort                              which answers are of no more use
 //! ```
 //! The files: this one has the commands and the state, [`terms`] handles answers and decides who
-//! leads, [`watch`] decides who looks at the key, and [`candidacy`] has the drawing of the states. Each campaign uses a session. A
-//! candidate that is alone creates one and destroys it afterwards. The elections of a
-//! [`Client`](crate::Client) share sessions. The key stays, with its last value and without a
-//! session: so Consul leaves it, and so its `LockIndex` keeps counting the terms.
+//! leads, [`watch`] decides who looks at the key, and [`candidacy`] has the drawing of the states.
+//! Each campaign uses a session. A candidate that is alone creates one and destroys it afterwards.
+//! The elections of a [`Client`](crate::Client) share sessions. The key stays, with its last value
+//! and without a session: so Consul leaves it, and so its `LockIndex` keeps counting the terms.
 //!
 //! # On a session that lives on
 //! The end of a session makes everything harmless that was written in its name: Consul ties no key
@@ -58,8 +58,9 @@
 //!   with a new key.
 //!
 //! # What it costs
-//! A leader or waiting candidate holds one long poll open, which the cluster's leader confirms. It
-//! renews its session three times per TTL, or shares that with others. The limit (L3): a hundred
+//! A leader or waiting candidate holds one long poll open, which the cluster's leader confirms, or
+//! the process checks its key together with others. It renews its session three times per TTL, or
+//! shares that with others. The limit (L3): a hundred
 //! polls a second in the long run, two attempts a second plus one for each acquisition by somebody
 //! else, and one read after each write with an unknown outcome.
 

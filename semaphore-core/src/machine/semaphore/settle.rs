@@ -327,7 +327,7 @@ impl Participant {
     }
 
     /// How many contenders queue in advance. If hundreds of slots are free, a write of the record
-    /// should admit dozens: each contains all holders.
+    /// should admit many: each contains all holders.
     fn contenders_ahead(&self) -> u32 {
         let free = self.knowledge.record().map_or(0, |record| {
             let held = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);

@@ -285,3 +285,16 @@ fn a_fence_refuses_the_leader_before_also_where_the_key_was_deleted_in_between()
         });
     }
 }
+
+#[test]
+fn who_comes_when_nobody_has_asked_for_long_is_told_at_once_even_if_nothing_has_changed() {
+    let world = MockConsul::new(1);
+    Candidate::leading(&world, "node-1");
+    let discovery = discovery(&world);
+    let (_idle, _) = world.run(elected(discovery.follow()));
+    world.advance(secs(3_600));
+    let began = world.now();
+    assert_eq!(world.run(elected(discovery.follow())).1, "node-1");
+    let took = world.now().saturating_since(began);
+    assert!(took < millis(100), "{took:?}");
+}

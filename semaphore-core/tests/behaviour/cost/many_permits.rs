@@ -1,0 +1,37 @@
+//! Many permits of one handle at once.
+
+use semaphore_core::sans_io::Request;
+use transport_mock::MockConsul;
+
+use crate::support::spy::Spy;
+use crate::support::steps::{is_transaction, operations};
+use crate::support::*;
+
+/// Whether the request writes the record.
+fn writes_record(request: &Request) -> bool {
+    let record = format!("{PREFIX}/.lock");
+    let is_write = |it: &serde_json::Value| it["Key"] == record.as_str() && it["Verb"] == "cas";
+    is_transaction(request) && operations(request).iter().any(is_write)
+}
+
+/// Each write contains all holders, so it should admit more than one or two.
+#[test]
+fn while_hundreds_of_slots_are_free_five_callers_share_a_write() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 600);
+    let spy = Spy::on(&world);
+    let waiting: Vec<_> = (0..600)
+        .map(|_| {
+            let semaphore = semaphore.clone();
+            world.start(async move { semaphore.acquire().await })
+        })
+        .collect();
+    let permits: Vec<_> = waiting
+        .into_iter()
+        .map(|it| world.run(it).expect("a slot"))
+        .collect();
+    assert_eq!(holders(&world).len(), 600);
+    let writes = spy.count(writes_record);
+    assert!(writes <= 600 / 5, "{writes} writes");
+    drop(permits);
+}
