@@ -25,6 +25,7 @@ mod watched;
 mod client_once {
     mod next_semaphores;
     mod reads;
+    pub(crate) mod together;
     mod waits;
 }
 #[path = "turn"]

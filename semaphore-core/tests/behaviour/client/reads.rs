@@ -6,8 +6,9 @@ use semaphore_core::{Client, Lost, Permit};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::client::{client, hold_each, numbered, session_of};
+use crate::client_once::together::{checks, polls};
 use crate::support::spy::Spy;
-use crate::support::steps::{is_transaction, operations, verbs};
+use crate::support::steps::{operations, verbs};
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -16,15 +17,6 @@ const MANY: usize = 40;
 
 /// Long enough for several polls.
 const A_WHILE: u64 = 45;
-
-/// Whether the request checks on several holders at once.
-fn checks(request: &Request) -> bool {
-    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
-}
-
-fn polls(request: &Request) -> bool {
-    request.is_long_poll()
-}
 
 /// That many are held, and their earlier polls have ended.
 fn held(world: &MockConsul, semaphores: usize) -> (Client, Vec<Permit>) {

@@ -8,8 +8,8 @@ use semaphore_core::{Client, Error, Permit, Semaphore};
 use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use crate::client::{client, session_of};
+use crate::client_once::together::{checks, polls};
 use crate::support::spy::Spy;
-use crate::support::steps::{is_transaction, verbs};
 use crate::support::*;
 
 /// The semaphore with that number. It has one slot.
@@ -74,15 +74,6 @@ impl Scene {
     }
 }
 
-/// Whether the request asks about several at once.
-fn asks_together(request: &Request) -> bool {
-    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
-}
-
-fn polls(request: &Request) -> bool {
-    request.is_long_poll()
-}
-
 /// The paths that are polled, without their queries.
 fn polled(spy: &Spy) -> BTreeSet<String> {
     let polls = spy.requests().into_iter().filter(polls);
@@ -132,7 +123,7 @@ fn ask_together(semaphores: usize) {
     let spy = Spy::on_host(&scene.world, "waiter");
     scene.world.advance(secs(60));
     let together = semaphores.div_ceil(32);
-    let asked = spy.count(asks_together);
+    let asked = spy.count(checks);
     assert!(asked > 0 && asked <= together * 61, "{asked}");
     let sent = spy.requests().len();
     assert!(sent <= (together + 6) * 60, "{sent} in a minute");
@@ -201,11 +192,11 @@ fn a_holder_that_dies_is_found_within_a_few_seconds() {
 fn where_transactions_of_reads_are_refused_each_polls() {
     let world = MockConsul::new(1);
     let refused = Fault::Answer(Response::new(501, "not here"));
-    world.inject(Rule::new(refused).always().matching(asks_together));
+    world.inject(Rule::new(refused).always().matching(checks));
     let mut scene = Scene::in_world(world, 40);
     let spy = Spy::on_host(&scene.world, "waiter");
     scene.world.advance(secs(45));
-    assert_eq!(spy.count(asks_together), 0);
+    assert_eq!(spy.count(checks), 0);
     assert_eq!(polled(&spy).len(), 40);
     let took = scene.hand_over(30);
     assert!(took <= millis(200), "{took:?}");

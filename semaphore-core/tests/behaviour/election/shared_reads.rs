@@ -10,8 +10,8 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use super::shared_sessions::{election_of, found, key, lead_each, session_of};
 use crate::client::client;
+use crate::client_once::together::{checks, polls};
 use crate::support::spy::Spy;
-use crate::support::steps::{is_transaction, verbs};
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -20,15 +20,6 @@ const MANY: usize = 40;
 
 /// Long enough for several polls.
 const A_WHILE: u64 = 45;
-
-/// Whether the request checks on several elections at once.
-fn checks(request: &Request) -> bool {
-    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
-}
-
-fn polls(request: &Request) -> bool {
-    request.is_long_poll()
-}
 
 /// One client leads that many elections, and their earlier polls have ended.
 fn led(world: &MockConsul, elections: usize) -> (Client, Vec<Leadership>) {

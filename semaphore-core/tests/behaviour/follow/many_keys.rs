@@ -5,14 +5,14 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 
 use futures_util::FutureExt as _;
-use semaphore_core::sans_io::{Method, Request, Response};
-use semaphore_core::{Client, Discovery, Follower, LeaderEvent};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Client, Discovery, Follower, LeaderEvent, Leadership};
 use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use crate::client::client;
+use crate::client_once::together::{checks, polls};
 use crate::election_once::shared_sessions::{election_of, key, lead_each};
 use crate::support::spy::Spy;
-use crate::support::steps::{is_transaction, verbs};
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -21,15 +21,6 @@ const MANY: usize = 40;
 
 /// Long enough for several polls.
 const A_WHILE: u64 = 45;
-
-/// Whether the request checks several keys at once.
-fn checks(request: &Request) -> bool {
-    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
-}
-
-fn polls(request: &Request) -> bool {
-    request.is_long_poll()
-}
 
 /// The value of the next leader that it is told.
 async fn next_leader(mut follower: Follower) -> (Follower, String) {
@@ -48,7 +39,7 @@ struct Scene {
     world: MockConsul,
     leader: Client,
     follower: Client,
-    terms: Vec<semaphore_core::Leadership>,
+    terms: Vec<Leadership>,
     waiting: Vec<Option<Task<(Follower, String)>>>,
 }
 
@@ -238,20 +229,23 @@ fn who_is_cut_off_says_so_within_the_age_that_is_allowed_and_resumes() {
     }
 }
 
+/// Many elections, each with a follower that has been told its leader.
+fn followed(world: &MockConsul) -> (Vec<Leadership>, Vec<Follower>) {
+    let (leader, client) = (client(world, "leader"), client(world, "follower"));
+    let terms = lead_each(world, &leader, MANY);
+    let follow = |number| {
+        let mut follower = discovery(&client, number).follow();
+        let told = world.run(follower.next()).expect("an item");
+        told.expect("a leader");
+        follower
+    };
+    (terms, (0..MANY).map(follow).collect())
+}
+
 #[test]
 fn its_knowledge_is_never_older_than_is_allowed() {
     let world = MockConsul::new(1);
-    let (leader, client) = (client(&world, "leader"), client(&world, "follower"));
-    let _terms = lead_each(&world, &leader, MANY);
-    let mut followers: Vec<_> = (0..MANY)
-        .map(|it| discovery(&client, it).follow())
-        .collect();
-    for follower in &mut followers {
-        world
-            .run(follower.next())
-            .expect("an item")
-            .expect("a leader");
-    }
+    let (_terms, mut followers) = followed(&world);
     for _ in 0..60 {
         for follower in &mut followers {
             let told = world.run(async { follower.next().now_or_never() });
@@ -285,16 +279,8 @@ fn nothing_is_sent_while_nobody_waits() {
 #[test]
 fn who_stops_waiting_costs_nothing_after_a_while() {
     let world = MockConsul::new(1);
-    let (leader, client) = (client(&world, "leader"), client(&world, "follower"));
-    let _terms = lead_each(&world, &leader, MANY);
-    let mut followers: Vec<_> = (0..MANY)
-        .map(|it| discovery(&client, it).follow())
-        .collect();
+    let (_terms, mut followers) = followed(&world);
     for follower in &mut followers {
-        world
-            .run(follower.next())
-            .expect("an item")
-            .expect("a leader");
         let told = world.run(async { follower.next().now_or_never() });
         assert!(told.is_none(), "{told:?}");
     }
