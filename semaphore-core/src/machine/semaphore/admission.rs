@@ -362,13 +362,6 @@ impl Situation<'_> {
         let kept: usize = kept.map(|session| record.slots_of(session)).sum();
         let free = free_beside(record, record.holders().len() - kept);
         let steps = self.steps.saturating_sub(leaving);
-        let newcomers = self.newcomers(free.min(steps.max(1)));
-        if !newcomers.is_empty() {
-            for (_, session) in newcomers {
-                record.add(session.as_str());
-            }
-            return (newcomers.iter().map(|(no, _)| *no).collect(), Turn::Now);
-        }
         let (admitted, turn) = self.turns(free, steps / 2);
         // A contender of ours with a slot in the record claims that slot: there may be no other
         // free one.
@@ -382,10 +375,25 @@ impl Situation<'_> {
             .chain(without)
             .take(admitted)
             .collect();
-        for (_, session) in &admitted {
+        let room = steps.saturating_sub(2 * admitted.len());
+        let room = if admitted.is_empty() {
+            room.max(1)
+        } else {
+            room
+        };
+        let free = free.saturating_sub(admitted.len());
+        let newcomers = self.newcomers(admitted.len(), free.min(room));
+        let turn = if newcomers.is_empty() {
+            turn
+        } else {
+            Turn::Now
+        };
+        let admitted = admitted.into_iter().chain(newcomers);
+        let add = |(no, session): &(ContenderNo, SessionId)| {
             record.add(session.as_str());
-        }
-        (admitted.iter().map(|(no, _)| *no).collect(), turn)
+            *no
+        };
+        (admitted.map(add).collect(), turn)
     }
 
     /// How many of our contenders may claim, for the callers in our queue whose turn it is. Each
@@ -417,14 +425,16 @@ impl Situation<'_> {
         (admitted, turn)
     }
 
-    /// Newcomers that find a free slot without waiters. They do not queue.
-    fn newcomers(&self, free: usize) -> &[(ContenderNo, SessionId)] {
+    /// Newcomers that find a free slot without waiters. They do not queue, and come after those of ours that did.
+    fn newcomers(&self, admitted: usize, free: usize) -> &[(ContenderNo, SessionId)] {
         let wanted = self.wanted.iter().take_while(|wanted| **wanted == 1);
-        let is_welcome = self.admissible.is_empty() && self.ahead().next().is_none();
+        let queued = self.admissible.len();
+        let is_welcome = admitted == queued && self.ahead_of(queued).next().is_none();
         let most = if is_welcome { wanted.count() } else { 0 };
+        let most = most.saturating_sub(admitted).min(free);
         let newcomers = self.newcomers.len();
         self.newcomers
-            .get(..newcomers.min(most).min(free))
+            .get(..newcomers.min(most))
             .unwrap_or_default()
     }
 

@@ -54,15 +54,16 @@ impl Participant {
         }
     }
 
-    /// Settles claims whose answer was lost: either all contenders that they admit are in the
-    /// record, or none is. If they were in it before, that says nothing, and they leave.
+    /// Settles claims that a view shows before their answer, or whose answer was lost: either all contenders that they
+    /// admit are in the record, or none is. If they were in it before, that says nothing: they wait for the answer, and
+    /// leave if it is lost.
     pub(super) fn settle_claims(&mut self, now: Instant, view: &View) {
         let is_open = |claim: &Claim| view.record_index() == claim.base;
         if self.ledger.claims().first().is_none_or(is_open) {
             return;
         }
         let created = view.lock().map_or(Index::ZERO, |it| it.create_index);
-        for claim in self.ledger.take_claims() {
+        for claim in self.ledger.take_settled_claims() {
             let is_named = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
                 contender.is_some_and(|it| matches!(it.presence(), Presence::Yes(_)))

@@ -277,6 +277,11 @@ impl Contender {
         key.into_iter().chain(session).flatten().min()
     }
 
+    /// Whether it enters with a read of the prefix under way.
+    pub(in crate::machine) fn reads_along(&self) -> bool {
+        self.key.reads_along()
+    }
+
     /// Its key can't be read any more, for this reason.
     pub(in crate::machine) fn unreadable(&self, refusal: &RequestError) -> Option<ContenderEvent> {
         let acquire = self.held_for()?;

@@ -154,6 +154,12 @@ impl ContenderKey {
         self.former = former;
     }
 
+    /// The creation index of its session's last key here: its own, or that of the last turn.
+    pub(in crate::machine) fn last_created(&self) -> Index {
+        let own = self.seen.as_ref().map(|seen| seen.create_index);
+        own.unwrap_or(self.former)
+    }
+
     /// Enters the queue.
     pub(in crate::machine) fn enter(&mut self) {
         if self.state == State::Absent {
@@ -171,14 +177,11 @@ impl ContenderKey {
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
             // Nothing was sent for it yet.
-            _ if self.ownership == Ownership::OfPlace && self.is_unsent() && self.is_clean() => {
-                self.forget();
-            }
+            _ if self.is_ours_alone() && self.is_unsent() && self.is_clean() => self.forget(),
             _ => {
                 // The session may serve another turn with a key of the same name. A repeated
                 // deletion must not delete that key.
-                let is_ours_alone =
-                    matches!(self.ownership, Ownership::OfSession | Ownership::OfPlace);
+                let is_ours_alone = self.is_ours_alone();
                 let seen = self.seen.as_ref().filter(|_| is_ours_alone);
                 self.deletable = seen.map(|seen| seen.modify_index).or(self.deletable);
                 self.proceed(State::Deleting(moment));
@@ -196,6 +199,17 @@ impl ContenderKey {
     /// Whether it may be acquired at once, and no request for that is under way.
     pub(in crate::machine) fn is_unsent(&self) -> bool {
         self.state == State::Acquiring && self.in_flight.is_none() && self.retry_at.is_none()
+    }
+
+    /// Whether its acquisition, with a read of the prefix, is under way.
+    pub(in crate::machine) fn reads_along(&self) -> bool {
+        matches!(
+            self.in_flight,
+            Some(KeyRequest::Acquisition {
+                along: Along::Prefix,
+                ..
+            })
+        )
     }
 
     /// Whether all its requests were answered: none can be applied later.
@@ -448,6 +462,10 @@ impl ContenderKey {
                         None => Arrival::Unseen(own.clone()),
                     });
                     self.seen = Some(own);
+                } else if matches!(self.state, State::Deleting(_)) && self.is_ours_alone() {
+                    // It was left meanwhile: now it is known what to delete.
+                    self.deletable = Some(own.modify_index);
+                    self.seen = Some(own);
                 }
                 true
             }
@@ -529,6 +547,11 @@ impl ContenderKey {
 
     fn owns_session(&self) -> bool {
         self.ownership == Ownership::OfSession
+    }
+
+    /// Whether nobody else uses its session here.
+    fn is_ours_alone(&self) -> bool {
+        matches!(self.ownership, Ownership::OfSession | Ownership::OfPlace)
     }
 
     fn is_ours(&self) -> bool {

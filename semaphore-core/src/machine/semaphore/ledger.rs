@@ -255,6 +255,22 @@ impl Ledger {
         core::mem::take(&mut self.claims)
     }
 
+    /// Whether a write is under way.
+    pub(super) fn is_writing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// The record has changed since the claims were made. Returns those for which nothing but a
+    /// view can tell the outcome: not those whose write may still be answered.
+    pub(super) fn take_settled_claims(&mut self) -> Vec<Claim> {
+        let is_asked = self.in_flight.is_some();
+        let (open, settled) = core::mem::take(&mut self.claims)
+            .into_iter()
+            .partition(|claim| is_asked && claim.was_listed);
+        self.claims = open;
+        settled
+    }
+
     /// Removes the claim of this acquisition, if there is one.
     pub(super) fn take_claim_of(&mut self, acquire: CommandId) -> Option<Claim> {
         let at = self.claims.iter().position(|it| it.acquire == acquire)?;

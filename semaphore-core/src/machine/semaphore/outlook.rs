@@ -178,13 +178,21 @@ impl Outlook<'_> {
         // A read for one of them serves all. For a single one it would be an additional request.
         let serves_more = self.roster.len() > 1;
         let is_long = |it: &Observed| it.view.contenders().len() >= LONG;
-        let known = self.knowledge.current().filter(|it| is_recent(it));
+        let known = self.knowledge.current();
+        let known = known.filter(|it| is_recent(it) || self.is_entering_with_read());
         let knows_enough = serves_more && known.is_some_and(|it| self.is_in_crowd() || is_long(it));
         if self.settings.reads_by_name() || knows_enough {
             Along::Nothing
         } else {
             Along::Prefix
         }
+    }
+
+    /// Whether one of ours enters with a read of the prefix under way.
+    fn is_entering_with_read(&self) -> bool {
+        let reads = |no| self.roster.get(no).is_some_and(Contender::reads_along);
+        let those = |from| matches!(from, From::Contender(no, Part::Key) if reads(no));
+        self.requests.count(those) > 0
     }
 
     /// Whether the record must be read before it is written: others write it at any moment, and
@@ -418,17 +426,27 @@ impl Outlook<'_> {
         is_first.then_some(since + self.prompt().max(FIRST_READ))
     }
 
-    /// Whether newcomers can join the next write of the record: the one under way leaves slots
-    /// free, and nobody else holds or waits, who could make it fail. Otherwise each would read the
-    /// whole prefix to do in two steps what then takes one.
-    pub(super) fn has_next_write(&self) -> bool {
-        let Some(observed) = self.knowledge.current() else {
+    /// Whether newcomers can join the next write of the record: slots are free, and nobody else waits. Otherwise each would
+    /// enter the queue to do in two steps what then takes one. That write is about to be made when another one has been
+    /// answered, or after a pause.
+    pub(super) fn has_next_write(&self, now: Instant) -> bool {
+        let Some(observed) = self.knowledge.newest() else {
             return false;
         };
+        let record = observed.view.record();
+        let wants_one = self.queue.head().is_some_and(|head| head.permits == 1);
+        let is_put_off = self.ledger.retry_at().is_some_and(|at| now < at)
+            || self.watch.is_reading_record()
+            || self.knowledge.current().is_none();
+        let free = self.ledger.free_after().or_else(|| {
+            let record = record.filter(|_| is_put_off)?;
+            Some((record.limit() as usize).saturating_sub(record.holders().len()))
+        });
         self.settings.encoding == Encoding::Transactions
             && self.settings.owns_sessions()
-            && self.ledger.free_after().is_some_and(|free| free > 0)
-            && self.has_only_own_holders(&observed.view)
+            && wants_one
+            && free.is_some_and(|free| free > 0)
+            && !self.roster.sees_strangers_wait(&observed.view)
     }
 
     /// When the contender entered that will soon learn the state of the prefix.

@@ -196,7 +196,7 @@ impl Participant {
             wanted = wanted.min(wanting.len());
         }
         if wanting.len() > wanted {
-            // The youngest has waited least. One with a claim under way may be needed.
+            // The youngest has waited least. One with a claim under way may be needed: its answer decides.
             let is_claiming = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
                 contender.is_some_and(Contender::is_claiming)
@@ -206,7 +206,9 @@ impl Participant {
             let kept = wanted.saturating_sub(claiming.len()).min(others.len());
             let mut leaving = others.split_off(kept);
             wanting = claiming;
-            leaving.extend(wanting.split_off(wanting.len().min(wanted)));
+            if !self.ledger.is_writing() {
+                leaving.extend(wanting.split_off(wanting.len().min(wanted)));
+            }
             wanting.append(&mut others);
             self.set_aside(now, &leaving);
         }
@@ -267,14 +269,15 @@ impl Participant {
             .is_some_and(|head| head.permits == 1);
         let view = self.knowledge.view();
         let is_ours = view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
-        let stays = |no: &ContenderNo| {
-            let contender = self.roster.get(*no);
-            is_wanted && contender.is_some_and(|it| is_ours || it.has_slot_for_more(now))
+        let is_writing = self.ledger.is_writing();
+        let stays = |it: &Contender| {
+            it.is_claiming() && is_writing || is_wanted && (is_ours || it.has_slot_for_more(now))
         };
+        let stays = |no: &ContenderNo| self.roster.get(*no).is_some_and(stays);
         let (mut kept, mut leaving): (Vec<_>, Vec<_>) = passing.into_iter().partition(stays);
         let most = self.callers.queue().wanted() as usize;
         leaving.extend(kept.split_off(kept.len().min(most)));
-        self.leave(now, &leaving);
+        self.set_aside(now, &leaving);
         u32::try_from(kept.len()).unwrap_or(u32::MAX)
     }
 
@@ -283,7 +286,7 @@ impl Participant {
         let passing = self.roster.numbers_of(Group::HandingOver);
         let gives_way = !passing.is_empty() && self.settings.owns_sessions();
         if gives_way {
-            self.leave(now, &passing);
+            self.set_aside(now, &passing);
         }
         gives_way
     }

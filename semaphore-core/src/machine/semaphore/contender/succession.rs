@@ -29,7 +29,7 @@ pub(in crate::machine) struct Spare {
 /// each process would hand its slots over after every turn, and in that round of requests nobody
 /// holds. With holds of a few milliseconds that is most of the time. A caller that holds for longer
 /// than this gives way after each hold.
-const SLOT_STAYS: Duration = Duration::from_millis(100);
+const SLOT_STAYS: Duration = Duration::from_millis(70);
 
 #[cfg(test)]
 impl Spare {
@@ -66,7 +66,7 @@ impl Contender {
         let session = is_left.then(|| self.session.take_own()).flatten()?;
         Some(Spare {
             session,
-            former: self.create_index().unwrap_or_default(),
+            former: self.key.last_created(),
         })
     }
 
@@ -123,7 +123,11 @@ impl Contender {
     ) {
         // If it is already leaving, that is no longer possible. After a claim, the outcome is
         // unknown.
-        let is_in_order = self.is_held() || self.is_wanting() && self.presence == Presence::No;
+        let has_slot = matches!(
+            self.phase.state(),
+            State::Held(..) | State::Waiting(Slot::Passed(_))
+        );
+        let is_in_order = has_slot || self.is_wanting() && self.presence == Presence::No;
         let session = if is_in_order {
             SessionFate::Kept
         } else {
