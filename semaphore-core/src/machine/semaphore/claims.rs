@@ -18,12 +18,18 @@ use crate::view::View;
 impl Participant {
     pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
         let moment = self.moment();
-        if sent.rest.enters_any() {
+        if sent.rest.entering().next().is_some() {
             self.watch.entered(now);
         }
         for (no, key) in after.iter().flat_map(|after| &after.locked) {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.locked(moment, key.clone());
+            }
+        }
+        // Those whose key the answer does not show enter again.
+        for no in sent.rest.entering() {
+            if let Some(mut contender) = self.roster.get_mut(no) {
+                contender.write_failed(now, false);
             }
         }
         for no in &sent.write.withdraw {

@@ -190,6 +190,11 @@ impl Contender {
     pub(in crate::machine) fn claim(&mut self, base: Index) {
         self.phase.claimed();
         self.presence = Presence::Maybe(base);
+        self.enter_by_write();
+    }
+
+    /// A write of the record is sent with which it enters, unless it has.
+    pub(in crate::machine) fn enter_by_write(&mut self) {
         if self.key.is_unsent() {
             self.key.await_write();
         }

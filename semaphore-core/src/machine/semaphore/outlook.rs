@@ -426,27 +426,38 @@ impl Outlook<'_> {
         is_first.then_some(since + self.prompt().max(FIRST_READ))
     }
 
-    /// Whether newcomers can join the next write of the record: slots are free, and nobody else waits. Otherwise each would
-    /// enter the queue to do in two steps what then takes one. That write is about to be made when another one has been
-    /// answered, or after a pause.
-    pub(super) fn has_next_write(&self, now: Instant) -> bool {
+    /// Whether newcomers join the next write of the record, which is about to be made when another one has been answered, or
+    /// after a pause. Otherwise each would enter by a request of its own. Either slots are free and nobody else waits, so
+    /// that they are admitted; or others of ours are in the queue already, so that a short delay costs no turn.
+    pub(super) fn joins_next_write(&self, now: Instant) -> bool {
         let Some(observed) = self.knowledge.newest() else {
             return false;
         };
-        let record = observed.view.record();
-        let wants_one = self.queue.head().is_some_and(|head| head.permits == 1);
         let is_put_off = self.ledger.retry_at().is_some_and(|at| now < at)
             || self.watch.is_reading_record()
             || self.knowledge.current().is_none();
-        let free = self.ledger.free_after().or_else(|| {
-            let record = record.filter(|_| is_put_off)?;
-            Some((record.limit() as usize).saturating_sub(record.holders().len()))
-        });
-        self.settings.encoding == Encoding::Transactions
+        let may_join = self.settings.encoding == Encoding::Transactions
             && self.settings.owns_sessions()
-            && wants_one
+            && (self.ledger.is_writing() || is_put_off);
+        may_join && (self.has_room_for_one(observed) || self.queues_already())
+    }
+
+    /// Whether a slot is free for the first in our queue, and nobody else waits for it.
+    fn has_room_for_one(&self, observed: &Observed) -> bool {
+        let free = || {
+            let record = observed.view.record()?;
+            Some((record.limit() as usize).saturating_sub(record.holders().len()))
+        };
+        let wants_one = self.queue.head().is_some_and(|head| head.permits == 1);
+        let free = self.ledger.free_after().or_else(free);
+        wants_one
             && free.is_some_and(|free| free > 0)
             && !self.roster.sees_strangers_wait(&observed.view)
+    }
+
+    /// Whether one of ours is in the queue, so that others may enter a moment later.
+    pub(super) fn queues_already(&self) -> bool {
+        self.roster.first_in_queue().is_some()
     }
 
     /// When the contender entered that will soon learn the state of the prefix.

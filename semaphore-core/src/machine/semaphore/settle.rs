@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, Refusal, RequestError};
 use crate::id::{CommandId, SessionId};
@@ -21,7 +20,7 @@ use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::writes::MAX_STEPS;
+use crate::machine::semaphore::writes::{MAX_STEPS, most_steps};
 use crate::record::Record;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -574,15 +573,6 @@ struct Judgement {
     place: Place,
 }
 
-/// How many operations may accompany a write of the record in one transaction. A contender that
-/// claims or enters also sends its value.
-fn most_steps(settings: &Settings) -> usize {
-    let value = settings.value.as_bytes().len();
-    // Encoded, with the key, the session and their names.
-    let bytes = value.saturating_mul(4) / 3 + 512;
-    MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes)
-}
-
 /// Only a transaction's answer has the index of its write. A client may have thousands of
 /// semaphores, and creates their records in fewer writes.
 fn first_write(settings: &Settings) -> FirstWrite {
@@ -599,7 +589,7 @@ const CONTENDERS_AHEAD: u32 = 8;
 
 /// The same while many slots are free: one for each of these, as long as a transaction can enter
 /// all of them.
-const FREE_FOR_EACH: u32 = 8;
+const FREE_FOR_EACH: u32 = 16;
 const MOST_AHEAD: u32 = 48;
 
 /// What an instant try lacks.

@@ -353,10 +353,12 @@ impl Rest {
         leaving.collect()
     }
 
-    pub(super) fn enters_any(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| matches!(step, Step::Enter(..)))
+    /// Those that it enters.
+    pub(super) fn entering(&self) -> impl Iterator<Item = ContenderNo> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Enter(no, _, _) => Some(*no),
+            _ => None,
+        })
     }
 
     pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {

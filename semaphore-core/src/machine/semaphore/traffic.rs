@@ -112,7 +112,7 @@ impl Participant {
         let waits_for_view = first_view.is_some_and(|until| now < until);
         let mut no = self.next_ready(now, waits_for_view)?;
         let is_newcomer = |it: &Contender| it.is_newcomer(now);
-        if self.roster.get(no).is_some_and(is_newcomer) && self.outlook().has_next_write(now) {
+        if self.roster.get(no).is_some_and(is_newcomer) && self.outlook().joins_next_write(now) {
             no = self.next_ready(now, true)?;
         }
         if self.roster.get(no).is_some_and(Contender::wants_creation) {

@@ -17,6 +17,7 @@ use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
+use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key, View};
@@ -36,7 +37,7 @@ impl Participant {
         }
         let write = self.ledger.planned()?;
         let pruned: Vec<_> = self.pruned(write).map(str::to_owned).collect();
-        let mut rest = self.rest(write);
+        let mut rest = self.rest(now, write);
         if !pruned.is_empty() {
             tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
             rest.pruned = pruned;
@@ -48,6 +49,7 @@ impl Participant {
         }
         let claims = self.claims_of(write);
         let leaving = rest.leaving();
+        let entering: Vec<_> = rest.entering().collect();
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
         for no in &write.withdraw {
             if let Some(mut contender) = self.roster.get_mut(*no) {
@@ -57,6 +59,11 @@ impl Participant {
         for no in &write.admit {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.claim(write.base);
+            }
+        }
+        for no in entering {
+            if let Some(mut contender) = self.roster.get_mut(no) {
+                contender.enter_by_write();
             }
         }
         // A slot that is given back goes to somebody else.
@@ -98,7 +105,7 @@ impl Participant {
 
     /// The other parts of the transaction: admitted contenders are tied to their keys, pruned ones
     /// have no key, and keys of leaving ones are deleted.
-    fn rest(&self, write: &Write) -> Rest {
+    fn rest(&self, now: Instant, write: &Write) -> Rest {
         let mut rest = Rest::default();
         if self.settings.encoding == Encoding::Requests {
             return rest;
@@ -138,7 +145,23 @@ impl Participant {
         if !is_on(Defect::KeyLeftBehind) {
             rest.steps.extend(leaving.into_iter().take(room));
         }
+        let room = most_steps(&self.settings).saturating_sub(rest.steps.len());
+        rest.steps.extend(self.joining(now, write).take(room));
         rest
+    }
+
+    /// Newcomers that only enter the queue, behind others of ours.
+    fn joining(&self, now: Instant, write: &Write) -> impl Iterator<Item = Step> {
+        let newcomers = if self.outlook().queues_already() {
+            self.roster.newcomers(now, &self.settings)
+        } else {
+            Vec::new()
+        };
+        let others = newcomers.into_iter().filter(|(no, _)| !write.admit.contains(no));
+        others.filter_map(|(no, session)| {
+            let flags = self.roster.get(no)?.flags();
+            Some(Step::Enter(no, session, flags))
+        })
     }
 
     /// Whether to read the prefix, too, so that newcomers get their turn: if others of ours
@@ -313,7 +336,8 @@ impl Participant {
     fn write_failed(&mut self, now: Instant, sent: Option<&Sent>, is_unknown: bool) {
         let numbers = |sent: &Sent| {
             let write = &sent.write;
-            write.admit.iter().chain(&write.withdraw).copied().collect()
+            let known = write.admit.iter().chain(&write.withdraw).copied();
+            known.chain(sent.rest.entering()).collect()
         };
         let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
         for no in &numbers {
@@ -388,6 +412,15 @@ fn too_large(write: &Write) -> Option<InvalidInput> {
 
 /// A record with fewer bytes for each holder certainly fits, without encoding it.
 const LEAST_BYTES_OF_HOLDER: usize = 64;
+
+/// How many operations may accompany a write of the record in one transaction. A contender that
+/// claims or enters also sends its value.
+pub(super) fn most_steps(settings: &Settings) -> usize {
+    let value = settings.value.as_bytes().len();
+    // Encoded, with the key, the session and their names.
+    let bytes = value.saturating_mul(4) / 3 + 512;
+    MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes)
+}
 
 /// The most contenders of a prefix that is read together with a write.
 const SMALL: usize = 16;
