@@ -73,13 +73,14 @@ impl Crowd {
                 self.start(&world, &clients[at], handles[at].clone(), &tally)
             })
             .collect();
+        world.advance(self.time / 5);
         let before = world.stats();
+        lock(&tally).restart();
         world.advance(self.time);
         let after = world.stats();
         for caller in callers {
             caller.abort();
         }
-        { let t = lock(&tally); eprintln!("MAX {:?} turns {}", t.waits.iter().max(), t.waits.len()); }
         let mut tally = lock(&tally);
         let mut waits = core::mem::take(&mut tally.waits);
         waits.sort();
@@ -143,8 +144,7 @@ impl Crowd {
     ) -> Task<()> {
         let (client, tally) = (client.clone(), Arc::clone(tally));
         world.start(async move {
-            let turns: u32 = std::env::var("TURNS").ok().and_then(|it| it.parse().ok()).unwrap_or(u32::MAX);
-            for _ in 0..turns {
+            loop {
                 let since = client.now();
                 let Ok(permit) = semaphore.acquire().await else {
                     lock(&tally).errors += 1;

@@ -26,7 +26,7 @@ use crate::transport::TransportError;
 /// The most short requests of a participant under way, and the most renewals of what is held
 /// besides these. Renewals must not queue behind others, and each is two requests, one after the
 /// other.
-const MAX_IN_FLIGHT: usize = 8;
+const MAX_IN_FLIGHT: usize = 6;
 const MAX_RENEWALS_IN_FLIGHT: usize = 24;
 
 impl Participant {

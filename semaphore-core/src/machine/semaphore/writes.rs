@@ -157,7 +157,9 @@ impl Participant {
         } else {
             Vec::new()
         };
-        let others = newcomers.into_iter().filter(|(no, _)| !write.admit.contains(no));
+        let others = newcomers
+            .into_iter()
+            .filter(|(no, _)| !write.admit.contains(no));
         others.filter_map(|(no, session)| {
             let flags = self.roster.get(no)?.flags();
             Some(Step::Enter(no, session, flags))
