@@ -335,7 +335,11 @@ impl Participant {
             let held = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);
             record.limit().saturating_sub(held)
         });
-        CONTENDERS_AHEAD.max((free / FREE_FOR_EACH).min(MOST_AHEAD))
+        if free < MANY_FREE {
+            CONTENDERS_AHEAD
+        } else {
+            (free / FREE_FOR_EACH).min(MOST_AHEAD)
+        }
     }
 
     /// The prefix is read while a decision may follow from it.
@@ -589,7 +593,8 @@ const CONTENDERS_AHEAD: u32 = 8;
 
 /// The same while many slots are free: one for each of these, as long as a transaction can enter
 /// all of them.
-const FREE_FOR_EACH: u32 = 16;
+const MANY_FREE: u32 = 128;
+const FREE_FOR_EACH: u32 = 8;
 const MOST_AHEAD: u32 = 48;
 
 /// What an instant try lacks.

@@ -23,10 +23,13 @@ use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// The most short requests of a participant under way, and the most renewals of what is held
-/// besides these. Renewals must not queue behind others, and each is two requests, one after the
-/// other.
-const MAX_IN_FLIGHT: usize = 6;
+/// The most short requests of a participant under way. In a crowd there are fewer: an agent gives one address 200 connections,
+/// and whoever is refused one is slow for seconds (`connections::places`). Twenty busy processes of a host are to find room.
+const MAX_IN_FLIGHT: usize = 8;
+const MAX_IN_FLIGHT_IN_CROWD: usize = 6;
+
+/// The most renewals of what is held besides these. They must not queue behind others, and each is two requests, one after
+/// the other.
 const MAX_RENEWALS_IN_FLIGHT: usize = 24;
 
 impl Participant {
@@ -58,7 +61,12 @@ impl Participant {
     /// The watch's poll does not count, since it is held open. Renewals of what is held don't
     /// either: some may wait for a slow answer while everything else continues.
     fn transmit_short(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.requests.short() - self.roster.asked_for_holds() >= MAX_IN_FLIGHT {
+        let most = if self.outlook().is_in_crowd() {
+            MAX_IN_FLIGHT_IN_CROWD
+        } else {
+            MAX_IN_FLIGHT
+        };
+        if self.requests.short() - self.roster.asked_for_holds() >= most {
             return None;
         }
         if let Some(request) = self.write(now) {
