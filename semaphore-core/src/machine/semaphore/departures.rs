@@ -103,7 +103,8 @@ impl Participant {
     /// A hold ends properly. If the next local caller wants as much and nobody else waits, the slot
     /// passes to it. Otherwise it is freed.
     pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, caller: Caller) {
-        let keeps_session = self.roster.spares().released_at(now);
+        let is_awaited = self.lacks_contenders();
+        let keeps_session = self.roster.spares().released_at(now, is_awaited);
         let is_passed = self.is_passed_on(now, acquire);
         if !is_passed {
             self.look_before_write();
@@ -132,6 +133,12 @@ impl Participant {
                 contender.leave(now, moment, &self.settings);
             }
         }
+    }
+
+    /// Whether a caller of ours waits for whom there is no contender yet.
+    fn lacks_contenders(&self) -> bool {
+        self.settings.encoding == Encoding::Transactions
+            && self.callers.queue().wanted() as usize > self.roster.count(Group::Wanting)
     }
 
     fn is_passed_on(&self, now: Instant, acquire: CommandId) -> bool {
@@ -184,8 +191,9 @@ impl Participant {
     /// turns are expected.
     pub(super) fn set_aside(&mut self, now: Instant, numbers: &[ContenderNo]) {
         let moment = self.moment();
+        let is_awaited = self.lacks_contenders();
         for no in numbers {
-            let is_kept = self.roster.spares().are_of_use();
+            let is_kept = self.roster.spares().are_of_use(is_awaited);
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 if is_kept {
                     contender.leave_orderly(now, moment, &self.settings);

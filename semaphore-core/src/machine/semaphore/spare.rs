@@ -1,5 +1,5 @@
-//! Sessions of former contenders, kept for the next turn while one is expected: the last caller
-//! came back soon after a release. Without a next turn they are destroyed.
+//! Sessions of former contenders, kept for the next turn while one is expected: somebody waits, or
+//! the last caller came back soon after a release. Without a next turn they are destroyed.
 //!
 //! Creating and destroying a session are two writes of Consul's log (`cost` in the tests of
 //! behaviour counts them).
@@ -53,15 +53,21 @@ impl Spares {
         };
     }
 
-    /// Somebody gives a slot back. Returns whether its session should be kept.
-    pub(super) fn released_at(&mut self, now: Instant) -> bool {
+    /// Somebody gives a slot back. `is_awaited` says whether one of ours waits for whom there is no contender yet. Returns
+    /// whether the slot's session should be kept.
+    pub(super) fn released_at(&mut self, now: Instant, is_awaited: bool) -> bool {
         self.released_at = Some(now);
-        self.are_of_use()
+        self.are_of_use(is_awaited)
     }
 
-    /// Whether another one would be useful.
-    pub(super) fn are_of_use(&self) -> bool {
-        self.next == Next::Likely && self.kept.len() < MOST
+    /// Whether another one would be useful: a turn is expected, or awaited.
+    pub(super) fn are_of_use(&self, is_awaited: bool) -> bool {
+        let is_likely = match self.next {
+            Next::Likely => true,
+            Next::Unlikely => is_awaited,
+            Next::Never => false,
+        };
+        is_likely && self.kept.len() < MOST
     }
 
     /// Nobody will want a slot any more.
@@ -130,7 +136,7 @@ mod tests {
     fn expecting() -> Spares {
         let mut spares = Spares::default();
         spares.wanted_at(at(0));
-        spares.released_at(at(10));
+        spares.released_at(at(10), false);
         spares.wanted_at(at(20));
         spares
     }
@@ -138,18 +144,26 @@ mod tests {
     #[test]
     fn nothing_is_kept_until_somebody_came_back() {
         let mut spares = Spares::default();
-        assert!(!spares.released_at(at(0)));
+        assert!(!spares.released_at(at(0), false));
         spares.wanted_at(at(500));
-        assert!(spares.released_at(at(600)));
+        assert!(spares.released_at(at(600), false));
+    }
+
+    #[test]
+    fn it_is_kept_for_somebody_who_waits() {
+        let mut spares = Spares::default();
+        assert!(spares.released_at(at(0), true));
+        spares.close(at(1));
+        assert!(!spares.released_at(at(2), true));
     }
 
     #[test]
     fn whoever_comes_back_within_a_second_is_expected_again() {
         for (after, expected) in [(0, true), (1_000, true), (1_001, false)] {
             let mut spares = expecting();
-            spares.released_at(at(5_000));
+            spares.released_at(at(5_000), false);
             spares.wanted_at(at(5_000 + after));
-            assert_eq!(spares.released_at(at(9_000)), expected, "{after}");
+            assert_eq!(spares.released_at(at(9_000), false), expected, "{after}");
         }
     }
 
@@ -157,19 +171,19 @@ mod tests {
     fn the_first_turn_after_none_is_not_expected() {
         let mut spares = Spares::default();
         spares.wanted_at(at(0));
-        assert!(!spares.released_at(at(1)));
+        assert!(!spares.released_at(at(1), false));
     }
 
     #[test]
     fn no_more_is_kept_than_the_most() {
         let mut spares = expecting();
         for kept in 0..MOST {
-            assert!(spares.released_at(at(30)), "{kept}");
+            assert!(spares.released_at(at(30), false), "{kept}");
             spares.keep(at(30), spare(A));
         }
-        assert!(!spares.released_at(at(30)));
+        assert!(!spares.released_at(at(30), false));
         assert!(spares.take().is_some());
-        assert!(spares.released_at(at(30)), "there is room again");
+        assert!(spares.released_at(at(30), false), "there is room again");
     }
 
     #[test]
@@ -220,7 +234,7 @@ mod tests {
         assert_eq!(spares.timeout(), Some(at(200)));
         assert_eq!(ids(&spares.take_expired(at(200))), [A]);
         spares.wanted_at(at(210));
-        assert!(!spares.released_at(at(220)));
+        assert!(!spares.released_at(at(220), false));
         // One that was about to be kept.
         spares.keep(at(230), spare(B));
         assert_eq!(ids(&spares.take_expired(at(230))), [B]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Method;
-use transport_mock::MockConsul;
+use transport_mock::{MockConsul, RequestKind};
 
 use crate::support::spy::Spy;
 use crate::support::steps::{enters, writes_record};
@@ -28,6 +28,8 @@ struct Figures {
     percent: u64,
     /// Requests per hundred turns.
     requests: u64,
+    /// The sessions that were ended meanwhile.
+    sessions: u64,
     most_held: u32,
 }
 
@@ -64,14 +66,17 @@ impl Crowd {
             })
             .collect();
         world.advance(millis(200));
+        let sessions = || world.stats().requests_of(RequestKind::SessionDestroy);
         let before = (
             tally.lock().expect("a tally").0,
             world.stats().total_requests(),
+            sessions(),
         );
         world.advance(millis(TIME));
         let after = (
             tally.lock().expect("a tally").0,
             world.stats().total_requests(),
+            sessions(),
         );
         for caller in callers {
             caller.abort();
@@ -82,6 +87,7 @@ impl Crowd {
         Figures {
             percent: turns * 100 * self.hold / (slots * TIME),
             requests: (after.1 - before.1) * 100 / turns.max(1),
+            sessions: after.2 - before.2,
             most_held,
         }
     }
@@ -89,8 +95,7 @@ impl Crowd {
 
 #[test]
 fn few_slots_are_used_well_by_one_process_and_by_several() {
-    for (processes, percent, requests) in
-        [(1, 80, 150), (2, 70, 700), (4, 70, 700), (15, 70, 1_200)]
+    for (processes, percent, requests) in [(1, 80, 100), (2, 70, 300), (4, 70, 300), (15, 70, 600)]
     {
         let crowd = Crowd {
             limit: 3,
@@ -103,17 +108,18 @@ fn few_slots_are_used_well_by_one_process_and_by_several() {
         assert_eq!(figures.most_held, 3, "{processes}");
         assert!(figures.percent >= percent, "{processes}: {figures:?}");
         assert!(figures.requests <= requests, "{processes}: {figures:?}");
+        assert!(figures.sessions <= 10, "{processes}: {figures:?}");
     }
 }
 
 #[test]
 fn many_slots_are_used_well_by_one_process_and_by_several() {
     for (processes, callers, percent, requests) in [
-        (1, 60, 90, 400),
-        (4, 60, 75, 500),
-        (10, 60, 60, 700),
-        (4, 400, 75, 400),
-        (20, 400, 50, 400),
+        (1, 60, 90, 50),
+        (4, 60, 85, 50),
+        (10, 60, 60, 400),
+        (4, 400, 85, 40),
+        (20, 400, 50, 250),
     ] {
         let crowd = Crowd {
             limit: 100,
@@ -129,6 +135,7 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
         );
         assert!(figures.percent >= percent, "{processes}: {figures:?}");
         assert!(figures.requests <= requests, "{processes}: {figures:?}");
+        assert!(figures.sessions <= 10, "{processes}: {figures:?}");
     }
 }
 

@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::adapter::Method;
+use semaphore_core::adapter::{Method, Request};
 use semaphore_core::{FencingToken, Permit, Semaphore};
-use transport_mock::{Fault, MockConsul, Rule, Task};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::support::spy::Spy;
 use crate::support::steps::{claims, creates_session, enters, writes_record};
@@ -301,6 +301,113 @@ fn callers_who_come_at_once_are_admitted_together_with_tokens_of_their_own() {
     for task in waiting {
         world.run(task);
     }
+    assert_nothing_left(&world);
+}
+
+/// Another process has its turns all the time, so most claims are refused once. Each refusal would end the stay of the slot,
+/// and its session.
+#[test]
+fn a_slot_stays_here_although_a_poll_overtakes_the_refusal_of_its_claim() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = held(&world, &semaphore);
+    let ours = holders(&world);
+    let next = world.start({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire().await }
+    });
+    let other = Stranger::enters(&world);
+    world.advance(millis(20));
+    let spy = Spy::on(&world);
+    world.inject(
+        Rule::new(Fault::Delay(millis(30)))
+            .matching(writes_record)
+            .times(1),
+    );
+    drop(permit);
+    world.advance(millis(1));
+    // The same record, with other white space.
+    let record = format!(r#"{{ "Holders":{{"{}":true}},"Limit":1}}"#, ours[0]);
+    operate(&world, Method::Put, LOCK, &record);
+    let permit = world.run(next).expect("a slot");
+    assert_eq!(
+        spy.count(claims),
+        2,
+        "the first is refused: {}",
+        world.trace()
+    );
+    assert_eq!(holders(&world), ours);
+    assert_eq!(spy.count(creates_session), 0, "{}", world.trace());
+    drop(permit);
+    other.leaves(&world);
+    world.advance(secs(2));
+    assert_nothing_left(&world);
+}
+
+/// Each session that ends is two more writes of Consul's log.
+#[test]
+fn a_slot_that_goes_to_another_process_leaves_its_session_for_the_next_turn() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let one = semaphore(&world, "one", 1);
+    let two = semaphore(&world, "two", 1);
+    let waiting: Vec<_> = [&one, &two]
+        .into_iter()
+        .flat_map(|semaphore| callers(&world, semaphore, 0..60, &log))
+        .collect();
+    world.advance(millis(300));
+    let spy = Spy::on(&world);
+    let before = names(&log).len();
+    world.advance(millis(600));
+    let ended = spy.count(|it| RequestKind::of(it) == RequestKind::SessionDestroy);
+    assert!(names(&log).len() > before + 30);
+    assert_eq!(ended, 0, "{}", world.trace());
+    for task in waiting {
+        world.run(task);
+    }
+    assert_nothing_left(&world);
+}
+
+/// The next caller gets a kept session while the contender that was made for it enters. What that one has done by then is
+/// known from its answer.
+#[test]
+fn a_contender_that_is_no_longer_needed_while_it_enters_leaves_its_session_for_the_next_turn() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    for _ in 0..3 {
+        drop(held(&world, &semaphore));
+    }
+    let permit = held(&world, &semaphore);
+    world.inject(
+        Rule::new(Fault::Delay(millis(100)))
+            .matching(enters)
+            .times(1),
+    );
+    let spy = Spy::on(&world);
+    let acquire = || {
+        let semaphore = semaphore.clone();
+        world.start(async move { semaphore.acquire().await })
+    };
+    let next = acquire();
+    world.advance(millis(50));
+    drop(permit);
+    let permit = world.run(next).expect("the slot passes on");
+    world.advance(millis(200));
+    let deletes = |it: &Request| it.method() == Method::Delete;
+    let fenced = |it: &Request| it.method() == Method::Delete && it.target().contains("cas=");
+    assert_eq!(
+        (spy.count(deletes), spy.count(fenced)),
+        (1, 1),
+        "{}",
+        world.trace()
+    );
+    let made = spy.count(creates_session);
+    let after = acquire();
+    world.advance(millis(20));
+    assert_eq!(spy.count(creates_session), made, "{}", world.trace());
+    drop(permit);
+    drop(world.run(after).expect("a slot"));
+    world.advance(secs(2));
     assert_nothing_left(&world);
 }
 
