@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::adapter::{Method, Request};
+use semaphore_core::adapter::{Method, Request, Transport as _};
 use semaphore_core::{FencingToken, Permit, Semaphore};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
@@ -324,11 +324,12 @@ fn a_slot_stays_here_although_a_poll_overtakes_the_refusal_of_its_claim() {
             .matching(writes_record)
             .times(1),
     );
-    drop(permit);
-    world.advance(millis(1));
-    // The same record, with other white space.
+    // The same record, with other white space. It arrives before the claim, and a poll shows it.
     let record = format!(r#"{{ "Holders":{{"{}":true}},"Limit":1}}"#, ours[0]);
-    operate(&world, Method::Put, LOCK, &record);
+    let change = Request::new(Method::Put, LOCK).with_body(record.into_bytes());
+    let operator = world.client("operator");
+    let change = world.start(async move { operator.send(change).await });
+    drop(permit);
     let permit = world.run(next).expect("a slot");
     assert_eq!(
         spy.count(claims),
@@ -336,6 +337,7 @@ fn a_slot_stays_here_although_a_poll_overtakes_the_refusal_of_its_claim() {
         "the first is refused: {}",
         world.trace()
     );
+    world.run(change).expect("changed");
     assert_eq!(holders(&world), ours);
     assert_eq!(spy.count(creates_session), 0, "{}", world.trace());
     drop(permit);
