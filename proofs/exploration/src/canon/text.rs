@@ -331,7 +331,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "confirmed_at" | "seen_at" | "released_at" | "Free" | "Entered" => Token::Recent(nanos),
         // Since when a holder's key has been missing.
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
-        // How long a slot has been in the process. After a tenth of a second, it makes no
+        // How long a slot has been in the process. After 70 ms, it makes no
         // difference any more.
         "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Four times without an effect. How long somebody has waited only appears in errors. A

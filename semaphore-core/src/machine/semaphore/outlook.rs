@@ -427,7 +427,7 @@ impl Outlook<'_> {
     }
 
     /// Whether newcomers join the next write of the record, which is about to be made when another one has been answered, or
-    /// after a pause. Otherwise each would enter by a request of its own. Either slots are free and nobody else waits, so
+    /// after a pause. Otherwise each would enter by a separate request. Either slots are free and nobody else waits, so
     /// that they are admitted; or others of ours are in the queue already, so that a short delay costs no turn.
     pub(super) fn joins_next_write(&self, now: Instant) -> bool {
         let Some(observed) = self.knowledge.newest() else {

@@ -24,7 +24,7 @@ use crate::time::Instant;
 use crate::transport::TransportError;
 
 /// The most short requests of a participant under way. In a crowd there are fewer: an agent gives one address 200 connections,
-/// and whoever is refused one is slow for seconds (`connections::places`). Twenty busy processes of a host are to find room.
+/// and whoever is refused one is slow for seconds (`connections::places`). Then twenty busy processes of a host have room.
 const MAX_IN_FLIGHT: usize = 8;
 const MAX_IN_FLIGHT_IN_CROWD: usize = 6;
 
