@@ -23,8 +23,9 @@ use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// The most short requests of a participant under way. In a crowd there are fewer: an agent gives one address 200 connections,
-/// and whoever is refused one is slow for seconds (`connections::places`). Then twenty busy processes of a host have room.
+/// The most short requests of a participant under way, and the same in a crowd. An agent gives one
+/// address 200 connections, and a transport that gets no further one parks its polls for seconds
+/// (`connections::places`). With six, twenty busy processes of one host have room.
 const MAX_IN_FLIGHT: usize = 8;
 const MAX_IN_FLIGHT_IN_CROWD: usize = 6;
 
