@@ -355,6 +355,16 @@ impl ContenderKey {
         if matches!(self.state, State::Acquiring | State::There(_)) {
             self.seen = Some(shown);
             self.proceed(State::There(moment));
+        } else {
+            self.entered_late(shown);
+        }
+    }
+
+    /// It was left while it entered: now it is known what to delete.
+    fn entered_late(&mut self, shown: Contender) {
+        if matches!(self.state, State::Deleting(_)) && self.is_ours_alone() {
+            self.deletable = Some(shown.modify_index);
+            self.seen = Some(shown);
         }
     }
 
@@ -462,10 +472,8 @@ impl ContenderKey {
                         None => Arrival::Unseen(own.clone()),
                     });
                     self.seen = Some(own);
-                } else if matches!(self.state, State::Deleting(_)) && self.is_ours_alone() {
-                    // It was left meanwhile: now it is known what to delete.
-                    self.deletable = Some(own.modify_index);
-                    self.seen = Some(own);
+                } else {
+                    self.entered_late(own);
                 }
                 true
             }
