@@ -283,8 +283,8 @@ impl Contender {
     }
 
     /// Whether it enters with a read of the prefix under way.
-    pub(in crate::machine) fn reads_along(&self) -> bool {
-        self.key.reads_along()
+    pub(in crate::machine) fn enters_with_read(&self) -> bool {
+        self.key.enters_with_read()
     }
 
     /// Its key can't be read any more, for this reason.

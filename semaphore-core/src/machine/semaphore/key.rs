@@ -202,7 +202,7 @@ impl ContenderKey {
     }
 
     /// Whether its acquisition, with a read of the prefix, is under way.
-    pub(in crate::machine) fn reads_along(&self) -> bool {
+    pub(in crate::machine) fn enters_with_read(&self) -> bool {
         matches!(
             self.in_flight,
             Some(KeyRequest::Acquisition {

@@ -190,7 +190,7 @@ impl Outlook<'_> {
 
     /// Whether one of ours enters with a read of the prefix under way.
     fn is_entering_with_read(&self) -> bool {
-        let reads = |no| self.roster.get(no).is_some_and(Contender::reads_along);
+        let reads = |no| self.roster.get(no).is_some_and(Contender::enters_with_read);
         let those = |from| matches!(from, From::Contender(no, Part::Key) if reads(no));
         self.requests.count(those) > 0
     }
