@@ -199,7 +199,8 @@ impl Follow {
             return None;
         }
         let is_old = |at| now.saturating_since(at) > self.max_age;
-        if self.known.answered_at().is_some_and(is_old) {
+        let is_outdated = self.known.answered_at().is_some_and(is_old);
+        if is_outdated {
             // Nobody has asked for long. A poll would only answer at the next change.
             self.watch.poller.restart();
         }
@@ -227,7 +228,10 @@ impl Follow {
             .map(|left| left.saturating_sub(request.longest_wait().unwrap_or_default()));
         let is_prompt = asked == Asked::Poll && self.requests.are_prompt();
         let margin = is_prompt.then(|| self.margin());
-        let request = match most.into_iter().chain(margin).min() {
+        // What is too old is told to be so soon, however slow answers are: until then it counts.
+        let is_believed = is_outdated && !self.is_interrupted();
+        let once_more = is_believed.then(|| self.max_age / 3);
+        let request = match most.into_iter().chain(margin).chain(once_more).min() {
             Some(time) => request.answered_within(time),
             None => request,
         };

@@ -210,6 +210,33 @@ fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
 }
 
 #[test]
+fn what_got_too_old_while_nobody_asked_is_told_within_a_third_of_its_age_if_there_is_no_answer() {
+    let timeout = || Err(TransportError::new(TransportErrorKind::Timeout));
+    let mut follow = follow();
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), id, &Ok(led(7)));
+    assert!(event(&mut follow).is_some());
+    // The process stands still twice, until long after its request has ended.
+    for until in [60, 120] {
+        let (id, _) = send(&mut follow, at(until - 59));
+        follow.handle_response(at(until), id, &timeout());
+        assert!(!follow.is_interrupted(), "nobody asked");
+    }
+    let Transmit { id, request, .. } = follow.poll_transmit(at(120)).expect("a read");
+    assert!(request.timeout() <= secs(5), "{:?}", request.timeout());
+    follow.handle_response(at(120) + request.timeout(), id, &timeout());
+    let told = event(&mut follow);
+    assert!(
+        matches!(told, Some(LeaderEvent::Interrupted(_))),
+        "{told:?}"
+    );
+    // Now that this is told, an answer may take longer.
+    let due = follow.poll_timeout().expect("another try");
+    let Transmit { request, .. } = follow.poll_transmit(due).expect("a read");
+    assert!(request.timeout() > secs(5), "{:?}", request.timeout());
+}
+
+#[test]
 fn an_answer_that_is_a_second_later_than_its_time_counts_still() {
     for (answered, counts) in [(secs(11), true), (millis(11_001), false)] {
         let mut follow = follow();
