@@ -6,7 +6,9 @@
 //! requests. If there are more than ever, the system says which of them are connected
 //! (`/proc/self/net/tcp`); only those count. It counts the threads, too (`/proc/self/status`),
 //! including those of the Consul in memory. All are counted every [`PERIOD`]. Clients keep
-//! connections open and reuse them, so a peak lasts longer than that.
+//! connections open and reuse them, so a peak lasts longer than that. The system takes a
+//! millisecond to say who is connected. So it is not asked again about the same sockets, except
+//! every [`ASKED_AGAIN`]th time: one of them may just have been about to connect.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,6 +22,9 @@ use crate::failure::Failure;
 
 /// How often they are counted.
 pub const PERIOD: Duration = Duration::from_millis(10);
+
+/// After how many periods the system is asked again about the same sockets.
+pub const ASKED_AGAIN: u32 = 10;
 
 /// The most at one time. `None` if the system does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,9 +54,10 @@ impl Watcher {
             connections: others.as_ref().map(|_| 0),
             threads: None,
         };
-        let connections = move |peak| match &consul {
+        let mut sockets = Sockets::without(others);
+        let mut connections = move |peak| match &consul {
             Some(consul) => Some(consul.open_connections()),
-            None => connected_above(peak, others.as_ref()?),
+            None => sockets.connected_above(peak),
         };
         // Opened now, so that it can be read when no descriptor is left.
         let mut status = File::open("/proc/self/status").ok();
@@ -87,16 +93,41 @@ impl Peaks {
     }
 }
 
-/// How many of the process's sockets, without `others`, are connected by TCP. `None` if they can't
-/// be more than `peak`.
-fn connected_above(peak: usize, others: &BTreeSet<String>) -> Option<usize> {
-    let open = &sockets()? - others;
-    if open.len() <= peak {
-        return None;
+/// The process's sockets, as they were when the system was last asked.
+struct Sockets {
+    /// They don't count. `None` if the system does not list any.
+    others: Option<BTreeSet<String>>,
+    known: BTreeSet<String>,
+    /// How often they were the same since.
+    same: u32,
+}
+
+impl Sockets {
+    fn without(others: Option<BTreeSet<String>>) -> Self {
+        Self {
+            others,
+            known: BTreeSet::new(),
+            same: 0,
+        }
     }
-    // The tables don't show one moment: one that closes may appear together with one that opens
-    // later.
-    Some(connected(&open).min(connected(&open)))
+
+    /// How many of them are connected by TCP. `None` if they can't be more than `peak`, or are the
+    /// same as before.
+    fn connected_above(&mut self, peak: usize) -> Option<usize> {
+        let open = &sockets()? - self.others.as_ref()?;
+        if open.len() <= peak {
+            return None;
+        }
+        self.same = if open == self.known { self.same + 1 } else { 0 };
+        if self.same % ASKED_AGAIN > 0 {
+            return None;
+        }
+        // The tables don't show one moment: one that closes may appear together with one that opens
+        // later.
+        let connected = connected(&open).min(connected(&open));
+        self.known = open;
+        Some(connected)
+    }
 }
 
 fn connected(open: &BTreeSet<String>) -> usize {
@@ -149,10 +180,37 @@ mod tests {
             .map(|_| TcpStream::connect(address).expect("a connection"))
             .collect();
         let _pair = UnixStream::pair().expect("two sockets");
-        let connected = connected_above(0, &before).expect("a count");
         // Other tests have a few connections besides these.
+        let mut counted = Sockets::without(Some(before));
+        let connected = counted.connected_above(0).expect("a count");
         assert!((20..40).contains(&connected), "{connected}");
-        assert_eq!(connected_above(100, &before), None);
+        assert_eq!(counted.connected_above(100), None);
+        drop(own);
+    }
+
+    #[test]
+    fn the_same_sockets_are_asked_about_every_tenth_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let own = TcpStream::connect(address).expect("a connection");
+        let open = sockets().expect("a list");
+        let mut counted = Sockets {
+            known: open.clone(),
+            ..Sockets::without(Some(BTreeSet::new()))
+        };
+        // Other tests open and close sockets, too.
+        let mut asked = Vec::new();
+        for _ in 0..1_000 {
+            let before = counted.known.clone();
+            let is_asked = counted.connected_above(0).is_some();
+            if counted.same > 0 {
+                asked.push((counted.same, is_asked));
+            }
+            assert!(is_asked || counted.known == before);
+        }
+        let is_due = |(same, is_asked): &(u32, bool)| *is_asked == (same % ASKED_AGAIN == 0);
+        assert!(asked.iter().all(is_due), "{asked:?}");
+        assert!(asked.iter().any(|(_, is_asked)| !is_asked), "{asked:?}");
         drop(own);
     }
 
