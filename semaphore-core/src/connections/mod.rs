@@ -24,7 +24,7 @@
 //!   renewals.
 //! - A short request that has no lane a second before its timeout is not sent: it would be given up
 //!   under way.
-//! - A parked poll reads at least once in [`PARKED`](parked::PARKED). It also reads as soon as a
+//! - A parked poll reads at least once in [`PARKED`](places::PARKED). It also reads as soon as a
 //!   request of the same transport has changed what it waits for. It learns within that time what
 //!   others do.
 //! - The limit does not include other transports of the same address, or other users of the

@@ -13,9 +13,6 @@ use super::{Connections, Pass};
 use crate::http::{Request, Response};
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// The longest time between two reads of a parked poll, plus up to a quarter of jitter.
-pub(super) const PARKED: Duration = Duration::from_secs(4);
-
 impl Connections {
     /// Sends a poll.
     pub(super) async fn poll(
@@ -37,7 +34,7 @@ impl Connections {
             let left = ends.saturating_since(lanes.now());
             let place = match &slice {
                 Some(_) => {
-                    let look_in = self.lock().jitter(PARKED).min(left);
+                    let look_in = self.lock().look_in().min(left);
                     parked.place_before_a_look(lanes, look_in).await
                 }
                 None => parked.place_within(lanes, left).await,

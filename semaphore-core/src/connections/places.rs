@@ -337,6 +337,12 @@ impl<W: Waiter> Places<W> {
         jitter(least, least / 4, &mut self.rng)
     }
 
+    /// When a parked poll reads next. All of them together read twice a second, unless they are many.
+    pub(super) fn look_in(&mut self) -> Duration {
+        let parked = u32::try_from(self.parked.len()).unwrap_or(u32::MAX);
+        self.jitter(PARKED.min(PARKED_EACH.saturating_mul(parked.max(1))))
+    }
+
     fn ticket(&mut self, priority: Priority) -> Ticket {
         self.last_ticket += 1;
         let no = self.last_ticket;
@@ -498,6 +504,11 @@ const HELD_BY_RENEWALS: usize = 40;
 
 /// How long an agent keeps applying held requests after an election: 4.7 s were measured.
 const LET_GO: Duration = Duration::from_secs(5);
+
+/// The longest time between two reads of a parked poll, plus up to a quarter of jitter, and its
+/// part for each that is parked.
+pub(super) const PARKED: Duration = Duration::from_secs(4);
+const PARKED_EACH: Duration = Duration::from_millis(500);
 
 /// How long no connection is opened after a refusal. It doubles with each refusal, up to sixteen
 /// times.

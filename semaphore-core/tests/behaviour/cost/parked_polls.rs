@@ -21,37 +21,49 @@ async fn occupy(wire: &Wire, wait: u64) {
 }
 
 #[test]
-fn one_without_a_connection_reads_every_few_seconds_until_there_is_news() {
-    let world = MockConsul::new(1);
-    let wire = Wire::new(&world, 2);
-    let began = world.now();
-    let parked = async {
-        let answer = wire.send(poll("/v1/kv/a", 60)).await.expect("an answer");
-        let took = world.now().saturating_since(began);
-        (answer.header("X-Consul-Index").map(str::to_owned), took)
-    };
-    let news = async {
-        world.sleep(secs(20)).await;
-        wire.set_index(8);
-    };
-    let ((), ((index, took), ())) = world.run(join(occupy(&wire, 60), join(parked, news)));
-    assert_eq!(index.as_deref(), Some("8"));
-    assert!(took >= secs(20) && took <= secs(25) + ROUND, "{took:?}");
-    let sent = wire.sent("/v1/kv/a");
-    for (one, next) in sent.iter().zip(&sent[1..]) {
-        let between = next.at.saturating_since(one.at);
-        assert!(
-            between >= secs(4) && between <= secs(5) + ROUND,
-            "{between:?}"
-        );
+fn those_without_a_connection_read_twice_a_second_together_or_each_every_few_seconds() {
+    for (parked, least) in [(1, millis(500)), (2, secs(1)), (8, secs(4)), (40, secs(4))] {
+        let world = MockConsul::new(1);
+        let wire = Wire::new(&world, 2);
+        let began = world.now();
+        let path = |no: u32| format!("/v1/kv/a{no}");
+        let all = (0..parked).map(|no| {
+            let (wire, world) = (&wire, &world);
+            async move {
+                let answer = wire.send(poll(&path(no), 60)).await.expect("an answer");
+                let index = answer.header("X-Consul-Index").map(str::to_owned);
+                (index, world.now().saturating_since(began))
+            }
+        });
+        let news = async {
+            world.sleep(secs(20)).await;
+            wire.set_index(8);
+        };
+        let ((), (told, ())) = world.run(join(occupy(&wire, 60), join(join_all(all), news)));
+        let most = least * 5 / 4 + ROUND * 40;
+        for (index, took) in told {
+            assert_eq!(index.as_deref(), Some("8"));
+            assert!(took >= secs(20) && took <= secs(20) + most, "{took:?}");
+        }
+        for no in 0..parked {
+            let sent = wire.sent(&path(no));
+            for (one, next) in sent.iter().zip(&sent[1..]) {
+                let between = next.at.saturating_since(one.at);
+                // Once some know the news, the others look more often.
+                let all_wait = next.at.saturating_since(began) < secs(20);
+                assert!(between >= least || !all_wait, "{between:?} of {parked}");
+                assert!(between <= most, "{between:?} of {parked}");
+            }
+            for one in &sent {
+                assert_eq!(one.lane, SHORT);
+                assert!(!one.request.is_long_poll());
+                assert_eq!(one.request.wait(), Some(millis(1)));
+            }
+            // The first look comes at once: what the caller knows may be older than its place in
+            // the queue.
+            assert!(sent[0].at <= began + ROUND * 40);
+        }
     }
-    for one in &sent {
-        assert_eq!(one.lane, SHORT);
-        assert!(!one.request.is_long_poll());
-        assert_eq!(one.request.wait(), Some(millis(1)));
-    }
-    // The first look comes at once: what the caller knows may be older than its place in the queue.
-    assert_eq!(sent[0].at, began);
 }
 
 #[test]
@@ -229,14 +241,14 @@ fn one_that_is_refused_a_connection_reads_until_one_is_opened_again() {
     let lanes = wire.lanes("/v1/kv/a");
     assert_eq!((lanes[0], lanes[1]), (POLL, SHORT));
     assert_eq!(lanes.last(), Some(&POLL));
-    assert!(lanes.len() <= 5, "it reads every few seconds: {lanes:?}");
+    assert!(lanes.len() <= 8, "it reads twice a second: {lanes:?}");
     let until: Duration = wire
         .sent("/v1/kv/a")
         .last()
         .expect("some")
         .at
         .saturating_since(began);
-    assert!(until >= secs(2) && until <= secs(8), "{until:?}");
+    assert!(until >= secs(2) && until <= secs(4), "{until:?}");
 }
 
 #[test]
