@@ -119,7 +119,7 @@ impl Sockets {
             return None;
         }
         self.same = if open == self.known { self.same + 1 } else { 0 };
-        if self.same % ASKED_AGAIN > 0 {
+        if !self.same.is_multiple_of(ASKED_AGAIN) {
             return None;
         }
         // The tables don't show one moment: one that closes may appear together with one that opens
