@@ -22,13 +22,15 @@ const MOST_FIELDS: usize = 10;
 
 /// The files that may use a machine as a whole. Before adding one, move state into a room, or ask a
 /// function of the rooms.
-const OF_WHOLE_MACHINES: [&str; 10] = [
+const OF_WHOLE_MACHINES: [&str; 12] = [
     "machine::election",
     "machine::election::terms",
     "machine::follow",
     "machine::semaphore",
     "machine::semaphore::claims",
     "machine::semaphore::departures",
+    "machine::semaphore::failures",
+    "machine::semaphore::plan",
     "machine::semaphore::settle",
     "machine::semaphore::traffic",
     "machine::semaphore::views",

@@ -21,7 +21,9 @@
 //! | [`writes`], [`ledger`], [`steps`] | the record, and how it is written |
 //! | [`contender`], [`key`], [`roster`] | one session's part; its key; all of ours |
 //! | [`vanished`] | holders whose key has gone, and when they may be pruned |
-//! | [`settle`] | what follows from it all, once per input |
+//! | [`settle`] | what follows from it all, once per input: how many of ours contend, and what is read |
+//! | [`failures`] | who waits in vain |
+//! | [`plan`] | what is written next |
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
 //! | [`claims`], [`departures`] | grants, and how they end |
 //! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
@@ -34,6 +36,7 @@ mod availability;
 mod claims;
 mod contender;
 mod departures;
+mod failures;
 mod focus;
 mod glance;
 mod key;
@@ -41,6 +44,7 @@ mod knowledge;
 mod ledger;
 mod listing;
 mod outlook;
+mod plan;
 mod refresh;
 mod roster;
 mod sender;
