@@ -95,6 +95,8 @@ enum RecordKey {
 enum What {
     Keys,
     KeysAndRecord,
+    /// The record was missing a moment before. It may have been created since.
+    KeysAndNoRecord,
 }
 
 /// What a key should be tied to. A holder whose key was not tied may have entered since, so it is
@@ -254,7 +256,8 @@ impl Keys {
         })
     }
 
-    /// Checks as many keys as fit. The last transaction also gets the record.
+    /// Checks as many keys as fit. The last transaction also gets the record, or checks that there
+    /// is none: it shows what is true at one moment.
     fn transmit(&mut self, settings: &Settings) -> Option<Request> {
         if self.asked.is_some() {
             return None;
@@ -264,8 +267,9 @@ impl Keys {
         let sessions: Vec<_> = left.map(|(it, tie)| (it.clone(), *tie)).collect();
         let is_last = sessions.len() == self.left.len();
         let what = match self.record {
-            RecordKey::Sought if is_last => What::KeysAndRecord,
-            _ => What::Keys,
+            _ if !is_last => What::Keys,
+            RecordKey::Sought => What::KeysAndRecord,
+            RecordKey::Missing => What::KeysAndNoRecord,
         };
         let record = settings.prefix.record_key();
         let keys = sessions.iter();
@@ -276,8 +280,12 @@ impl Keys {
             key,
             session: (*tie != Tie::Nobody).then_some(session),
         });
-        let get = (what == What::KeysAndRecord).then_some(Operation::Get { key: &record });
-        let operations: Vec<_> = checks.chain(get).collect();
+        let of_record = match what {
+            What::Keys => None,
+            What::KeysAndRecord => Some(Operation::Get { key: &record }),
+            What::KeysAndNoRecord => Some(Operation::CheckNotExists { key: &record }),
+        };
+        let operations: Vec<_> = checks.chain(of_record).collect();
         let request = Txn {
             operations: &operations,
         };
@@ -317,8 +325,17 @@ impl Keys {
                     self.left.remove(session);
                     self.gone.insert(session.clone(), *tie);
                 }
-                None => self.record = RecordKey::Missing,
+                None => {
+                    self.record = match asked.what {
+                        What::KeysAndNoRecord => RecordKey::Sought,
+                        What::Keys | What::KeysAndRecord => RecordKey::Missing,
+                    };
+                    self.rounds += 1;
+                }
             }
+        }
+        if self.rounds >= MOST_ROUNDS {
+            return Err(RequestError::garbled("a record that comes and goes"));
         }
         Ok(())
     }
@@ -345,8 +362,10 @@ impl Keys {
                 }
             }
         }
-        if asked.what == What::Keys {
-            return self.knows_all().then(|| self.view(None));
+        match asked.what {
+            What::Keys => return None,
+            What::KeysAndNoRecord => return Some(self.view(None)),
+            What::KeysAndRecord => {}
         }
         let record_key = settings.prefix.record_key();
         let lock = entries.next_if(|entry| entry.key() == record_key);
@@ -389,4 +408,71 @@ const MOST_ROUNDS: u32 = 6;
 fn most_checks(settings: &Settings) -> usize {
     let bytes = settings.prefix.as_str().len() + 256;
     (Txn::MAX_OPERATIONS - 1).min(Txn::MAX_BYTES / 2 / bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::machine::fixture::{A, at, session, settings};
+    use crate::machine::semaphore::glance::*;
+    use crate::sans_io::RequestId;
+
+    fn fails(operation: usize, what: &str) -> Response {
+        let body =
+            format!(r#"{{"Results":null,"Errors":[{{"OpIndex":{operation},"What":"{what}"}}]}}"#);
+        Response::new(409, body)
+    }
+
+    #[test]
+    fn a_record_that_is_created_while_the_keys_are_read_is_not_taken_for_missing() {
+        let settings = settings();
+        let directory = settings.prefix.directory();
+        let mut glance = Glance::new(&settings);
+        glance.want(at(0));
+        let (number, _) = glance.start(at(0), &settings);
+        let sent = (Moment::of(RequestId(1)), at(0));
+        let answer = |glance: &mut Glance, number, response: &Response| {
+            let also = BTreeSet::new();
+            glance
+                .handle(number, sent, Ok(response), also, &settings)
+                .unwrap()
+        };
+        let names =
+            Response::new(200, format!(r#"["{directory}{A}"]"#)).with_header("X-Consul-Index", "7");
+        assert!(answer(&mut glance, number, &names).is_none());
+        let ask = |glance: &mut Glance| {
+            let (number, request) = glance.go_on(&settings).unwrap();
+            (number, String::from_utf8(request.body().to_vec()).unwrap())
+        };
+
+        let (number, asked) = ask(&mut glance);
+        assert!(asked.contains(r#""Verb":"get""#), "{asked}");
+        let record = settings.prefix.record_key();
+        let missing = format!("key \\\"{record}\\\" doesn't exist");
+        assert!(answer(&mut glance, number, &fails(1, &missing)).is_none());
+
+        let (number, asked) = ask(&mut glance);
+        assert!(asked.contains(r#""Verb":"check-not-exists""#), "{asked}");
+        let exists = format!("key \\\"{record}\\\" exists");
+        assert!(answer(&mut glance, number, &fails(1, &exists)).is_none());
+
+        let (number, asked) = ask(&mut glance);
+        assert!(asked.contains(r#""Verb":"get""#), "{asked}");
+        let key = |name: &str, rest: &str| {
+            format!(
+                r#"{{"KV":{{"Key":"{directory}{name}","Flags":0,"CreateIndex":8,"ModifyIndex":9{rest}}}}}"#
+            )
+        };
+        let tied = key(
+            A,
+            &format!(r#","LockIndex":1,"Session":"{A}","Value":null"#),
+        );
+        let held = key(".lock", r#","LockIndex":0,"Value":"e30=""#);
+        let both = Response::new(
+            200,
+            format!(r#"{{"Results":[{tied},{held}],"Errors":null}}"#),
+        );
+        let (view, _) = answer(&mut glance, number, &both).expect("a view");
+        assert!(view.lock().is_some());
+        assert!(view.is_alive(session(A).as_str()));
+    }
 }
