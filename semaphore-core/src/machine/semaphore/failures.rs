@@ -1,4 +1,4 @@
-//! Who waits in vain: for something that the record can't give, that Consul refuses, or that an
+//! Whose wait fails: for something that the record can't give, that Consul refuses, or that an
 //! instant try does not find.
 
 use crate::defect::{Defect, is_on};

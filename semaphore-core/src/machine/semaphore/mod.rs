@@ -22,7 +22,7 @@
 //! | [`contender`], [`key`], [`roster`] | one session's part; its key; all of ours |
 //! | [`vanished`] | holders whose key has gone, and when they may be pruned |
 //! | [`settle`] | what follows from it all, once per input: how many of ours contend, and what is read |
-//! | [`failures`] | who waits in vain |
+//! | [`failures`] | whose wait fails |
 //! | [`plan`] | what is written next |
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
 //! | [`claims`], [`departures`] | grants, and how they end |

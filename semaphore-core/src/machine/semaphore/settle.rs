@@ -1,5 +1,5 @@
 //! What follows from what is known: how many of ours contend, and what is read for them. `failures`
-//! has who waits in vain, `plan` has what is written next.
+//! has those whose wait fails, `plan` has what is written next.
 
 use std::collections::BTreeSet;
 
