@@ -320,18 +320,15 @@ impl Keys {
                     "a read that failed for no known reason",
                 ));
             }
-            match asked.sessions.get(fault.operation) {
-                Some((session, tie)) => {
-                    self.left.remove(session);
-                    self.gone.insert(session.clone(), *tie);
-                }
-                None => {
-                    self.record = match asked.what {
-                        What::KeysAndNoRecord => RecordKey::Sought,
-                        What::Keys | What::KeysAndRecord => RecordKey::Missing,
-                    };
-                    self.rounds += 1;
-                }
+            if let Some((session, tie)) = asked.sessions.get(fault.operation) {
+                self.left.remove(session);
+                self.gone.insert(session.clone(), *tie);
+            } else {
+                self.record = match asked.what {
+                    What::KeysAndNoRecord => RecordKey::Sought,
+                    What::Keys | What::KeysAndRecord => RecordKey::Missing,
+                };
+                self.rounds += 1;
             }
         }
         if self.rounds >= MOST_ROUNDS {
