@@ -36,15 +36,18 @@ impl Cluster {
         Self::start_with(&Agent::builder())
     }
 
-    /// Starts three servers with the settings of `builder` and waits until all of them can serve.
+    /// Starts three servers with the settings of `builder` and waits until all of them can serve
+    /// and vote.
     ///
     /// # Errors
     /// [`StartError`], also if there is no Consul binary.
     pub fn start_with(builder: &Builder) -> Result<Self, StartError> {
         for _ in 0..PORT_TRIES {
             let mut cluster = Self::launch(builder)?;
-            match cluster.wait_for_leader() {
-                Ok(_) => return Ok(cluster),
+            // One that was late has no vote at first. Then none of the two others may be killed.
+            let is_ready = cluster.wait_for_leader();
+            match is_ready.and_then(|_| cluster.wait_for_votes()) {
+                Ok(()) => return Ok(cluster),
                 Err(StartError::Exited { .. }) if cluster.lost_a_port() => {}
                 Err(error) => return Err(error),
             }
