@@ -228,10 +228,10 @@ impl Follow {
             .map(|left| left.saturating_sub(request.longest_wait().unwrap_or_default()));
         let is_prompt = asked == Asked::Poll && self.requests.are_prompt();
         let margin = is_prompt.then(|| self.margin());
-        // What is too old is told to be so soon, however slow answers are: until then it counts.
-        let is_believed = is_outdated && !self.is_interrupted();
-        let once_more = is_believed.then(|| self.max_age / 3);
-        let request = match most.into_iter().chain(margin).chain(once_more).min() {
+        // Listeners don't know yet that it is too old. If no answer comes soon, they are told.
+        let is_untold = is_outdated && !self.is_interrupted();
+        let until_told = is_untold.then(|| self.max_age / 3);
+        let request = match most.into_iter().chain(margin).chain(until_told).min() {
             Some(time) => request.answered_within(time),
             None => request,
         };

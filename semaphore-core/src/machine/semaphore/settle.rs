@@ -97,7 +97,7 @@ impl Participant {
     /// Frees slots that should pass to the next in our queue, if it is somebody else's turn now, or
     /// nobody waits. Returns how many remain.
     fn adjust_handovers(&mut self, now: Instant) -> u32 {
-        if !self.passes_on() {
+        if !self.has_handovers() {
             return 0;
         }
         let head = self.callers.queue().head();
@@ -106,7 +106,7 @@ impl Participant {
         let is_ours = view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
         let is_writing = self.ledger.is_writing();
         let most = self.callers.queue().wanted() as usize;
-        let (kept, _) = self.pass_on(now, most, |it| {
+        let (kept, _) = self.free_handovers(now, most, |it| {
             it.is_claiming() && is_writing || is_wanted && (is_ours || it.has_slot_for_more(now))
         });
         u32::try_from(kept).unwrap_or(u32::MAX)
@@ -114,17 +114,17 @@ impl Participant {
 
     /// Frees slots that are kept for our next callers, since others come first. Returns whether there were any.
     pub(super) fn give_way(&mut self, now: Instant) -> bool {
-        self.passes_on() && self.pass_on(now, 0, |_| false).1 > 0
+        self.has_handovers() && self.free_handovers(now, 0, |_| false).1 > 0
     }
 
     /// Whether slots are kept for our next callers, and may be freed.
-    fn passes_on(&self) -> bool {
+    fn has_handovers(&self) -> bool {
         self.roster.has_any(Group::HandingOver) && self.settings.owns_sessions()
     }
 
     /// Of the slots that are kept for our next callers, frees those that don't stay, and all beyond
     /// this number. Returns how many remain, and how many are freed.
-    fn pass_on(
+    fn free_handovers(
         &mut self,
         now: Instant,
         most: usize,

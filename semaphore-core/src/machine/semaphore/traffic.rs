@@ -24,9 +24,9 @@ use crate::time::Instant;
 use crate::transport::TransportError;
 
 /// The most short requests of a participant under way, and the same in a crowd. An agent gives one
-/// address 200 connections, and a transport that gets no further one parks its polls for seconds
-/// (`connections::places`). Twenty busy processes of one host have room with four, also when each
-/// has sent eight at the beginning: 199 at most were counted. With six, one was refused.
+/// address 200 connections, and a transport that gets no further one replaces its polls by reads
+/// (`connections::places`). Twenty busy processes of one host stay below that with four, though
+/// each sends up to eight at the beginning: 199 at most were counted. With six they reached it.
 const MAX_IN_FLIGHT: usize = 8;
 const MAX_IN_FLIGHT_IN_CROWD: usize = 4;
 
