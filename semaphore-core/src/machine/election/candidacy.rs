@@ -50,7 +50,7 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{LoanStep, Shown};
+use crate::machine::process::tenancy::loan::{Belief, LoanStep, Shown};
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::process::timers::Timer;
 use crate::sequencer::Sequencer;
@@ -552,9 +552,9 @@ impl Candidacy {
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        let leads = self.is_leading();
+        let belief = Belief::Answered.while_held(self.is_leading());
         self.session
-            .handle(now, no, answer, leads, &settings.session, rng);
+            .handle(now, no, answer, belief, &settings.session, rng);
         self.failure = self.session.failure().cloned();
         self.leaving_failed();
         let error = self.failure.clone().filter(RequestError::is_permanent)?;

@@ -20,10 +20,9 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Lost, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, Index, SessionId};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{Life, LoanStep, Rest, Shown as SessionShown};
+use crate::machine::process::tenancy::loan::{Belief, Life, LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
@@ -84,6 +83,12 @@ impl Contender {
     /// Whether it may enter and claim in one step: it has a session and has not sent its key.
     pub(in crate::machine) fn is_newcomer(&self, now: Instant) -> bool {
         self.is_entering() && self.key.is_unsent() && self.has_valid_lease(now)
+    }
+
+    /// The same, and its next request enters: no renewal is due.
+    pub(in crate::machine) fn enters_next(&self, now: Instant) -> bool {
+        let is_over = |due| due <= now;
+        self.is_newcomer(now) && !self.session.timeout().is_some_and(is_over)
     }
 
     /// Whether its session or its key does not exist yet.
@@ -355,13 +360,9 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session(no) => {
-                // With separate requests nothing ties a claim to the session: a renewal that no
-                // leader has confirmed might admit with an ended session (docs/CONSUL.md, "What
-                // ends a session").
-                let is_held_by = self.is_held() || settings.encoding == Encoding::Requests;
+                let belief = Belief::of_waiter(settings.encoding).while_held(self.is_held());
                 let settings = &settings.session;
-                self.session
-                    .handle(now, no, answer, is_held_by, settings, rng);
+                self.session.handle(now, no, answer, belief, settings, rng);
                 None
             }
             Part::Key => {

@@ -311,15 +311,25 @@ impl Roster {
         self.standings.most_urgent(now)
     }
 
-    /// Those with a request to send, in the order in which they were made.
-    pub(super) fn ready(
+    /// The next one with a request to send that may send it. Those whose sessions were asked come
+    /// last: while answers are slow, the requests of the first ones could take all the room.
+    pub(super) fn next_ready(
         &mut self,
         now: Instant,
-    ) -> impl Iterator<Item = (ContenderNo, &Contender)> {
-        let contenders = &self.contenders;
-        let ready = self.standings.ready(now).iter();
-        let ready = ready.inspect(|_| work::passed(1));
-        ready.filter_map(|no| Some((*no, contenders.get(no)?)))
+        may_send: impl Fn(&Contender) -> bool,
+    ) -> Option<ContenderNo> {
+        let mut first_asked = None;
+        for (no, is_asking) in self.standings.ready(now) {
+            work::passed(1);
+            if !self.contenders.get(&no).is_some_and(&may_send) {
+                continue;
+            }
+            if !is_asking {
+                return Some(no);
+            }
+            first_asked = first_asked.or(Some(no));
+        }
+        first_asked
     }
 
     /// A request of its session is sent.

@@ -121,8 +121,8 @@ impl Participant {
         let first_view = self.outlook().first_view_until();
         let waits_for_view = first_view.is_some_and(|until| now < until);
         let mut no = self.next_ready(now, waits_for_view)?;
-        let is_newcomer = |it: &Contender| it.is_newcomer(now);
-        if self.roster.get(no).is_some_and(is_newcomer) && self.outlook().joins_next_write(now) {
+        let enters_next = |it: &Contender| it.enters_next(now);
+        if self.roster.get(no).is_some_and(enters_next) && self.outlook().joins_next_write(now) {
             no = self.next_ready(now, true)?;
         }
         if self.roster.get(no).is_some_and(Contender::wants_creation) {
@@ -136,11 +136,10 @@ impl Participant {
     fn next_ready(&mut self, now: Instant, holds_back: bool) -> Option<ContenderNo> {
         let may_create = self.requests.orphans().may_create(now);
         let may_send = |contender: &Contender| {
-            !(holds_back && contender.is_newcomer(now))
+            !(holds_back && contender.enters_next(now))
                 && (may_create || !contender.wants_creation())
         };
-        let mut ready = self.roster.ready(now);
-        ready.find(|(_, it)| may_send(it)).map(|(no, _)| no)
+        self.roster.next_ready(now, may_send)
     }
 
     fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {

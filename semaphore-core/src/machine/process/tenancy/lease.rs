@@ -92,6 +92,12 @@ impl Lease {
         now < self.deadline()
     }
 
+    /// Whether a turn may begin with it: it lasts until a renewal is answered, even if that takes a
+    /// third of it.
+    pub(in crate::machine) fn is_fresh(&self, now: Instant) -> bool {
+        now <= self.sent_at + self.length / 5 * 2
+    }
+
     /// Why it is over, for its holder, as far as is known. `last_sent` is when the last renewal was
     /// sent, if that is known.
     pub(in crate::machine) fn expired(
@@ -150,6 +156,14 @@ mod tests {
         assert_eq!(lease.deadline(), deadline);
         assert!(lease.is_valid(deadline - Duration::from_nanos(1)));
         assert!(!lease.is_valid(deadline));
+    }
+
+    #[test]
+    fn a_turn_begins_with_it_unless_more_than_two_fifths_of_it_are_over() {
+        let sent = Instant::from_origin(s(100));
+        let lease = Lease::new(sent, s(15), &mut fastrand::Rng::with_seed(1));
+        assert!(lease.is_fresh(sent + s(6)));
+        assert!(!lease.is_fresh(sent + Duration::from_millis(6001)));
     }
 
     #[test]

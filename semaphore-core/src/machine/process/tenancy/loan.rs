@@ -18,6 +18,7 @@ use core::time::Duration;
 use crate::error::Lost;
 use crate::error::RequestError;
 use crate::id::SessionId;
+use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -61,13 +62,31 @@ pub(in crate::machine) enum LoanStep {
     },
 }
 
-/// What makes a renewal count while nobody holds with the session.
+/// What makes a renewal count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Belief {
     /// Its answer: a claim is tied to the session by its transaction.
     Answered,
-    /// A confirmation by the leader: nothing ties a claim to the session.
+    /// A confirmation by the leader: somebody holds or leads with the session, or nothing ties a
+    /// claim to it.
     Confirmed,
+}
+
+impl Belief {
+    /// While nobody holds. With separate requests nothing ties a claim to the session: a renewal
+    /// that no leader has confirmed might admit with an ended session (docs/CONSUL.md, "What ends a
+    /// session").
+    pub(in crate::machine) fn of_waiter(encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::Transactions => Self::Answered,
+            Encoding::Requests => Self::Confirmed,
+        }
+    }
+
+    /// It is stricter if somebody holds or leads.
+    pub(in crate::machine) fn while_held(self, is_held: bool) -> Self {
+        if is_held { Self::Confirmed } else { self }
+    }
 }
 
 /// What a turn leaves on its session.

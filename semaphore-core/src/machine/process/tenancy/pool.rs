@@ -328,11 +328,11 @@ impl Pool {
             let orphans = self.requests.orphans_mut();
             orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
         }
-        let is_held_by = shared.belief == Belief::Confirmed || shared.is_held();
+        let belief = shared.belief.while_held(shared.is_held());
         let (settings, rng) = (&self.settings, &mut self.rng);
         shared
             .session
-            .handle(now, part, answer, is_held_by, settings, rng);
+            .handle(now, part, answer, belief, settings, rng);
         let took = now.saturating_since(sent_at);
         let heard = match result {
             Ok(_) => Heard::Answer(took),

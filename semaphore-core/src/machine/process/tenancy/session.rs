@@ -41,6 +41,7 @@ use crate::id::SessionId;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::loan::Belief;
 use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
 use crate::time::Instant;
 use crate::transport::TransportErrorKind;
@@ -54,6 +55,8 @@ pub(in crate::machine) struct Session {
     renewed_at: Instant,
     /// Since when it is renewed early. `None` unless somebody holds or leads with it.
     early_from: Option<Instant>,
+    /// What made the last renewal count.
+    belief: Belief,
     /// The leases of successful renewals, until the leader confirms that the session lived since;
     /// the oldest first. A later renewal may be answered before an earlier one is confirmed.
     unconfirmed: Vec<Lease>,
@@ -109,7 +112,7 @@ enum Purpose {
 const MOST_IN_FLIGHT: usize = 6;
 
 /// The same for a waiter, which only has to keep its place.
-const MOST_OF_WAITER: usize = 3;
+const MOST_OF_WAITER: usize = 2;
 
 /// The most renewals of one lease that can succeed: they are at least a thirtieth of the TTL apart.
 const MOST_UNCONFIRMED: usize = 32;
@@ -144,6 +147,7 @@ impl Session {
             in_flight: Vec::new(),
             renewed_at: Instant::ORIGIN,
             early_from: None,
+            belief: Belief::Answered,
             unconfirmed: Vec::new(),
             known_at: Instant::ORIGIN,
             missing_since: None,
@@ -306,9 +310,9 @@ impl Session {
 
     /// When a request is due, unless one under way must come first.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
-        let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
         match &self.state {
             State::Creating | State::Registering | State::Adopting(_) | State::Destroying(_) => {
+                let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
                 self.in_flight.is_empty().then_some(retry)
             }
             State::Live(_, lease) => {
@@ -316,25 +320,37 @@ impl Session {
                 let usual = || self.retry_at.unwrap_or_else(|| self.renew_at(lease));
                 let due = self.renew_in_silence_at(lease).unwrap_or_else(usual);
                 let renewal = self.has_room(is_renewal).then_some(due);
-                let inquiry = self.wants_inquiry().then_some(retry);
-                renewal.into_iter().chain(inquiry).min()
+                renewal.into_iter().chain(self.inquire_at()).min()
             }
             State::Gone(_) | State::Ended => None,
         }
     }
 
+    /// When the leader must be asked if the session lives.
+    fn inquire_at(&self) -> Option<Instant> {
+        let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
+        self.wants_inquiry().then_some(retry)
+    }
+
     /// Whether the leader must be asked if the session lives: because a renewal says that it does
     /// not, or because a renewal counts only if it does. If answers are slow, the leader is asked
-    /// together with the renewal.
+    /// together with the renewal: one after the other they could take longer than the lease.
     fn wants_inquiry(&self) -> bool {
         let is_inquiry = |it: &&InFlight| matches!(it.sent, Purpose::Inquiry);
         let is_renewal = |it: &&InFlight| matches!(it.sent, Purpose::Renewal);
-        let is_in_a_hurry = self.early_from.is_some() && self.latency == Latency::Slow;
-        // Only one at a time while nothing is answered.
-        let is_in_a_hurry = is_in_a_hurry
-            && self.silent_since.is_none_or(|since| {
-                self.renewed_at >= since && !self.in_flight.iter().any(|it| is_inquiry(&it))
-            });
+        let is_asking = self.in_flight.iter().any(|it| is_inquiry(&it));
+        let lasts = |lease: &Lease| self.renewed_at < lease.deadline();
+        let is_in_a_hurry = match self.early_from {
+            // Only one at a time while nothing is answered.
+            Some(_) => self
+                .silent_since
+                .is_none_or(|since| self.renewed_at >= since && !is_asking),
+            None => {
+                let matters = self.belief == Belief::Confirmed && !is_asking;
+                matters && self.lease().is_some_and(lasts)
+            }
+        };
+        let is_in_a_hurry = is_in_a_hurry && self.latency == Latency::Slow;
         let is_in_a_hurry = is_in_a_hurry && !is_on(Defect::RenewalUnconfirmed);
         let renewals = self.in_flight.iter().filter(is_renewal);
         let of_holder = renewals.filter(|_| is_in_a_hurry);
@@ -377,20 +393,28 @@ impl Session {
             _ if is_on(Defect::RenewalInAThird) => usual,
             (Some(from), _) => from.max(early).min(usual),
             // A slot that is granted now may begin with a half-used lease.
-            (None, Latency::Slow) => self.renewed_at + lease.renew_after() / 2,
-            (None, Latency::Prompt) => usual,
+            (None, Latency::Slow) if !self.is_doubtful() => {
+                self.renewed_at + lease.renew_after() / 2
+            }
+            (None, _) => usual,
         }
     }
 
     /// When the next renewal is due if nothing is answered: an agent may hold the requests under
-    /// way, and those that were given up. In the last quarter of a holder's lease renewals follow
-    /// each other closely, so that an outage that ends in time costs nothing.
+    /// way, and those that were given up. A waiter's lease is half over when the first is given up,
+    /// so the next one is sent at once, and later ones as soon as the last is given up. In the last
+    /// quarter of a holder's lease renewals follow each other closely, so that an outage that ends
+    /// in time costs nothing.
     fn renew_in_silence_at(&self, lease: &Lease) -> Option<Instant> {
-        self.silent_since?;
+        let silent_since = self.silent_since?;
         let last = self.renewed_at;
         let last_quarter = lease.deadline() - lease.length() / 4;
         if self.early_from.is_none() {
-            Some(last + lease.length() / 4)
+            Some(if last < silent_since {
+                silent_since.max(last + lease.length() / 5)
+            } else {
+                last + lease.length() / 5 * 2
+            })
         } else if last < last_quarter {
             Some((last + lease.length() / 5).min(last_quarter))
         } else {
@@ -408,6 +432,7 @@ impl Session {
             return None;
         }
         let scope = &settings.scope;
+        let inquires = self.inquire_at().is_some_and(|at| at <= now);
         let (sent, request) = match &self.state {
             State::Creating => {
                 let options = settings.options()?;
@@ -417,7 +442,7 @@ impl Session {
                 let node = settings.own_node()?;
                 (Purpose::Registration, RegisterNode { node }.request(scope))
             }
-            State::Adopting(session) | State::Live(session, _) if self.wants_inquiry() => {
+            State::Adopting(session) | State::Live(session, _) if inquires => {
                 let request = SessionInfo { session }.request(scope);
                 (Purpose::Inquiry, request.with_priority(Priority::Renewal))
             }
@@ -441,14 +466,13 @@ impl Session {
         Some((no, request))
     }
 
-    /// Takes the answer to a request under way. What makes it count depends on whether somebody
-    /// holds or leads with this session.
+    /// Takes the answer to a request under way. `belief` is what makes a renewal count now.
     pub(in crate::machine) fn handle(
         &mut self,
         now: Instant,
         no: u32,
         answer: Result<&Response, RequestError>,
-        is_held_by: bool,
+        belief: Belief,
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
@@ -456,6 +480,7 @@ impl Session {
             return;
         };
         let InFlight { sent, sent_at, .. } = self.in_flight.remove(at);
+        self.belief = belief;
         match &answer {
             Ok(_) => {
                 let took = now.saturating_since(sent_at);
@@ -506,7 +531,7 @@ impl Session {
             _ => return,
         };
         match outcome {
-            Ok(State::Live(id, lease)) if self.must_be_confirmed(now, is_held_by) => {
+            Ok(State::Live(id, lease)) if self.must_be_confirmed(now) => {
                 let later = self.unconfirmed.partition_point(|it| !it.is_after(&lease));
                 self.unconfirmed.insert(later, lease);
                 let excess = self.unconfirmed.len().saturating_sub(MOST_UNCONFIRMED);
@@ -622,9 +647,9 @@ impl Session {
     }
 
     /// A waiter only has to renew in time: Consul ties no key to an ended session.
-    fn must_be_confirmed(&self, now: Instant, is_held_by: bool) -> bool {
+    fn must_be_confirmed(&self, now: Instant) -> bool {
         let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
-        let must = has_lapsed || self.is_live() && is_held_by;
+        let must = has_lapsed || self.is_live() && self.belief == Belief::Confirmed;
         must && !is_on(Defect::RenewalUnconfirmed)
     }
 

@@ -20,15 +20,10 @@ pub(in crate::machine) enum Tenure {
 }
 
 impl Tenure {
-    /// With separate requests nothing ties a claim to the session: a renewal that no leader has
-    /// confirmed might admit with an ended session (docs/CONSUL.md, "What ends a session").
+    /// One of the pool's, or one of its own.
     pub(in crate::machine) fn new(settings: &SessionSettings, encoding: Encoding) -> Self {
         if settings.shares_sessions() {
-            let belief = match encoding {
-                Encoding::Transactions => Belief::Answered,
-                Encoding::Requests => Belief::Confirmed,
-            };
-            Self::Shared(Loan::new(settings, belief))
+            Self::Shared(Loan::new(settings, Belief::of_waiter(encoding)))
         } else {
             Self::separate(settings)
         }
@@ -232,12 +227,12 @@ impl Tenure {
         now: Instant,
         no: u32,
         answer: Result<&Response, RequestError>,
-        is_held_by: bool,
+        belief: Belief,
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
         if let Self::Own(session) = self {
-            session.handle(now, no, answer, is_held_by, settings, rng);
+            session.handle(now, no, answer, belief, settings, rng);
         }
     }
 

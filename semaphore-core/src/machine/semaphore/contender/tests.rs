@@ -206,6 +206,29 @@ fn it_enters_by_a_session_and_then_a_key() {
     assert_eq!(bench.contender.presence(), Presence::No);
 }
 
+/// It may be held back until the next write admits it, and a write may take long.
+#[test]
+fn one_that_is_held_back_before_it_enters_still_renews_its_session() {
+    let mut bench = Bench::new();
+    bench.exchange(
+        0,
+        "/v1/session/create",
+        (200, &format!(r#"{{"ID":"{A}"}}"#)),
+    );
+    assert!(bench.contender.enters_next(at(0)));
+    assert!(bench.contender.enters_next(at(3_700)));
+    assert!(!bench.contender.enters_next(at(5_000)), "a renewal is due");
+    bench.exchange(
+        5_000,
+        &format!("/v1/session/renew/{A}"),
+        (200, r#"[{"TTL":"15s"}]"#),
+    );
+    assert!(!bench.contender.enters_next(at(5_000)), "to be confirmed");
+    let known = format!(r#"[{{"ID":"{A}"}}]"#);
+    bench.exchange(5_000, &format!("/v1/session/info/{A}"), (200, &known));
+    assert!(bench.contender.enters_next(at(5_000)));
+}
+
 #[test]
 fn it_may_be_admitted_when_its_place_is_seen_and_its_lease_holds() {
     let mut bench = Bench::new();

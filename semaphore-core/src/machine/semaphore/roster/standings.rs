@@ -233,10 +233,13 @@ impl Standings {
         self.looked_at = now;
     }
 
-    /// Those with a request that is due, in the order in which they were made.
-    pub(super) fn ready(&mut self, now: Instant) -> &BTreeSet<ContenderNo> {
+    /// Those with a request that is due, in the order in which they were made, and whether another
+    /// one of their sessions is under way.
+    pub(super) fn ready(&mut self, now: Instant) -> impl Iterator<Item = (ContenderNo, bool)> {
         self.look(now);
-        &self.ready
+        let asking = &self.under_way;
+        let ready = self.ready.iter();
+        ready.map(|no| (*no, asking.contains_key(no)))
     }
 
     /// Of the holders with a request that is due, the one with the first deadline.

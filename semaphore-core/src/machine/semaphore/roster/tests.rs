@@ -83,7 +83,8 @@ impl Bench {
     fn assert_kept(&mut self, now: u64) {
         let is_over = |time: Option<Instant>| time.is_some_and(|time| time <= at(now));
         let due = self.those(|it| is_over(it.due_at()));
-        let ready: Vec<_> = self.roster.ready(at(now)).map(|(no, _)| no).collect();
+        let ready = self.roster.standings.ready(at(now));
+        let ready: Vec<_> = ready.map(|(no, _)| no).collect();
         assert_eq!(ready, due, "at {now}");
         let of = |no: &ContenderNo| self.roster.get(*no);
         let held = due
@@ -177,6 +178,7 @@ fn requests_of_those_who_hold_are_told_from_others() {
     let mut bench = Bench::new();
     let mut asked: Vec<ContenderNo> = Vec::new();
     let mut most = 0;
+    let mut overtakes = 0;
     for now in (0..40_000).step_by(10) {
         let no = bench.rng.u64(..6);
         bench.step(now, no);
@@ -198,9 +200,17 @@ fn requests_of_those_who_hold_are_told_from_others() {
         let wanting = bench.roster.numbers_of(Group::Wanting);
         let is_any = wanting.into_iter().any(is_asking);
         assert_eq!(bench.roster.is_any_asking(Group::Wanting), is_any);
+        // If several are due, those without a request come first.
+        let due = |it: &Contender| it.due_at().is_some_and(|due| due <= at(now));
+        let due = bench.those(due);
+        let unasked = due.iter().copied().find(|no| !is_asking(*no));
+        let next = bench.roster.next_ready(at(now), |_| true);
+        assert_eq!(next, unasked.or(due.first().copied()), "at {now}");
+        overtakes += usize::from(unasked.is_some() && unasked != due.first().copied());
         most = most.max(of_holds);
     }
     assert!(most > 2);
+    assert!(overtakes > 0);
 }
 
 #[test]

@@ -101,9 +101,10 @@ impl Shared {
     pub(super) fn is_free_at(&self, place: &Place, now: Instant) -> bool {
         let is_lasting = !self.session.is_gone() && !self.session.is_ending();
         let is_lasting = is_lasting && self.use_for == UseFor::Anybody;
-        // If nobody needed it, it was not renewed.
-        let is_valid = |lease: &Lease| lease.is_valid(now);
-        let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_valid);
+        // If nobody needed it, it was not renewed. A hold that begins late in the lease could end
+        // before a renewal is answered.
+        let is_fresh = |lease: &Lease| lease.is_fresh(now);
+        let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_fresh);
         let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
         let is_spent = matches!(self.former_terms.get(place), Some(FormerTerm::Spent));
         is_lasting && is_kept && !is_taken && !is_spent

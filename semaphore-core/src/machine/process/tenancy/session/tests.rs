@@ -18,7 +18,14 @@ fn exchange(session: &mut Session, sent: u64, answered: u64, status: u16, body: 
     let mut rng = fastrand::Rng::with_seed(1);
     let (no, _) = session.transmit(at(sent), &settings).unwrap();
     let response = Response::new(status, body);
-    session.handle(at(answered), no, Ok(&response), true, &settings, &mut rng);
+    session.handle(
+        at(answered),
+        no,
+        Ok(&response),
+        Belief::Confirmed,
+        &settings,
+        &mut rng,
+    );
 }
 
 /// A renewal at `sent` with this answer, which the leader confirms at once.
@@ -55,7 +62,14 @@ fn an_agent_whose_node_is_not_registered_is_asked_again_unless_it_is_about_anoth
         let (no, _) = session.transmit(at(100), &settings).unwrap();
         let text = "rpc error making call: Missing node registration";
         let refused = Response::new(500, text);
-        session.handle(at(100), no, Ok(&refused), true, &settings, &mut rng);
+        session.handle(
+            at(100),
+            no,
+            Ok(&refused),
+            Belief::Confirmed,
+            &settings,
+            &mut rng,
+        );
         let failure = session.failure().unwrap();
         assert_eq!(failure.is_permanent(), is_permanent, "{failure}");
         assert!(session.timeout().is_some_and(|due| due > at(100)));
@@ -142,7 +156,14 @@ fn the_lease_of_a_callers_session_is_no_longer_than_its_lock_delay() {
         let mut rng = fastrand::Rng::with_seed(1);
         let (no, _) = session.transmit(at(100), &settings).unwrap();
         let response = Response::new(200, answer);
-        session.handle(at(100), no, Ok(&response), true, &settings, &mut rng);
+        session.handle(
+            at(100),
+            no,
+            Ok(&response),
+            Belief::Confirmed,
+            &settings,
+            &mut rng,
+        );
         let belief = Duration::from_secs(lease) * 9 / 10;
         assert_eq!(deadline(&session), Some(at(100) + belief), "{answer}");
         let delay = Duration::from_secs(lock_delay);
@@ -239,7 +260,7 @@ fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before(
             at(now),
             no,
             Ok(&response),
-            true,
+            Belief::Confirmed,
             &self::settings(),
             &mut rng,
         );
@@ -276,7 +297,14 @@ fn a_404_of_one_that_may_not_be_seen_ends_nothing() {
     let left_out = Response::new(200, "[]");
     let left_out = left_out.with_header("X-Consul-Results-Filtered-By-ACLs", "true");
     let (no, _) = session.transmit(at(105), &settings).unwrap();
-    session.handle(at(105), no, Ok(&left_out), true, &settings, &mut rng);
+    session.handle(
+        at(105),
+        no,
+        Ok(&left_out),
+        Belief::Confirmed,
+        &settings,
+        &mut rng,
+    );
     assert!(!session.is_gone());
     exchange(&mut session, 106, 106, 200, &info());
     assert!(!session.is_gone());
@@ -302,7 +330,14 @@ fn whoever_only_waits_renews_without_asking_again_unless_the_lease_was_over() {
         let mut session = live();
         let (no, _) = session.transmit(at(sent), &settings).unwrap();
         let response = Response::new(200, r#"[{"TTL":"15s"}]"#);
-        session.handle(at(sent), no, Ok(&response), false, &settings, &mut rng);
+        session.handle(
+            at(sent),
+            no,
+            Ok(&response),
+            Belief::Answered,
+            &settings,
+            &mut rng,
+        );
         assert_eq!(session.timeout() == Some(Instant::ORIGIN), is_asked_again);
     }
 }
@@ -320,7 +355,14 @@ fn a_renewal_that_may_not_be_confirmed_is_asked_for_again_and_ends_nothing() {
         let settings = settings();
         let mut rng = fastrand::Rng::with_seed(1);
         let (no, _) = session.transmit(at(105), &settings).unwrap();
-        session.handle(at(105), no, Ok(&answer), true, &settings, &mut rng);
+        session.handle(
+            at(105),
+            no,
+            Ok(&answer),
+            Belief::Confirmed,
+            &settings,
+            &mut rng,
+        );
         assert!(!session.is_gone());
         assert!(session.failure().is_some());
         assert_eq!(deadline(&session), before);
@@ -340,7 +382,7 @@ fn its_destruction_is_repeated_until_it_is_answered() {
     let (no, _) = session.transmit(at(102), &settings).unwrap();
     let timeout = TransportError::new(TransportErrorKind::Timeout);
     let lost = Err(RequestError::Transport(timeout));
-    session.handle(at(105), no, lost, true, &settings, &mut rng);
+    session.handle(at(105), no, lost, Belief::Confirmed, &settings, &mut rng);
     assert!(!session.has_ended());
     exchange(&mut session, 106, 106, 200, "true");
     assert!(session.has_ended());
@@ -361,6 +403,66 @@ fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
     assert!(session.transmit(at(200), &settings).is_none());
 }
 
+/// Answers that take a third of the TTL, after prompt ones: the first renewal is given up, and a
+/// renewal and its confirmation one after the other would take longer than the lease.
+#[test]
+fn a_waiter_whose_renewal_is_given_up_sends_the_next_at_once_with_what_must_confirm_it() {
+    let settings = settings();
+    let renewal = format!("/v1/session/renew/{ID}");
+    let inquiry = format!("/v1/session/info/{ID}");
+    for (belief, expected) in [
+        (Belief::Answered, vec![&renewal]),
+        (Belief::Confirmed, vec![&renewal, &inquiry]),
+    ] {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut session = live();
+        let (first, _) = session.transmit(at(105), &settings).unwrap();
+        let timeout = TransportError::new(TransportErrorKind::Timeout);
+        let lost = Err(RequestError::Transport(timeout));
+        session.handle(at(108), first, lost, belief, &settings, &mut rng);
+        let mut sent = Vec::new();
+        while let Some((_, request)) = session.transmit(at(108), &settings) {
+            sent.push(request.path().to_owned());
+        }
+        assert_eq!(sent.iter().collect::<Vec<_>>(), expected);
+        // An agent without a leader may hold both: the next one is not sent at once.
+        assert_eq!(session.timeout(), Some(at(114)));
+    }
+}
+
+/// Otherwise the question that has to wait would be sent in the place of the renewal, again and
+/// again.
+#[test]
+fn a_renewal_that_is_due_is_sent_while_the_question_to_the_leader_has_to_wait() {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut session = live();
+    session.hold(at(100));
+    let mut fail = |session: &mut Session, now, no, kind| {
+        let error = RequestError::Transport(TransportError::new(kind));
+        session.handle(
+            at(now),
+            no,
+            Err(error),
+            Belief::Confirmed,
+            &self::settings(),
+            &mut rng,
+        );
+    };
+    let (renewal, _) = session.transmit(at(102), &settings).unwrap();
+    fail(&mut session, 105, renewal, TransportErrorKind::Timeout);
+    let mut sent = Vec::new();
+    while let Some((no, request)) = session.transmit(at(105), &settings) {
+        sent.push(request.path().to_owned());
+        fail(&mut session, 105, no, TransportErrorKind::NotSent);
+        assert!(sent.len() < 5, "{sent:?}");
+    }
+    assert!(
+        sent.contains(&format!("/v1/session/renew/{ID}")),
+        "{sent:?}"
+    );
+}
+
 /// A renewal that was sent at 105 while its contender waited, and is answered at 109 when it holds.
 fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
@@ -371,7 +473,14 @@ fn renewed_across_a_grant(lived: &[u64]) -> Session {
         session.lived(at(*sent));
     }
     let answer = Response::new(200, r#"[{"TTL":"15s"}]"#);
-    session.handle(at(109), no, Ok(&answer), true, &settings, &mut rng);
+    session.handle(
+        at(109),
+        no,
+        Ok(&answer),
+        Belief::Confirmed,
+        &settings,
+        &mut rng,
+    );
     session
 }
 
