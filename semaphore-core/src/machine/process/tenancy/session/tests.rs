@@ -463,6 +463,34 @@ fn a_renewal_that_is_due_is_sent_while_the_question_to_the_leader_has_to_wait() 
     );
 }
 
+/// After a cut, the answer to a new renewal may come together with the end of an old question.
+#[test]
+fn the_leader_is_asked_at_once_about_a_renewal_although_an_earlier_question_has_failed() {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut session = live();
+    let mut handle = |session: &mut Session, no, answer: Result<&Response, RequestError>| {
+        let settings = self::settings();
+        session.handle(at(110), no, answer, Belief::Confirmed, &settings, &mut rng);
+    };
+    exchange(&mut session, 105, 105, 200, r#"[{"TTL":"15s"}]"#);
+    let (question, _) = session.transmit(at(105), &settings).unwrap();
+    let (renewal, _) = session.transmit(at(110), &settings).unwrap();
+    let timeout = TransportError::new(TransportErrorKind::Timeout);
+    handle(
+        &mut session,
+        question,
+        Err(RequestError::Transport(timeout)),
+    );
+    handle(
+        &mut session,
+        renewal,
+        Ok(&Response::new(200, r#"[{"TTL":"15s"}]"#)),
+    );
+    let (_, question) = session.transmit(at(110), &settings).unwrap();
+    assert_eq!(question.path(), format!("/v1/session/info/{ID}"));
+}
+
 /// A renewal that was sent at 105 while its contender waited, and is answered at 109 when it holds.
 fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
