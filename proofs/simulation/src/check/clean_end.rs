@@ -45,11 +45,11 @@ impl CleanEnd {
         }
     }
 
-    /// Whether its destroyer could not know yet that the session held an election's key. Then the
-    /// session's end frees the key.
+    /// Whether its destroyer could not know yet that the session held an election's key, when it
+    /// sent the destruction. Then the session's end frees the key.
     fn was_just_tied(&self, at: Instant, session: &str) -> bool {
         let tied_at = self.tied_at.get(session);
-        tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency)
+        tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency * 2)
     }
 
     fn is_late(&self, at: Instant, change: &Change) -> bool {

@@ -211,7 +211,11 @@ impl Participant {
         }
         let before = self.knowledge.view();
         self.vanished.observe(now, before, &view);
-        let confirmed = consistent && self.ledger.ended_before(sent);
+        // A record that its holder created looks after its deletion as it did before its creation.
+        // The index of the list tells which.
+        let is_later = |before: &View| view.index() > before.record_index();
+        let is_deleted = view.lock().is_none() && before.is_some_and(is_later);
+        let confirmed = (consistent || is_deleted) && self.ledger.ended_before(sent);
         self.observe(now, &view, sent, consistent, confirmed);
         self.knowledge
             .learn(now, self.requests.moment(), view, sent);

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use semaphore_core::adapter::{Instant, Method, Runtime};
 use semaphore_core::{Error, Lost, Permit, RequestError, SessionId};
-use transport_mock::{MockClient, MockConsul, RequestKind, Task};
+use transport_mock::{Fault, MockClient, MockConsul, RequestKind, Rule, Task};
 
+use crate::client::client;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -21,6 +22,10 @@ impl Holder {
     fn new() -> Self {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 1);
+        Self::of(world, semaphore)
+    }
+
+    fn of(world: MockConsul, semaphore: semaphore_core::Semaphore) -> Self {
         let permit = world.run(semaphore.acquire()).expect("a free slot");
         world.advance(secs(1));
         let session = SessionId::new(holders(&world).remove(0)).expect("an id");
@@ -38,7 +43,7 @@ impl Holder {
         let before = self.world.now();
         let lost = self.world.run(self.permit.lost());
         let took = self.world.now().saturating_since(before);
-        assert!(took <= millis(5), "noticed after {took:?}");
+        assert!(took <= millis(1), "noticed after {took:?}");
         assert!(!self.permit.is_held());
         assert_eq!(self.permit.remaining(), secs(0));
         lost
@@ -106,6 +111,34 @@ fn a_holder_that_an_operator_took_out_of_the_record_is_told() {
 #[test]
 fn a_record_that_an_operator_deleted_is_noticed() {
     let holder = Holder::new();
+    operate(
+        &holder.world,
+        Method::Delete,
+        &format!("/v1/kv/{PREFIX}/.lock"),
+        "",
+    );
+    assert!(matches!(holder.loses(), Lost::RemovedFromHolders { .. }));
+    holder.ends();
+}
+
+/// It looks as it did before it was created. A semaphore of a client creates it and is admitted by
+/// one write.
+#[test]
+fn a_record_that_an_operator_deleted_is_noticed_although_the_answer_to_its_creation_was_lost() {
+    let world = MockConsul::new(1);
+    let creation = Rule::new(Fault::DelayAnswer(millis(5))).kind(RequestKind::SessionCreate);
+    world.inject(creation);
+    let writes = |request: &_| {
+        matches!(
+            RequestKind::of(request),
+            RequestKind::Txn | RequestKind::KvCas
+        )
+    };
+    world.inject(Rule::new(Fault::ResetAfter).matching(writes));
+    let client = client(&world, "a");
+    let semaphore = client.semaphore(PREFIX, 1).expect("a prefix");
+    let holder = Holder::of(world, semaphore);
+    assert_eq!(holder.world.pending_rules(), 0);
     operate(
         &holder.world,
         Method::Delete,

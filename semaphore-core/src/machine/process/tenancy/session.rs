@@ -537,8 +537,11 @@ impl Session {
                 let excess = self.unconfirmed.len().saturating_sub(MOST_UNCONFIRMED);
                 self.unconfirmed.drain(..excess);
                 self.failure = None;
-                // The leader is asked at once, even if an earlier question has just failed.
-                self.retry_at = None;
+                // Somebody may hold soon: the leader is asked at once, even if an earlier question
+                // has just failed. A holder's next question comes soon enough.
+                if self.early_from.is_none() {
+                    self.retry_at = None;
+                }
                 self.confirm(id);
             }
             Ok(State::Live(id, lease)) => self.renewed(id, lease),
