@@ -325,6 +325,16 @@ impl Network {
         }
     }
 
+    /// The answers to requests under way show Consul's indexes. Otherwise a poll could be answered
+    /// much later with an index that keeps the next one waiting.
+    pub(super) fn keep_indexes(&mut self) {
+        for server in self.servers.values_mut() {
+            server
+                .fault
+                .take_if(|fault| matches!(fault, Fault::Index(_)));
+        }
+    }
+
     fn send_answer(&mut self, call: Call, fault: Option<Fault>, response: Response) {
         // The client may have given up. Then nobody gets the answer.
         let Some(host) = self.clients.get(&call).map(|client| client.host) else {

@@ -63,6 +63,7 @@ impl Network {
     pub(crate) fn repair(&mut self) {
         self.rules.clear();
         self.faults = Faults::none();
+        self.keep_indexes();
         if let Some(latency) = self.usual_latency.take() {
             self.latency = latency;
         }

@@ -298,6 +298,31 @@ fn a_term_that_is_overwritten_ends_alone_and_its_key_is_given_back() {
     assert!(is_alive(&world, &session_of(&terms[0])));
 }
 
+/// It shows the right session, but a later change than the second term has seen.
+#[test]
+fn a_poll_from_the_first_term_that_shows_the_key_overwritten_ends_the_second_without_another_read()
+{
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let election = election_of(&client, 0);
+    // The next poll waits for an index that is far ahead, so it outlasts the first term.
+    world.inject(Rule::new(Fault::Index(1_000_000)).kind(RequestKind::KvWatch));
+    let first = world.run(election.campaign()).expect("elected");
+    world.advance(millis(100));
+    let session = session_of(&first);
+    world.run(first.resign()).expect("resigned");
+    let second = world.run(election.campaign()).expect("elected");
+    assert_eq!(session_of(&second), session);
+    assert_eq!(world.pending_rules(), 0);
+    let target = format!("/v1/kv/{}?flags=7", key(0));
+    operate(&world, Method::Put, &target, "something else");
+    let reads = || world.stats().requests_of(RequestKind::KvRead);
+    let before = reads();
+    let lost = world.run(second.lost());
+    assert!(matches!(lost, Lost::KeyOverwritten { .. }), "{lost:?}");
+    assert_eq!(reads(), before, "{}", world.trace());
+}
+
 #[test]
 fn where_transactions_are_refused_each_election_has_a_session_for_itself() {
     let world = MockConsul::new(1);

@@ -167,12 +167,18 @@ impl Candidacy {
     }
 
     /// Whether it shows our session from before it was lent. Then another candidacy led with it,
-    /// and has given the key back.
+    /// and has given the key back. It is not if it is later than what was seen since.
     fn is_of_former_term(&self, shown: Option<&ElectionKey>, sent: Moment) -> bool {
-        let session = shown.and_then(|key| key.session.as_ref());
-        session.is_some()
-            && session == self.session.id()
+        let Some(shown) = shown else {
+            return false;
+        };
+        let seen = self.seen.as_ref().filter(|it| it.at > self.known_since);
+        let seen = seen.and_then(|it| it.key.as_ref());
+        let is_later = seen.is_some_and(|key| shown.modify_index > key.modify_index);
+        shown.session.is_some()
+            && shown.session.as_ref() == self.session.id()
             && sent <= self.known_since
+            && !is_later
             && !is_on(Defect::FormerTermForgotten)
     }
 
