@@ -6,10 +6,9 @@
 //! requests. If there are more than ever, the system says which of them are connected
 //! (`/proc/self/net/tcp`); only those count. It counts the threads, too (`/proc/self/status`),
 //! including those of the Consul in memory. All are counted every [`PERIOD`]. Clients keep
-//! connections open and reuse them, so a peak lasts longer than that. The system takes a
-//! millisecond to say who is connected. So it is asked at once only if there are more sockets than
-//! ever, and otherwise every [`ASKED_AGAIN`]th time: one of them may just have been about to
-//! connect.
+//! connections open and reuse them, so a peak lasts longer than that. The system takes
+//! milliseconds to say who is connected. So it is asked every [`ASKED`]th time if more is open than
+//! ever, and otherwise every [`ASKED_AGAIN`]th time: one may just have been about to connect.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -24,8 +23,11 @@ use crate::failure::Failure;
 /// How often they are counted.
 pub const PERIOD: Duration = Duration::from_millis(10);
 
-/// After how many periods the system is asked again, if there are no more sockets than ever.
-pub const ASKED_AGAIN: u32 = 25;
+/// After how many periods the system is asked who is connected, if more is open than ever.
+pub const ASKED: u32 = 5;
+
+/// The same if no more is open.
+pub const ASKED_AGAIN: u32 = 50;
 
 /// The most at one time. `None` if the system does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +100,7 @@ impl Peaks {
 struct Sockets {
     /// They don't count. `None` if the system does not list any.
     others: Option<BTreeSet<String>>,
-    /// The most at one time.
+    /// The most descriptors at one time.
     most: usize,
     /// How many periods ago the system was asked who is connected.
     asked: u32,
@@ -109,28 +111,33 @@ impl Sockets {
         Self {
             others,
             most: 0,
-            asked: 0,
+            asked: ASKED,
         }
     }
 
     /// How many of them are connected by TCP. `None` if they can't be more than `peak`, or the
     /// system is not asked.
     fn connected_above(&mut self, peak: usize) -> Option<usize> {
+        self.asked += 1;
+        let open = fs::read_dir(DESCRIPTORS).ok()?.count();
+        let period = if open > self.most { ASKED } else { ASKED_AGAIN };
+        if self.asked < period {
+            return None;
+        }
+        self.asked = 0;
+        self.most = self.most.max(open);
         let open = &sockets()? - self.others.as_ref()?;
         if open.len() <= peak {
             return None;
         }
-        self.asked += 1;
-        if open.len() <= self.most && self.asked < ASKED_AGAIN {
-            return None;
-        }
-        self.asked = 0;
-        self.most = self.most.max(open.len());
         // The tables don't show one moment: one that closes may appear together with one that opens
         // later.
         Some(connected(&open).min(connected(&open)))
     }
 }
+
+/// Lists the process's descriptors.
+const DESCRIPTORS: &str = "/proc/self/fd";
 
 fn connected(open: &BTreeSet<String>) -> usize {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
@@ -147,7 +154,7 @@ fn connected(open: &BTreeSet<String>) -> usize {
 
 /// The inodes of this process's sockets.
 fn sockets() -> Option<BTreeSet<String>> {
-    let descriptors = fs::read_dir("/proc/self/fd").ok()?;
+    let descriptors = fs::read_dir(DESCRIPTORS).ok()?;
     let inode = |descriptor: fs::DirEntry| {
         let target = fs::read_link(descriptor.path()).ok()?;
         let inode = target.to_str()?.strip_prefix("socket:[")?;
@@ -191,21 +198,23 @@ mod tests {
     }
 
     #[test]
-    fn the_system_is_asked_if_there_are_more_sockets_than_ever_and_else_every_25th_time() {
+    fn the_system_is_asked_every_fifth_time_while_more_is_open_than_ever_and_else_every_fiftieth() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let own = TcpStream::connect(address).expect("a connection");
         let mut counted = Sockets::without(Some(BTreeSet::new()));
         assert!(counted.connected_above(0).is_some(), "for the first time");
-        // Whatever other tests open and close.
-        counted.most = usize::MAX;
-        let asked = |counted: &mut Sockets| {
-            let all = (0..100).map(|_| counted.connected_above(0).is_some());
+        let mut asked = |most| {
+            counted.asked = 0;
+            let all = (0..100).map(|_| {
+                // Whatever other tests open and close.
+                counted.most = most;
+                counted.connected_above(0).is_some()
+            });
             all.filter(|is_asked| *is_asked).count()
         };
-        assert_eq!(asked(&mut counted), 4);
-        counted.most = 0;
-        assert!(counted.connected_above(0).is_some());
+        assert_eq!(asked(0), 20);
+        assert_eq!(asked(usize::MAX), 2);
         drop(own);
     }
 
