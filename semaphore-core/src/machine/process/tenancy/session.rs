@@ -114,7 +114,7 @@ const MOST_IN_FLIGHT: usize = 6;
 /// The same for a waiter, which only has to keep its place.
 const MOST_OF_WAITER: usize = 2;
 
-/// The most renewals of one lease that can succeed: they are at least a thirtieth of the TTL apart.
+/// The most renewals that wait for a confirmation. The oldest ones matter least.
 const MOST_UNCONFIRMED: usize = 32;
 
 /// A hold is not renewed early in its first moments: most are over by then.
@@ -123,6 +123,10 @@ const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 /// After a failure a held session is renewed again within this part of its TTL, so that a renewal
 /// after an outage is in time.
 const HELD_RETRY: u32 = 30;
+
+/// The same for the question that confirms a renewal, in the last third of the lease: where others
+/// use up what Consul's request limits allow, whoever asks more often gets an answer sooner.
+const LAST_RETRY: u32 = 120;
 
 impl Session {
     /// A session from the source in the settings.
@@ -610,7 +614,7 @@ impl Session {
             }
             Err(error) => {
                 self.failure = Some(error);
-                self.rest(now, settings, rng);
+                self.rest_after_inquiry(now, settings, rng);
             }
         }
     }
@@ -641,14 +645,30 @@ impl Session {
 
     /// The next request comes later.
     fn rest(&mut self, now: Instant, settings: &SessionSettings, rng: &mut fastrand::Rng) {
+        let most = settings.ttl() / HELD_RETRY;
+        self.rest_at_most(most, now, rng);
+    }
+
+    /// A question to the leader failed.
+    fn rest_after_inquiry(
+        &mut self,
+        now: Instant,
+        settings: &SessionSettings,
+        rng: &mut fastrand::Rng,
+    ) {
+        let ends_soon = |lease: &Lease| now + lease.length() / 3 > lease.deadline();
+        let retry = match self.lease() {
+            Some(lease) if ends_soon(lease) => LAST_RETRY,
+            _ => HELD_RETRY,
+        };
+        self.rest_at_most(settings.ttl() / retry, now, rng);
+    }
+
+    /// `most` bounds the wait of whoever holds.
+    fn rest_at_most(&mut self, most: Duration, now: Instant, rng: &mut fastrand::Rng) {
         let rest = self.backoff.next(rng);
         let is_held = self.early_from.is_some();
-        let most = if is_held {
-            settings.ttl() / HELD_RETRY
-        } else {
-            rest
-        };
-        self.retry_at = Some(now + rest.min(most));
+        self.retry_at = Some(now + if is_held { rest.min(most) } else { rest });
     }
 
     /// A waiter only has to renew in time: Consul ties no key to an ended session.
