@@ -29,7 +29,7 @@ impl Participant {
         // Those whose key the answer does not show enter again.
         for no in sent.rest.entering() {
             if let Some(mut contender) = self.roster.get_mut(no) {
-                contender.write_failed(now, false);
+                contender.write_ended();
             }
         }
         for no in &sent.write.withdraw {
@@ -49,7 +49,7 @@ impl Participant {
         };
         for no in &sent.write.admit {
             if let Some(mut contender) = self.roster.get_mut(*no) {
-                contender.write_failed(now, false);
+                contender.write_ended();
                 contender.admitted(base);
             }
         }

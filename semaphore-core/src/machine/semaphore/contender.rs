@@ -219,9 +219,21 @@ impl Contender {
         self.key.entered_by_write(moment, key);
     }
 
+    /// The answer to a write that was applied does not show its key.
+    pub(in crate::machine) fn write_ended(&mut self) {
+        self.key.write_ended();
+    }
+
     /// The write of the record with which it wanted to enter failed.
-    pub(in crate::machine) fn write_failed(&mut self, now: Instant, is_unknown: bool) {
-        self.key.write_failed(now, is_unknown);
+    pub(in crate::machine) fn write_failed(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        is_unknown: bool,
+        settings: &Settings,
+    ) {
+        self.key.write_failed(now, moment, is_unknown);
+        self.settle(moment, settings);
     }
 
     /// Its request under way was refused because of its encoding: it is sent again.

@@ -49,14 +49,27 @@ impl Participant {
         }
     }
 
-    /// Fails those who wait for something that the record can't give.
+    /// Fails those who wait for something that the record can't give. If nothing shows further
+    /// changes, whoever comes later needs another look.
     pub(super) fn judge_record(&mut self, now: Instant) {
-        let Some(view) = self.knowledge.view() else {
-            return;
-        };
         if self.callers.queue().is_empty() {
             return;
         }
+        self.judge_present_record(now);
+        let is_watched = self.watch.is_polling() || self.roster.has_any(Group::Held);
+        if self.callers.queue().is_empty()
+            && !is_watched
+            && let Some(observed) = self.knowledge.newest_mut()
+        {
+            observed.outdate();
+        }
+    }
+
+    fn judge_present_record(&mut self, now: Instant) {
+        let Some(observed) = self.knowledge.current() else {
+            return;
+        };
+        let view = &observed.view;
         if view.is_filtered() {
             let prefix = self.settings.prefix.to_string();
             self.fail_waiting(now, |_| Error::IncompleteView {

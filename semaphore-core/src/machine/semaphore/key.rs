@@ -373,11 +373,30 @@ impl ContenderKey {
         self.in_flight = None;
     }
 
+    /// That write is no longer under way. Returns whether it was.
+    pub(in crate::machine) fn write_ended(&mut self) -> bool {
+        let ended = self.in_flight.take_if(|sent| *sent == KeyRequest::Write);
+        ended.is_some()
+    }
+
     /// That write was not applied, or its outcome is unknown.
-    pub(in crate::machine) fn write_failed(&mut self, now: Instant, is_unknown: bool) {
-        let was_part_of_it = self.in_flight.take_if(|sent| *sent == KeyRequest::Write);
-        if was_part_of_it.is_some() && is_unknown {
+    pub(in crate::machine) fn write_failed(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        is_unknown: bool,
+    ) {
+        if !self.write_ended() {
+            return;
+        }
+        if is_unknown {
             self.unsettled_until = Some(now + LATEST);
+        } else if matches!(self.state, State::Deleting(_))
+            && self.deletable.is_none()
+            && self.is_ours_alone()
+        {
+            // It was left while it entered. Views from before could not know what would come of it.
+            self.is_gone(moment);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Spare};
+use crate::machine::semaphore::knowledge::Observed;
 use crate::machine::semaphore::roster::Group;
 use crate::time::Instant;
 
@@ -210,6 +211,7 @@ impl Participant {
             Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
             Start::Anew => self.knowledge.drop_view(),
             Start::Resumed if self.knowledge.current().is_none() => self.look(now),
+            Start::Running if self.is_blind() => self.look(now),
             Start::Resumed | Start::Running => {}
         }
         // The poll under way continues.
@@ -239,6 +241,19 @@ impl Participant {
         {
             self.look(now);
         }
+    }
+
+    /// Whether somebody waits although the record could not give it when it was last seen, and
+    /// nothing shows the present one.
+    fn is_blind(&self) -> bool {
+        let is_refused = |observed: &Observed| {
+            let record = observed.view.record();
+            let is_ours = record.is_some_and(|record| record.limit() == self.settings.limit);
+            observed.view.lock().is_some() && !is_ours || observed.view.is_filtered()
+        };
+        let is_outdated = self.knowledge.current().is_none();
+        let was_refused = self.knowledge.newest().is_some_and(is_refused);
+        is_outdated && was_refused && !self.callers.queue().is_empty() && !self.watch.is_polling()
     }
 
     /// A contender that only has to delete its key and its session needs no view any more.

@@ -342,9 +342,10 @@ impl Participant {
             known.chain(sent.rest.entering()).collect()
         };
         let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
+        let moment = self.moment();
         for no in &numbers {
             if let Some(mut contender) = self.roster.get_mut(*no) {
-                contender.write_failed(now, is_unknown);
+                contender.write_failed(now, moment, is_unknown, &self.settings);
             }
         }
     }

@@ -3,8 +3,9 @@
 
 use semaphore_core::adapter::{Method, Request, Transport as _};
 use semaphore_core::{Conflict, Error, Lost};
-use transport_mock::MockConsul;
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
+use crate::client::client;
 use crate::support::aftermath::assert_recovered;
 use crate::support::*;
 
@@ -258,4 +259,36 @@ fn a_holder_that_is_listed_twice_takes_two_slots() {
         other.release().await.expect("released");
     });
     assert_recovered(&world, 3);
+}
+
+/// Its first write is delayed, and somebody else's creates the record meanwhile. The write is then
+/// refused, so it has left no key behind, and no read is needed to find that out.
+#[test]
+fn a_conflict_is_not_told_again_when_it_is_over_although_a_write_was_refused_late() {
+    let world = MockConsul::new(1);
+    let ours = client(&world, "a").semaphore(PREFIX, 3).expect("a prefix");
+    let enters = |request: &_| {
+        matches!(
+            RequestKind::of(request),
+            RequestKind::Txn | RequestKind::KvAcquire
+        )
+    };
+    world.inject(Rule::new(Fault::Delay(secs(2))).host("a").matching(enters));
+    let waits = {
+        let ours = ours.clone();
+        world.start(async move { ours.acquire().await.map(drop) })
+    };
+    world.advance(millis(50));
+    let other = semaphore(&world, "b", 1);
+    let permit = world.run(other.acquire()).expect("a free slot");
+    let error = world.run(waits).expect_err("another limit");
+    assert!(matches!(error, Error::LimitConflict { .. }), "{error:?}");
+    let error = world.run(ours.try_acquire()).expect_err("another limit");
+    assert!(matches!(error, Error::LimitConflict { .. }), "{error:?}");
+    world.run(permit.release()).expect("released");
+    world.advance(secs(5));
+    assert_nothing_left(&world);
+    write(&world, r#"{"Limit":3,"Holders":[]}"#, 0);
+    let permit = world.run(ours.acquire()).expect("no conflict any more");
+    world.run(permit.release()).expect("released");
 }
