@@ -50,7 +50,7 @@ impl Participant {
     }
 
     /// Fails those who wait for something that the record can't give. If nothing shows further
-    /// changes, whoever comes later needs another look.
+    /// changes, those who come later need another look.
     pub(super) fn judge_record(&mut self, now: Instant) {
         if self.callers.queue().is_empty() {
             return;

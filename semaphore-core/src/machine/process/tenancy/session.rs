@@ -125,7 +125,7 @@ const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 const HELD_RETRY: u32 = 30;
 
 /// The same for the question that confirms a renewal, in the last third of the lease: where others
-/// use up what Consul's request limits allow, whoever asks more often gets an answer sooner.
+/// use up what Consul's request limits allow, those who ask more often get an answer sooner.
 const LAST_RETRY: u32 = 120;
 
 impl Session {
@@ -342,17 +342,15 @@ impl Session {
     fn wants_inquiry(&self) -> bool {
         let is_inquiry = |it: &&InFlight| matches!(it.sent, Purpose::Inquiry);
         let is_renewal = |it: &&InFlight| matches!(it.sent, Purpose::Renewal);
+        // Only one at a time while nothing is answered, and for a waiter.
         let is_asking = self.in_flight.iter().any(|it| is_inquiry(&it));
-        let lasts = |lease: &Lease| self.renewed_at < lease.deadline();
-        let is_in_a_hurry = match self.early_from {
-            // Only one at a time while nothing is answered.
-            Some(_) => self
-                .silent_since
-                .is_none_or(|since| self.renewed_at >= since && !is_asking),
-            None => {
-                let matters = self.belief == Belief::Confirmed && !is_asking;
-                matters && self.lease().is_some_and(lasts)
-            }
+        let is_in_a_hurry = if self.early_from.is_some() {
+            self.silent_since
+                .is_none_or(|since| self.renewed_at >= since && !is_asking)
+        } else {
+            let lasts = |lease: &Lease| self.renewed_at < lease.deadline();
+            let may_matter = self.belief == Belief::Confirmed && self.lease().is_some_and(lasts);
+            may_matter && !is_asking
         };
         let is_in_a_hurry = is_in_a_hurry && self.latency == Latency::Slow;
         let is_in_a_hurry = is_in_a_hurry && !is_on(Defect::RenewalUnconfirmed);
@@ -664,7 +662,7 @@ impl Session {
         self.rest_at_most(settings.ttl() / retry, now, rng);
     }
 
-    /// `most` bounds the wait of whoever holds.
+    /// `most` bounds the wait of a holder.
     fn rest_at_most(&mut self, most: Duration, now: Instant, rng: &mut fastrand::Rng) {
         let rest = self.backoff.next(rng);
         let is_held = self.early_from.is_some();

@@ -20,7 +20,7 @@ pub(in crate::machine) enum Tenure {
 }
 
 impl Tenure {
-    /// One of the pool's, or one of its own.
+    /// A session of the pool, or a separate one.
     pub(in crate::machine) fn new(settings: &SessionSettings, encoding: Encoding) -> Self {
         if settings.shares_sessions() {
             Self::Shared(Loan::new(settings, Belief::of_waiter(encoding)))
