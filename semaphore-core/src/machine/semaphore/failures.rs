@@ -49,23 +49,11 @@ impl Participant {
         }
     }
 
-    /// Fails those who wait for something that the record can't give. If nothing shows further
-    /// changes, those who come later need another look.
+    /// Fails those who wait for something that the record can't give.
     pub(super) fn judge_record(&mut self, now: Instant) {
         if self.callers.queue().is_empty() {
             return;
         }
-        self.judge_present_record(now);
-        let is_watched = self.watch.is_polling() || self.roster.has_any(Group::Held);
-        if self.callers.queue().is_empty()
-            && !is_watched
-            && let Some(observed) = self.knowledge.newest_mut()
-        {
-            observed.outdate();
-        }
-    }
-
-    fn judge_present_record(&mut self, now: Instant) {
         let Some(observed) = self.knowledge.current() else {
             return;
         };

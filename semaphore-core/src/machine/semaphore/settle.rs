@@ -13,6 +13,7 @@ use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::knowledge::Observed;
 use crate::machine::semaphore::roster::Group;
 use crate::time::Instant;
+use crate::view::{Lock, View};
 
 impl Participant {
     /// Adapts everything to what is known now. Every command, answer and timeout ends here.
@@ -25,6 +26,7 @@ impl Participant {
         self.roster.look_at(self.knowledge.record());
         self.adjust_reads(now);
         self.plan(now);
+        self.doubt_refusals();
     }
 
     /// Adds or removes contenders, to have as many as the callers need.
@@ -243,17 +245,32 @@ impl Participant {
         }
     }
 
-    /// Whether somebody waits although the record could not give it when it was last seen, and
-    /// nothing shows the present one.
+    /// If nothing shows how a record changes that gives our callers nothing, those who come later
+    /// need another look. Where contenders are read by name, that read follows at once, and would
+    /// be in doubt again.
+    fn doubt_refusals(&mut self) {
+        let with_view = [Group::Held, Group::Withdrawing];
+        let is_needed = with_view.into_iter().any(|it| self.roster.has_any(it));
+        let is_watched = self.watch.is_polling() || self.ledger.is_writing();
+        if self.callers.queue().is_empty()
+            && !is_needed
+            && !is_watched
+            && !self.settings.reads_by_name()
+            && let Some(observed) = self.knowledge.newest_mut()
+            && gives_nothing(&observed.view, self.settings.limit)
+        {
+            observed.outdate();
+        }
+    }
+
+    /// Whether somebody waits although the record gave nothing when it was last seen, and nothing
+    /// shows the present one.
     fn is_blind(&self) -> bool {
-        let is_refused = |observed: &Observed| {
-            let record = observed.view.record();
-            let is_ours = record.is_some_and(|record| record.limit() == self.settings.limit);
-            observed.view.lock().is_some() && !is_ours || observed.view.is_filtered()
-        };
-        let is_outdated = self.knowledge.current().is_none();
-        let was_refused = self.knowledge.newest().is_some_and(is_refused);
-        is_outdated && was_refused && !self.callers.queue().is_empty() && !self.watch.is_polling()
+        let gave_nothing = |it: &Observed| gives_nothing(&it.view, self.settings.limit);
+        !self.callers.queue().is_empty()
+            && self.knowledge.current().is_none()
+            && self.knowledge.newest().is_some_and(gave_nothing)
+            && !self.watch.is_polling()
     }
 
     /// A contender that only has to delete its key and its session needs no view any more.
@@ -271,6 +288,15 @@ impl Participant {
                 .any(|group| self.roster.has_any(group))
             || !self.settings.owns_sessions() && self.roster.all().next().is_some()
     }
+}
+
+/// Whether a record with this limit is not what this view shows, or what it shows is incomplete.
+fn gives_nothing(view: &View, limit: u32) -> bool {
+    let is_ours = |lock: &Lock| {
+        let record = lock.record.as_ref();
+        record.is_ok_and(|record| record.limit() == limit)
+    };
+    view.is_filtered() || view.lock().is_some_and(|lock| !is_ours(lock))
 }
 
 /// The most contenders of one participant that queue in advance, so that the next one is in the
