@@ -49,6 +49,15 @@ impl Holder {
         lost
     }
 
+    /// An operator deletes the record, which ends the hold.
+    #[track_caller]
+    fn loses_the_record(self) {
+        let record = format!("/v1/kv/{PREFIX}/.lock");
+        operate(&self.world, Method::Delete, &record, "");
+        assert!(matches!(self.loses(), Lost::RemovedFromHolders { .. }));
+        self.ends();
+    }
+
     /// Asserts that nothing is renewed or left, and that the release reports the loss.
     #[track_caller]
     fn ends(self) {
@@ -111,14 +120,7 @@ fn a_holder_that_an_operator_took_out_of_the_record_is_told() {
 #[test]
 fn a_record_that_an_operator_deleted_is_noticed() {
     let holder = Holder::new();
-    operate(
-        &holder.world,
-        Method::Delete,
-        &format!("/v1/kv/{PREFIX}/.lock"),
-        "",
-    );
-    assert!(matches!(holder.loses(), Lost::RemovedFromHolders { .. }));
-    holder.ends();
+    holder.loses_the_record();
 }
 
 /// It looks as it did before it was created. A semaphore of a client creates it and is admitted by
@@ -139,14 +141,7 @@ fn a_record_that_an_operator_deleted_is_noticed_although_the_answer_to_its_creat
     let semaphore = client.semaphore(PREFIX, 1).expect("a prefix");
     let holder = Holder::of(world, semaphore);
     assert_eq!(holder.world.pending_rules(), 0);
-    operate(
-        &holder.world,
-        Method::Delete,
-        &format!("/v1/kv/{PREFIX}/.lock"),
-        "",
-    );
-    assert!(matches!(holder.loses(), Lost::RemovedFromHolders { .. }));
-    holder.ends();
+    holder.loses_the_record();
 }
 
 #[test]
