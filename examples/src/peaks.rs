@@ -7,15 +7,15 @@
 //! (`/proc/self/net/tcp`); only those count. It counts the threads, too (`/proc/self/status`),
 //! including those of the Consul in memory. All are counted every [`PERIOD`]. Clients keep
 //! connections open and reuse them, so a peak lasts longer than that. The system takes
-//! milliseconds to say who is connected. So it is asked every [`ASKED`]th time if more is open than
-//! ever, and otherwise every [`ASKED_AGAIN`]th time: one may just have been about to connect.
+//! milliseconds to say who is connected, which the measured requests would miss. So it is asked for
+//! at most one [`SHARE`]th of the time, and at the end.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
 use crate::failure::Failure;
@@ -23,11 +23,11 @@ use crate::failure::Failure;
 /// How often they are counted.
 pub const PERIOD: Duration = Duration::from_millis(10);
 
-/// After how many periods the system is asked who is connected, if more is open than ever.
-pub const ASKED: u32 = 5;
+/// How many times as long as its last answer took the system is not asked who is connected.
+pub const SHARE: u32 = 100;
 
-/// The same if no more is open.
-pub const ASKED_AGAIN: u32 = 50;
+/// The same if no more is open than ever: one may just have been about to connect.
+pub const SHARE_AGAIN: u32 = 500;
 
 /// The most at one time. `None` if the system does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,24 +58,26 @@ impl Watcher {
             threads: None,
         };
         let mut sockets = Sockets::without(others);
-        let mut connections = move |peak| match &consul {
+        let mut connections = move |peak, is_last| match &consul {
             Some(consul) => Some(consul.open_connections()),
-            None => sockets.connected_above(peak),
+            None if is_last || sockets.is_asked() => sockets.connected_above(peak),
+            None => None,
         };
         // Opened now, so that it can be read when no descriptor is left.
         let mut status = File::open("/proc/self/status").ok();
-        let mut count = move |peaks: Peaks| Peaks {
-            connections: connections(peaks.connections.unwrap_or_default()),
+        let mut count = move |peaks: Peaks, is_last| Peaks {
+            connections: connections(peaks.connections.unwrap_or_default(), is_last),
             threads: status.as_mut().and_then(threads),
         };
         let (stop, stopped) = mpsc::channel();
         let watching = thread::Builder::new()
             .name("peaks".to_owned())
             .spawn(move || {
-                peaks.raise(count(peaks));
+                peaks.raise(count(peaks, false));
                 while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                    peaks.raise(count(peaks));
+                    peaks.raise(count(peaks, false));
                 }
+                peaks.raise(count(peaks, true));
                 peaks
             })
             .map_err(Failure::Thread)?;
@@ -102,8 +104,8 @@ struct Sockets {
     others: Option<BTreeSet<String>>,
     /// The most descriptors at one time.
     most: usize,
-    /// How many periods ago the system was asked who is connected.
-    asked: u32,
+    /// When the system was last asked who is connected, and how long it took.
+    asked: Option<(Instant, Duration)>,
 }
 
 impl Sockets {
@@ -111,29 +113,38 @@ impl Sockets {
         Self {
             others,
             most: 0,
-            asked: ASKED,
+            asked: None,
         }
     }
 
+    /// Whether the system is asked now who is connected.
+    fn is_asked(&self) -> bool {
+        let Some((at, took)) = self.asked else {
+            return true;
+        };
+        let open = fs::read_dir(DESCRIPTORS).map_or(0, Iterator::count);
+        at.elapsed() >= rest(took, open > self.most)
+    }
+
     /// How many of them are connected by TCP. `None` if they can't be more than `peak`, or the
-    /// system is not asked.
+    /// system does not say.
     fn connected_above(&mut self, peak: usize) -> Option<usize> {
-        self.asked += 1;
-        let open = fs::read_dir(DESCRIPTORS).ok()?.count();
-        let period = if open > self.most { ASKED } else { ASKED_AGAIN };
-        if self.asked < period {
-            return None;
-        }
-        self.asked = 0;
-        self.most = self.most.max(open);
+        let began = Instant::now();
+        let descriptors = fs::read_dir(DESCRIPTORS).ok()?.count();
+        self.most = self.most.max(descriptors);
         let open = &sockets()? - self.others.as_ref()?;
-        if open.len() <= peak {
-            return None;
-        }
         // The tables don't show one moment: one that closes may appear together with one that opens
         // later.
-        Some(connected(&open).min(connected(&open)))
+        let connected = (open.len() > peak).then(|| connected(&open).min(connected(&open)));
+        let now = Instant::now();
+        self.asked = Some((now, now - began));
+        connected
     }
+}
+
+/// How long the system is not asked again.
+fn rest(took: Duration, is_more_open: bool) -> Duration {
+    took * if is_more_open { SHARE } else { SHARE_AGAIN }
 }
 
 /// Lists the process's descriptors.
@@ -198,24 +209,18 @@ mod tests {
     }
 
     #[test]
-    fn the_system_is_asked_every_fifth_time_while_more_is_open_than_ever_and_else_every_fiftieth() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let own = TcpStream::connect(address).expect("a connection");
+    fn the_system_is_not_asked_again_for_a_hundred_times_as_long_as_it_took() {
+        let took = Duration::from_millis(5);
+        assert_eq!(rest(took, true), Duration::from_millis(500));
+        assert_eq!(rest(took, false), Duration::from_millis(2_500));
         let mut counted = Sockets::without(Some(BTreeSet::new()));
-        assert!(counted.connected_above(0).is_some(), "for the first time");
-        let mut asked = |most| {
-            counted.asked = 0;
-            let all = (0..100).map(|_| {
-                // Whatever other tests open and close.
-                counted.most = most;
-                counted.connected_above(0).is_some()
-            });
-            all.filter(|is_asked| *is_asked).count()
-        };
-        assert_eq!(asked(0), 20);
-        assert_eq!(asked(usize::MAX), 2);
-        drop(own);
+        assert!(counted.is_asked(), "for the first time");
+        let _ = counted.connected_above(usize::MAX);
+        let (at, _) = counted.asked.expect("asked");
+        counted.asked = Some((at, Duration::from_secs(60)));
+        assert!(!counted.is_asked(), "for an hour and more");
+        counted.asked = Some((at, Duration::ZERO));
+        assert!(counted.is_asked(), "at once");
     }
 
     #[test]
