@@ -151,10 +151,11 @@ impl Participant {
         let waiting = self.roster.count(Group::HandingOver);
         let is_wanted = head.permits == 1 && waiting < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
+        let slots = view.record().map_or(0, Record::limit);
         let stays = |no: &ContenderNo| {
             self.roster
                 .get(*no)
-                .is_some_and(|it| it.has_slot_for_more(now))
+                .is_some_and(|it| it.has_slot_for_more(now, slots))
         };
         self.settings.owns_sessions()
             && self.settings.encoding == Encoding::Transactions

@@ -82,13 +82,19 @@ const LONG: usize = 256;
 /// How long a read of the prefix shows well enough who waits.
 const RECENT: Duration = Duration::from_millis(300);
 
+/// If more of ours than this are about to enter or have entered, one of them reads. If few do, each
+/// learns its place at once.
+const MANY_ENTER: usize = 4;
+
 /// The age limit of what is known about a contended record when it is written, in round trips.
 const FRESH_ROUNDS: u32 = 2;
 
 /// How long those ahead may leave a slot unused before they are checked: in round trips, and the
-/// limit.
+/// limit. If they poll the record with pauses, they have time for some polls: a check reads the
+/// keys of all who contend.
 const GRACE_ROUNDS: u32 = 12;
 const MOST_GRACE: Duration = Duration::from_millis(20);
+const GRACE_POLLS: u32 = 4;
 
 /// The pause between polls of a contended record for each slot, and the limit of slots. `scale`
 /// shows the most turns with this value, since each write admits more: 89 % of the ideal with 20
@@ -178,10 +184,12 @@ impl Outlook<'_> {
         // A read for one of them serves all. For a single one it would be an additional request.
         let serves_more = self.roster.len() > 1;
         let is_long = |it: &Observed| it.view.contenders().len() >= LONG;
+        let is_read = self.is_entering_with_read();
         let known = self.knowledge.current();
-        let known = known.filter(|it| is_recent(it) || self.is_entering_with_read());
-        let knows_enough = serves_more && known.is_some_and(|it| self.is_in_crowd() || is_long(it));
-        if self.settings.reads_by_name() || knows_enough {
+        let known = known.filter(|it| is_recent(it) || is_read);
+        let knows_enough = known.is_some_and(|it| self.is_in_crowd() || is_long(it));
+        let is_of_many = is_read && self.roster.len() > MANY_ENTER;
+        if self.settings.reads_by_name() || serves_more && knows_enough || is_of_many {
             Along::Nothing
         } else {
             Along::Prefix
@@ -211,18 +219,19 @@ impl Outlook<'_> {
 
     /// How long a slot is left to those ahead before a read checks them: somewhat longer than a
     /// claim takes.
-    pub(super) fn grace(&self) -> Duration {
-        MOST_GRACE.min(self.watch.round_trip() * GRACE_ROUNDS)
+    pub(super) fn grace(&self, now: Instant) -> Duration {
+        let claim = MOST_GRACE.min(self.watch.round_trip() * GRACE_ROUNDS);
+        claim.max(self.pace(now) * GRACE_POLLS)
     }
 
-    /// When to poll a record that others write at any moment; the poll would be answered at once.
-    /// With more slots the record is longer, and a single slot matters less.
-    fn paced(&self, now: Instant, observed: &Observed) -> Instant {
+    /// The pause between polls of a record that others write at any moment; a poll would be
+    /// answered at once. With more slots the record is longer, and a single slot matters less.
+    fn pace(&self, now: Instant) -> Duration {
         if !self.is_contended(now) {
-            return now;
+            return Duration::ZERO;
         }
-        let slots = observed.view.record().map_or(0, Record::limit);
-        observed.seen_at + PACE_PER_SLOT * slots.min(MOST_PACED)
+        let slots = self.knowledge.record().map_or(0, Record::limit);
+        PACE_PER_SLOT * slots.min(MOST_PACED)
     }
 
     /// Whether a read besides the poll is about to be sent.
@@ -295,7 +304,7 @@ impl Outlook<'_> {
             let from = if is_for_own {
                 later
             } else {
-                self.paced(now, observed).max(now)
+                (observed.seen_at + self.pace(now)).max(now)
             };
             self.answer_awaited(now)
                 .map_or(from, |sent| from.max(sent + self.prompt()))

@@ -74,7 +74,7 @@ impl Participant {
         // Those who seem to be ahead may have been served between two reads of the record.
         let is_uncertain = is_patched || judgement.place == Place::Unknown;
         if turn == Turn::BehindOthers && is_uncertain {
-            let (first, grace) = (judgement.first_ahead.as_ref(), self.outlook().grace());
+            let (first, grace) = (judgement.first_ahead.as_ref(), self.outlook().grace(now));
             if self.ledger.is_stuck_behind(now, first, grace) {
                 self.look(now);
             }

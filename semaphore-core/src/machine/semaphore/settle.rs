@@ -12,6 +12,7 @@ use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::knowledge::Observed;
 use crate::machine::semaphore::roster::Group;
+use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Lock, View};
 
@@ -107,10 +108,12 @@ impl Participant {
         let is_wanted = head.is_some_and(|head| head.permits == 1);
         let view = self.knowledge.view();
         let is_ours = view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
+        let slots = self.knowledge.record().map_or(0, Record::limit);
         let is_writing = self.ledger.is_writing();
         let most = self.callers.queue().wanted() as usize;
         let (kept, _) = self.free_handovers(now, most, |it| {
-            it.is_claiming() && is_writing || is_wanted && (is_ours || it.has_slot_for_more(now))
+            it.is_claiming() && is_writing
+                || is_wanted && (is_ours || it.has_slot_for_more(now, slots))
         });
         u32::try_from(kept).unwrap_or(u32::MAX)
     }

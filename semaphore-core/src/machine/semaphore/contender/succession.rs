@@ -31,6 +31,11 @@ pub(in crate::machine) struct Spare {
 /// than this gives way after each hold.
 const SLOT_STAYS: Duration = Duration::from_millis(70);
 
+/// The same for each slot of a semaphore with many, and the limit. Of a hundred slots, each of
+/// which stays for 300 ms, one goes to another process every 3 ms.
+const STAYS_PER_SLOT: Duration = Duration::from_millis(3);
+const LONGEST_STAY: Duration = Duration::from_millis(300);
+
 #[cfg(test)]
 impl Spare {
     pub(in crate::machine) fn new(session: Session, former: Index) -> Self {
@@ -80,10 +85,11 @@ impl Contender {
     }
 
     /// Whether its slot may pass on within the process although others wait, because it has not
-    /// been here for long.
-    pub(in crate::machine) fn has_slot_for_more(&self, now: Instant) -> bool {
+    /// been here for long. `slots` is the semaphore's limit.
+    pub(in crate::machine) fn has_slot_for_more(&self, now: Instant, slots: u32) -> bool {
+        let longest = SLOT_STAYS.max(LONGEST_STAY.min(STAYS_PER_SLOT.saturating_mul(slots)));
         let stay = self.phase.stay();
-        stay.is_some_and(|stay| now.saturating_since(stay.since) < SLOT_STAYS)
+        stay.is_some_and(|stay| now.saturating_since(stay.since) < longest)
     }
 
     pub(in crate::machine) fn keeps_session(&self) -> bool {
