@@ -15,7 +15,8 @@
 //!   as there are free slots, in the order of their contender keys. When its patience is over it
 //!   may claim out of turn, so that no stuck stranger ahead blocks it forever (L1). Those that it
 //!   was waiting for are then overtaken, and not waited for again for a while.
-//! - A newcomer enters and is admitted in one step if a slot is free and nobody waits.
+//! - A newcomer enters and is admitted in one step if a slot is free, besides one for each of those
+//!   who wait.
 //! - A contender that has entered since the whole prefix was read does not know its place: somebody
 //!   may be ahead.
 //! - Several permits are admitted in one write, or none is.
@@ -382,7 +383,7 @@ impl Situation<'_> {
             room
         };
         let free = free.saturating_sub(admitted.len());
-        let newcomers = self.newcomers(admitted.len(), free.min(room));
+        let newcomers = self.newcomers(admitted.len(), free, room);
         let turn = if newcomers.is_empty() {
             turn
         } else {
@@ -425,13 +426,17 @@ impl Situation<'_> {
         (admitted, turn)
     }
 
-    /// Newcomers that find a free slot without waiters. They do not queue, and come after those of ours that did.
-    fn newcomers(&self, admitted: usize, free: usize) -> &[(ContenderNo, SessionId)] {
+    /// Newcomers that find a slot which none of those who wait will need. They do not queue, and come after those of ours that did.
+    fn newcomers(&self, admitted: usize, free: usize, room: usize) -> &[(ContenderNo, SessionId)] {
         let wanted = self.wanted.iter().take_while(|wanted| **wanted == 1);
         let queued = self.admissible.len();
-        let is_welcome = admitted == queued && self.ahead_of(queued).next().is_none();
-        let most = if is_welcome { wanted.count() } else { 0 };
-        let most = most.saturating_sub(admitted).min(free);
+        let most = if admitted == queued {
+            wanted.count()
+        } else {
+            0
+        };
+        let left = free.saturating_sub(self.ahead_of(queued).count());
+        let most = most.saturating_sub(admitted).min(left).min(room);
         let newcomers = self.newcomers.len();
         self.newcomers
             .get(..newcomers.min(most))

@@ -163,7 +163,7 @@ impl Participant {
             && hold.of.contenders.len() == 1
             && self.is_held(now, acquire)
             && view.record().is_some_and(is_kept)
-            && (!self.roster.sees_strangers_wait(view) || hold.of.contenders.iter().all(stays))
+            && (!self.roster.sees_strangers_lack(view) || hold.of.contenders.iter().all(stays))
     }
 
     pub(super) fn end_hold(&mut self, now: Instant, acquire: CommandId) {

@@ -120,7 +120,7 @@ impl Ledger {
             last: None,
             claims: Vec::new(),
             retry_at: None,
-            conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(32)),
+            conflicts: Backoff::new(Duration::from_millis(1), Duration::from_millis(32)),
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             patience: None,
             behind: None,

@@ -254,8 +254,25 @@ impl Roster {
 
     /// Whether others than ours wait in this view.
     pub(super) fn sees_strangers_wait(&self, view: &View) -> bool {
-        let mut waiters = view.waiters();
-        waiters.any(|waiter| !self.standings.has(&waiter.session))
+        self.strangers_waiting(view).next().is_some()
+    }
+
+    /// Whether others than ours wait in this view for whom no slot is free.
+    pub(super) fn sees_strangers_lack(&self, view: &View) -> bool {
+        let free = view.record().map_or(0, |record| {
+            let limit = record.limit() as usize;
+            limit.saturating_sub(record.holders().len())
+        });
+        self.strangers_waiting(view).count() > free
+    }
+
+    /// Those who wait in this view, without ours.
+    pub(super) fn strangers_waiting<'v>(
+        &'v self,
+        view: &'v View,
+    ) -> impl Iterator<Item = &'v SessionId> {
+        let waiters = view.waiters().map(|waiter| &waiter.session);
+        waiters.filter(|session| !self.standings.has(session))
     }
 
     /// Adds a contender.

@@ -107,7 +107,7 @@ impl Participant {
         let head = self.callers.queue().head();
         let is_wanted = head.is_some_and(|head| head.permits == 1);
         let view = self.knowledge.view();
-        let is_ours = view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
+        let is_ours = view.is_some_and(|view| !self.roster.sees_strangers_lack(view));
         let slots = self.knowledge.record().map_or(0, Record::limit);
         let is_writing = self.ledger.is_writing();
         let most = self.callers.queue().wanted() as usize;

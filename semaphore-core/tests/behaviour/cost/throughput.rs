@@ -28,6 +28,8 @@ struct Figures {
     percent: u64,
     /// Requests per hundred turns.
     requests: u64,
+    /// What the answers to a turn's requests contain.
+    kilobytes: u64,
     /// The sessions that were ended meanwhile.
     sessions: u64,
     most_held: u32,
@@ -71,12 +73,14 @@ impl Crowd {
             tally.lock().expect("a tally").0,
             world.stats().total_requests(),
             sessions(),
+            world.stats().bytes_down,
         );
         world.advance(millis(TIME));
         let after = (
             tally.lock().expect("a tally").0,
             world.stats().total_requests(),
             sessions(),
+            world.stats().bytes_down,
         );
         for caller in callers {
             caller.abort();
@@ -87,6 +91,7 @@ impl Crowd {
         Figures {
             percent: turns * 100 * self.hold / (slots * TIME),
             requests: (after.1 - before.1) * 100 / turns.max(1),
+            kilobytes: (after.3 - before.3) / 1_000 / turns.max(1),
             sessions: after.2 - before.2,
             most_held,
         }
@@ -136,6 +141,28 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
         assert!(figures.percent >= percent, "{processes}: {figures:?}");
         assert!(figures.requests <= requests, "{processes}: {figures:?}");
         assert!(figures.sessions <= 10, "{processes}: {figures:?}");
+    }
+}
+
+/// Each write takes two milliseconds, and there is one record. So most of twenty processes lose each
+/// race for it. Who loses it must not begin to queue while slots are free: the others would have to
+/// queue behind it, and each turn would take twice as many writes.
+#[test]
+fn many_slots_are_used_well_by_many_processes_where_each_write_takes_long() {
+    for (callers, percent, requests, kilobytes) in [(80, 70, 150, 6), (400, 60, 160, 6)] {
+        let crowd = Crowd {
+            limit: 100,
+            callers,
+            processes: 20,
+            hold: 50,
+        };
+        let world = MockConsul::new(3);
+        world.set_latency(Duration::from_micros(500)..=Duration::from_micros(1_500));
+        let figures = crowd.run_on(&world);
+        eprintln!("{callers} callers: {figures:?}");
+        assert!(figures.percent >= percent, "{callers}: {figures:?}");
+        assert!(figures.requests <= requests, "{callers}: {figures:?}");
+        assert!(figures.kilobytes <= kilobytes, "{callers}: {figures:?}");
     }
 }
 

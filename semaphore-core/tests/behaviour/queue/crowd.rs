@@ -234,6 +234,9 @@ fn whoever_may_not_look_at_the_next_ahead_fails_and_leaves_the_record_all_the_sa
     world.advance(secs(1));
     let ahead = Stranger::enters(&world);
     let a = in_crowd(&world, "a", 2);
+    // It queues, since it does not know that a slot is left for it.
+    let lost = Rule::new(Fault::LoseRequest).host("a");
+    world.inject(lost.kind(RequestKind::KvRead).times(1));
     let claim = Rule::new(Fault::LoseAnswer).host("a").matching(claims);
     world.inject(claim);
     let denied = Fault::Answer(Response::new(403, "Permission denied"));

@@ -115,7 +115,7 @@ fn the_write_that_creates_the_record_admits_all_that_it_may() {
 }
 
 #[test]
-fn newcomers_create_the_record_with_themselves_where_nobody_waits() {
+fn newcomers_create_the_record_with_themselves_where_nobody_waits_for_their_slots() {
     let view = Shown::default().view();
     let newcomers = &[ours(A), ours(B), ours(C)];
     let situation = Situation {
@@ -129,12 +129,16 @@ fn newcomers_create_the_record_with_themselves_where_nobody_waits() {
         ..Shown::default()
     }
     .view();
-    let situation = Situation {
-        wanted: &[1],
-        newcomers: &newcomers[..1],
-        ..idle(&view)
-    };
-    assert_eq!(situation.plan(), (None, Turn::NotYet));
+    for (limit, expected) in [(1, vec![]), (2, vec![no(A)])] {
+        let situation = Situation {
+            limit,
+            wanted: &[1],
+            newcomers: &newcomers[..1],
+            ..idle(&view)
+        };
+        let admitted = situation.plan().0.map(|write| write.admit);
+        assert_eq!(admitted.unwrap_or_default(), expected, "{limit}");
+    }
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn conflicts_are_retried_with_backoff_until_a_write_is_applied() {
     let ms = Duration::from_millis;
     let mut bench = Bench::new();
     for _ in 0..2 {
-        for step in [2, 4, 8, 16, 32, 32] {
+        for step in [1, 2, 4, 8, 16, 32, 32] {
             bench.send();
             assert_eq!(bench.ledger.timeout(), None, "the wait is over");
             bench.ledger.refused(at(100), END, &mut bench.rng);

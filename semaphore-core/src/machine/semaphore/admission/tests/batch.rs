@@ -127,12 +127,34 @@ fn those_who_find_free_slots_and_nobody_who_waits_enter_together() {
         };
         assert_eq!(admitted(&situation), (expected, Turn::Now), "{wanted:?}");
     }
+}
+
+#[test]
+fn newcomers_leave_a_slot_for_each_who_waits() {
+    let [d, e] = ["d", "e"].map(|letter| letter.repeat(8) + "-0000-0000-0000-000000000000");
+    let newcomers = [ours(&d), ours(&e)];
+    // Three wait, of whom none or the last is ours.
     let queue = queue();
-    let waited_for = shown(&found, &queue).view();
-    let situation = Situation {
-        wanted: &[1, 1],
-        newcomers: &newcomers,
-        ..idle(&waited_for)
-    };
-    assert_eq!(admitted(&situation).0, [], "others wait");
+    let last = [ours(C)];
+    for (limit, admissible, steps, expected) in [
+        (3, &[][..], 62, vec![]),
+        (4, &[], 62, vec![no(&d)]),
+        (5, &[], 62, vec![no(&d), no(&e)]),
+        (5, &[], 2, vec![no(&d), no(&e)]),
+        (5, &[], 1, vec![no(&d)]),
+        (3, &last, 62, vec![no(C)]),
+        (4, &last, 62, vec![no(C), no(&d)]),
+    ] {
+        let found = record(limit, &[]);
+        let view = shown(&found, &queue).view();
+        let situation = Situation {
+            wanted: &[1, 1, 1],
+            steps,
+            admissible,
+            newcomers: &newcomers,
+            ..idle(&view)
+        };
+        let context = format!("{limit} {} {steps}", admissible.len());
+        assert_eq!(admitted(&situation).0, expected, "{context}");
+    }
 }
