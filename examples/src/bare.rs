@@ -20,8 +20,10 @@ use crate::agent::Agent;
 use crate::backend::Host;
 use crate::failure::Failure;
 
-/// How many of each are measured.
-pub const TIMES: usize = 200;
+/// How many of each are measured beside a run with so many acquisitions: as many, within these
+/// limits.
+const LEAST: usize = 20;
+const MOST: usize = 200;
 
 /// How many are sent before, so that the connection is open and the agent is ready.
 const WARM_UP: usize = 20;
@@ -39,13 +41,20 @@ pub struct Bare {
     pub turns: Vec<Duration>,
 }
 
-/// Measures both, one request after the other, on keys beside the semaphore. Leaves nothing behind.
+/// Measures both for a run with this number of acquisitions, one request after the other, on keys beside the semaphore.
+/// Leaves nothing behind.
 ///
 /// # Errors
 /// [`Failure::Semaphore`] if a request fails.
-pub fn measure(host: &Host, agent: &Agent, prefix: &Prefix) -> Result<Bare, Failure> {
+pub fn measure(
+    host: &Host,
+    agent: &Agent,
+    prefix: &Prefix,
+    acquisitions: usize,
+) -> Result<Bare, Failure> {
     let wire = Wire { host, agent };
-    host.wait(wire.measure(&format!("{prefix}-bare")))
+    let times = acquisitions.clamp(LEAST, MOST);
+    host.wait(wire.measure(&format!("{prefix}-bare"), times))
         .map_err(Error::from)
         .map_err(Failure::from)
 }
@@ -65,7 +74,7 @@ struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    async fn measure(&self, place: &str) -> Result<Bare, RequestError> {
+    async fn measure(&self, place: &str, times: usize) -> Result<Bare, RequestError> {
         let options = SessionOptions::new();
         let create = CreateSession { options: &options };
         let session = CreateSession::parse(&self.send(create.request(&Scope::new())).await?)?;
@@ -74,7 +83,7 @@ impl Wire<'_> {
 
         let mut bare = Bare::default();
         let mut index = Some(Index::ZERO);
-        for round in 0..WARM_UP + TIMES {
+        for round in 0..WARM_UP + times {
             let began = Instant::now();
             CasKey::parse(&self.send(put(&plain)).await?)?;
             let put = began.elapsed();

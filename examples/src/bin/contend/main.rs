@@ -110,7 +110,11 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     let watcher = Watcher::start(agent)?;
     first.host.probe(agent)?;
     // Measured before and after, since the machine may be busy at one of these times.
-    let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
+    let measure_bare = || {
+        let acquisitions = plan.contenders.saturating_mul(plan.rounds);
+        bare::measure(&first.host, agent, &flags.prefix, acquisitions)
+    };
+    let mut bare = measure_bare()?;
     let beside = bench.held_beside(&first.host)?;
     let mut failed = Failed::default();
     if flags.warm_up > 0 {
@@ -140,7 +144,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     };
     let peaks = watcher.peaks();
     // If the agent is gone by now, the other results are still reported.
-    if let Ok(after) = bare::measure(&first.host, agent, &flags.prefix) {
+    if let Ok(after) = measure_bare() {
         bare.extend([after]);
     }
     let destroyed = first.handle.destroy(&first.host);

@@ -97,9 +97,11 @@ fn a_hold_outlives_limits_that_leave_few_writes_but_what_renewals_take() {
     }
 }
 
+/// With these seeds, the hold is lost without transactions if its renewals are not confirmed more
+/// often at the end of its lease.
 #[test]
 fn a_hold_outlives_limits_that_leave_few_reads_but_what_confirms_renewals() {
-    for seed in 0..12 {
+    for seed in [0, 4, 5] {
         let [_, reads] = hold_beside_busy_ones(seed, 5.0, 15.0);
         assert!(reads > 1_000, "seed {seed}: {reads}");
     }
