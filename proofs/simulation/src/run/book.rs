@@ -24,11 +24,27 @@ pub(super) struct Pages {
     pub(super) unserved: BTreeMap<&'static str, u64>,
     /// Branches of the core that show in its requests.
     pub(super) branches: Taken,
-    /// The sessions from which an operator has taken something, with the prefix, and Consul's index
-    /// just before.
-    taken: BTreeMap<(usize, String), u64>,
+    /// The sessions from which an operator has taken something, with the prefix.
+    taken: BTreeMap<(usize, String), Loss>,
     beliefs: Vec<(Belief, Hold)>,
     granted: u32,
+}
+
+/// What an operator has done to a session.
+#[derive(Clone, Copy)]
+pub(super) struct Loss {
+    /// Consul's index just before.
+    pub(super) before: u64,
+    pub(super) kind: LossKind,
+}
+
+/// LossKind something was taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LossKind {
+    /// The session holds nothing any more.
+    Removed,
+    /// The session holds the key, which no longer shows the term.
+    Overwritten,
 }
 
 enum Hold {
@@ -128,9 +144,9 @@ impl Pages {
         held.map(|(belief, _)| belief).collect()
     }
 
-    /// Something was taken from this session at this prefix, when Consul had this index.
-    pub(super) fn take(&mut self, prefix: usize, session: &str, index: u64, is_guarded: bool) {
-        self.taken.insert((prefix, session.to_owned()), index);
+    /// Something was taken from this session at this prefix.
+    pub(super) fn take(&mut self, prefix: usize, session: &str, loss: Loss, is_guarded: bool) {
+        self.taken.insert((prefix, session.to_owned()), loss);
         let session = session.to_owned();
         let taken = Happening::Taken {
             session,
@@ -142,9 +158,12 @@ impl Pages {
 
     /// No lock delay guards the losses any more.
     pub(super) fn guard_no_more(&mut self, index: u64) {
-        let taken: Vec<_> = self.taken.keys().cloned().collect();
-        for (prefix, session) in taken {
-            self.take(prefix, &session, index, false);
+        for ((prefix, session), loss) in self.taken.clone() {
+            let loss = Loss {
+                before: index,
+                ..loss
+            };
+            self.take(prefix, &session, loss, false);
         }
     }
 
@@ -159,14 +178,13 @@ impl Pages {
         }
     }
 
-    /// If a leader is elected by the key as an operator left it, nothing was taken from its term.
+    /// If a leader is elected by the key as an operator left it, nothing was taken from its term. Who
+    /// was removed is not elected by that, and its token may be from before indexes were counted
+    /// again.
     fn restore_elected(&mut self, prefix: usize, sessions: &[String], token: FencingToken) {
         for session in sessions {
-            if self
-                .taken
-                .get(&(prefix, session.clone()))
-                .is_some_and(|before| token.0 > *before)
-            {
+            let loss = self.taken.get(&(prefix, session.clone()));
+            if loss.is_some_and(|it| it.kind == LossKind::Overwritten && token.0 > it.before) {
                 self.restore(prefix, session);
             }
         }
@@ -186,7 +204,7 @@ impl Pages {
                     .iter()
                     .map(|session| (it.prefix, session.clone()))
             })
-            .filter(|it| self.taken.get(it).is_some_and(|before| index > *before))
+            .filter(|it| self.taken.get(it).is_some_and(|loss| index > loss.before))
             .map(|(_, session)| session)
             .collect()
     }
@@ -197,5 +215,28 @@ impl Pages {
 
     pub(super) fn count_fault(&mut self, name: &'static str) {
         *self.faults.entry(name).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a leader with this token is a complete holder again.
+    fn is_restored(kind: LossKind, token: u64) -> bool {
+        let mut pages = Pages::default();
+        let loss = Loss { before: 20, kind };
+        pages.take(0, "s", loss, false);
+        pages.restore_elected(0, &["s".to_owned()], FencingToken(token));
+        let mut happenings = pages.happenings.iter();
+        happenings.any(|it| matches!(it, Happening::Restored { .. }))
+    }
+
+    #[test]
+    fn a_leader_is_one_again_only_by_the_key_that_an_operator_left_to_it() {
+        assert!(is_restored(LossKind::Overwritten, 21));
+        assert!(!is_restored(LossKind::Overwritten, 20), "from before");
+        // Its token may be from before indexes were counted again.
+        assert!(!is_restored(LossKind::Removed, 1_000_019));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use semaphore_core::Lost;
 
+use super::book::{Loss, LossKind};
 use super::deeds::{Act, Undo};
 use super::{Judged, Run};
 use crate::check::Invariant;
@@ -53,12 +54,23 @@ impl Run<'_> {
             match change {
                 Happening::SessionEnded { session, .. } => {
                     for prefix in self.seen.places_of(session) {
-                        book.take(prefix, session, before, is_guarded(session));
+                        let loss = Loss {
+                            before,
+                            kind: LossKind::Removed,
+                        };
+                        book.take(prefix, session, loss, is_guarded(session));
                     }
                 }
                 Happening::Changed(change) => {
                     for session in change.taken_from() {
-                        book.take(change.prefix, session, before, is_guarded(session));
+                        let is_removed = change.removed.iter().any(|it| it.session == *session);
+                        let kind = if is_removed {
+                            LossKind::Removed
+                        } else {
+                            LossKind::Overwritten
+                        };
+                        let loss = Loss { before, kind };
+                        book.take(change.prefix, session, loss, is_guarded(session));
                     }
                 }
                 _ => {}

@@ -3,6 +3,7 @@
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Record, Request};
 
+use super::book::{Loss, LossKind};
 use super::{Judged, Run};
 
 impl Run<'_> {
@@ -38,8 +39,11 @@ impl Run<'_> {
             Some(session)
         });
         if let Some(session) = deleted {
-            let index = self.seen.index();
-            self.book.lock().take(number, &session, index, false);
+            let loss = Loss {
+                before: self.seen.index(),
+                kind: LossKind::Removed,
+            };
+            self.book.lock().take(number, &session, loss, false);
         }
         self.judge_operation()
     }
