@@ -38,7 +38,7 @@ pub(super) struct Loss {
     pub(super) kind: LossKind,
 }
 
-/// LossKind something was taken.
+/// How something was taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossKind {
     /// The session holds nothing any more.
