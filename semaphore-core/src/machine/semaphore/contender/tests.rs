@@ -354,6 +354,23 @@ fn it_loses_its_slot_when_its_lease_is_over() {
 }
 
 #[test]
+fn a_slot_stays_longer_where_there_are_many() {
+    let contender = Bench::held().contender;
+    for (slots, stay) in [
+        (1, 70),
+        (23, 70),
+        (24, 72),
+        (100, 300),
+        (10_000, 300),
+        (u32::MAX, 300),
+    ] {
+        let stays = |now| contender.has_slot_for_more(at(now), slots);
+        assert!(stays(stay - 1) && !stays(stay), "{slots}");
+    }
+    assert!(!Bench::waiting().contender.has_slot_for_more(at(0), 100));
+}
+
+#[test]
 fn a_waiter_does_not_lose_what_it_does_not_have() {
     for mut bench in [Bench::waiting(), Bench::claiming()] {
         let was_queued = bench.contender.is_queued();

@@ -1,6 +1,6 @@
 use crate::error::RequestError;
 use crate::http::Response;
-use crate::machine::fixture::{Shown, at, settings};
+use crate::machine::fixture::{A, B, C, Shown, at, settings};
 use crate::machine::process::timers::Timers;
 use crate::machine::semaphore::roster::*;
 
@@ -237,4 +237,21 @@ fn a_session_is_ours_in_its_very_spelling_and_for_as_long_as_somebody_has_it() {
     bench.roster.get_mut(no).unwrap().abandon();
     bench.roster.take_gone();
     assert!(!bench.roster.is_ours(id));
+}
+
+#[test]
+fn others_lack_slots_if_more_of_them_wait_than_are_free() {
+    let bench = Bench::new();
+    // One holds, two wait.
+    for (limit, waits, lacks) in [(1, true, true), (2, true, true), (3, true, false)] {
+        let record = format!(r#"{{"Limit":{limit},"Holders":["{A}"]}}"#);
+        let shown = Shown {
+            lock: Some((50, &record)),
+            keys: &[(A, A), (B, B), (C, C)],
+            ..Shown::default()
+        };
+        let view = shown.view();
+        assert_eq!(bench.roster.sees_strangers_wait(&view), waits, "{limit}");
+        assert_eq!(bench.roster.sees_strangers_lack(&view), lacks, "{limit}");
+    }
 }
