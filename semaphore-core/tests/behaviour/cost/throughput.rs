@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use semaphore_core::Lost;
-use semaphore_core::sans_io::Method;
+use semaphore_core::sans_io::{Method, Request};
 use transport_mock::{MockConsul, RequestKind};
 
 use crate::support::spy::Spy;
@@ -255,4 +255,34 @@ fn those_who_come_while_a_write_is_under_way_go_along_with_the_next() {
     let bytes = world.stats().bytes_down;
     assert!(bytes < 1_000_000, "{bytes}");
     drop(permits);
+}
+
+/// Nothing is known at the beginning, and each process enters with several at once. If each of these
+/// read the whole prefix, that would be most of the bytes until all have had a turn.
+#[test]
+fn where_twenty_processes_begin_together_one_of_each_reads_for_all_that_enter() {
+    let world = MockConsul::new(1);
+    world.set_latency(Duration::from_micros(500)..=Duration::from_micros(1_500));
+    let spy = Spy::on(&world);
+    let callers: Vec<_> = (0..20)
+        .map(|number| semaphore(&world, &format!("process-{number}"), 100))
+        .flat_map(|handle| vec![handle; 20])
+        .map(|handle| {
+            let sleeper = world.clone();
+            world.start(async move {
+                let permit = handle.acquire().await.expect("a slot");
+                sleeper.sleep(millis(50)).await;
+                permit.release().await.expect("released");
+            })
+        })
+        .collect();
+    for caller in callers {
+        world.run(caller);
+    }
+    let reads = |it: &Request| String::from_utf8_lossy(it.body()).contains("get-tree");
+    let entered_with_read = spy.count(reads);
+    let bytes = world.stats().bytes_down;
+    eprintln!("{entered_with_read} enter with a read, {bytes} bytes");
+    assert!(entered_with_read <= 40, "{entered_with_read}");
+    assert!(bytes < 4_000_000, "{bytes}");
 }
