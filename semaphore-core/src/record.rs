@@ -291,6 +291,11 @@ impl Record {
         }
     }
 
+    /// How many slots nobody holds; 0 if there are more holders than slots.
+    pub(crate) fn free(&self) -> usize {
+        (self.limit as usize).saturating_sub(self.holders.list.len())
+    }
+
     /// How many slots this session holds.
     pub(crate) fn slots_of(&self, session: &str) -> usize {
         self.holders.places_of(session).count()

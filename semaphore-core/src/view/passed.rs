@@ -17,7 +17,7 @@ impl View {
         let Some(record) = self.record() else {
             return Vec::new();
         };
-        let free = (record.limit() as usize).saturating_sub(record.holders().len());
+        let free = record.free();
         let waiting = self.waiters().map(|it| &it.session);
         let waiting: Vec<_> = waiting.filter(|it| !overtaken.contains(it)).collect();
         let is_admitted = |session: &&SessionId| later.holds(session.as_str());

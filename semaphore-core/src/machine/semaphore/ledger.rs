@@ -286,8 +286,7 @@ impl Ledger {
 
     /// How many slots the write under way leaves free, if there is one.
     pub(super) fn free_after(&self) -> Option<usize> {
-        let record = &self.in_flight.as_ref()?.write.record;
-        Some((record.limit() as usize).saturating_sub(record.holders().len()))
+        Some(self.in_flight.as_ref()?.write.record.free())
     }
 
     /// Nothing can be decided at the moment.

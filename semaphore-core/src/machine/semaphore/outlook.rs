@@ -454,10 +454,7 @@ impl Outlook<'_> {
 
     /// Whether a slot is free for the first in our queue, besides one for each other process's waiter.
     fn has_room_for_one(&self, observed: &Observed) -> bool {
-        let free = || {
-            let record = observed.view.record()?;
-            Some((record.limit() as usize).saturating_sub(record.holders().len()))
-        };
+        let free = || observed.view.record().map(Record::free);
         let wants_one = self.queue.head().is_some_and(|head| head.permits == 1);
         let free = self.ledger.free_after().or_else(free);
         let waiting = || self.roster.strangers_waiting(&observed.view).count();

@@ -259,10 +259,7 @@ impl Roster {
 
     /// Whether others than ours wait in this view for whom no slot is free.
     pub(super) fn sees_strangers_lack(&self, view: &View) -> bool {
-        let free = view.record().map_or(0, |record| {
-            let limit = record.limit() as usize;
-            limit.saturating_sub(record.holders().len())
-        });
+        let free = view.record().map_or(0, Record::free);
         self.strangers_waiting(view).count() > free
     }
 

@@ -185,10 +185,8 @@ impl Participant {
     /// How many contenders queue in advance. If hundreds of slots are free, a write of the record
     /// should admit many: each contains all holders.
     fn contenders_ahead(&self) -> u32 {
-        let free = self.knowledge.record().map_or(0, |record| {
-            let held = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);
-            record.limit().saturating_sub(held)
-        });
+        let free = self.knowledge.record().map_or(0, Record::free);
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
         if free < MANY_FREE {
             CONTENDERS_AHEAD
         } else {
