@@ -296,6 +296,14 @@ impl Record {
         (self.limit as usize).saturating_sub(self.holders.list.len())
     }
 
+    /// The length of its encoding at most, if its holders are sessions.
+    pub(crate) fn bytes_at_most(&self) -> usize {
+        let extra = self.extra.iter();
+        let extra = extra.map(|(name, kept)| name.len() + kept.0.get().len());
+        let fields = self.extra.len() + 2;
+        extra.sum::<usize>() + (fields + self.holders.list.len()) * BYTES_AT_MOST
+    }
+
     /// How many slots this session holds.
     pub(crate) fn slots_of(&self, session: &str) -> usize {
         self.holders.places_of(session).count()
@@ -402,6 +410,9 @@ fn refuse(reason: impl core::fmt::Display) -> Conflict {
         reason: excerpt(reason.to_string().as_bytes()),
     }
 }
+
+/// The bytes of a holder's session, or of a field without its value, with all punctuation.
+const BYTES_AT_MOST: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,9 @@ pub(in crate::machine) enum Timer {
     /// loses the session. docs/CONSUL.md, "Limits and timeouts": after a refusal by a rate limit,
     /// retries need growing pauses.
     Request,
+    /// Many sessions are asked about together (`tenancy::confirmations`): what waits for it is
+    /// gathered for a moment.
+    Confirmation,
     /// A session may be requested again, after creations whose answers were lost
     /// (`tenancy::orphans`). Each may have created one that lives until its TTL.
     Creation,

@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use crate::defect::{Defect, is_on};
 use crate::id::{FencingToken, Index};
 use crate::machine::callers::{Patience, Ticket};
+use crate::machine::process::tenancy::session::Among;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Presence};
-use crate::machine::semaphore::ledger::{Claim, Sent};
+use crate::machine::semaphore::ledger::{Claim, Company, Sent};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::steps::After;
 use crate::machine::semaphore::{Grant, Participant, Slots};
 use crate::time::Instant;
-use crate::view::View;
+use crate::view::{Key, Source, View};
 
 impl Participant {
     pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
@@ -68,13 +69,23 @@ impl Participant {
         if self.ledger.claims().first().is_none_or(is_open) {
             return;
         }
+        if self.ledger.claims_untied() && view.source() == Source::NewerRecord {
+            // It shows keys as they were before.
+            self.look(now);
+            return;
+        }
         let created = view.lock().map_or(Index::ZERO, |it| it.create_index);
         for claim in self.ledger.take_settled_claims() {
             let is_named = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
                 contender.is_some_and(|it| matches!(it.presence(), Presence::Yes(_)))
             };
-            if claim.contenders.iter().all(is_named) && !claim.was_listed {
+            let is_tied = |no: &ContenderNo| {
+                let session = self.roster.get(*no).and_then(Contender::session_id);
+                session.is_some_and(|it| matches!(view.key(it), Key::Tied(_)))
+            };
+            let are_tied = claim.company == Company::Others || claim.contenders.iter().all(is_tied);
+            if claim.contenders.iter().all(is_named) && are_tied && !claim.was_listed {
                 tracing::debug!(name: "claim-found", "a claim without an answer was applied");
                 self.grant(now, claim, created);
             }
@@ -106,12 +117,13 @@ impl Participant {
         };
         let mut token = claim.token(created);
         let mut sequencers = Vec::new();
+        let among = Among::of(self.roster.count(Group::Held));
         for no in &claim.contenders {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 if is_on(Defect::TokenOfQueue) {
                     token = FencingToken(contender.create_index().unwrap_or_default().0);
                 }
-                contender.hold(now, claim.acquire);
+                contender.hold(now, claim.acquire, among);
                 sequencers.extend(contender.sequencer(&self.settings));
             }
             self.roster.serves(*no, claim.acquire);

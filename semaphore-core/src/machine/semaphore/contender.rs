@@ -24,6 +24,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Life, LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::past::Past;
+use crate::machine::process::tenancy::session::Among;
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
@@ -265,14 +266,24 @@ impl Contender {
     }
 
     /// It holds its slot for this acquisition.
-    pub(in crate::machine) fn hold(&mut self, now: Instant, acquire: CommandId) {
-        self.session.hold(now);
+    pub(in crate::machine) fn hold(&mut self, now: Instant, acquire: CommandId, among: Among) {
+        self.session.hold(now, among);
         self.phase.granted(now, acquire);
     }
 
     /// A request that was sent at `sent_at` has proved that its session lived then or later.
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
         self.session.lived(sent_at);
+    }
+
+    /// Whether its session waits for a question about many.
+    pub(in crate::machine) fn awaits_confirmation(&self) -> bool {
+        self.key.is_there() && self.session.awaits_confirmation()
+    }
+
+    /// Its key is not tied to its session: the leader is asked whether that lives.
+    pub(in crate::machine) fn doubt_session(&mut self, now: Instant) {
+        self.session.doubt(now);
     }
 
     /// The record certainly does not name it, and no write under way can change that.

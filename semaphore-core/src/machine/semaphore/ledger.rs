@@ -32,6 +32,9 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Ledger {
     planned: Option<Planned>,
+    company: Company,
+    /// What it follows from, if more of ours can only add to it.
+    basis: Option<Basis>,
     in_flight: Option<Sent>,
     last: Option<Ended>,
     /// The claims of the write that is under way or has an unknown outcome.
@@ -54,8 +57,25 @@ pub(in crate::machine) struct Ledger {
 #[derive(Clone, Debug)]
 enum Planned {
     Write(Write),
-    /// It only removes those that leave. It is made when it is sent.
-    Withdrawal,
+    /// It is made when it is sent.
+    ToBeMade,
+}
+
+/// What is written together with the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    /// The keys of those whom it names or leaves out.
+    Others,
+    /// Nothing: it is too large, or they are too many, for one transaction.
+    Nobody,
+}
+
+/// What a plan follows from, besides our own callers and contenders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Basis {
+    pub(super) view: Index,
+    pub(super) record: Index,
+    pub(super) sent: Moment,
 }
 
 /// How long a free slot is left to those ahead.
@@ -89,6 +109,7 @@ pub(super) struct Claim {
     /// Whether the record named them before. Then only the write's answer tells whether it was
     /// applied.
     pub(super) was_listed: bool,
+    pub(super) company: Company,
 }
 
 /// The last write.
@@ -116,6 +137,8 @@ impl Ledger {
     pub(in crate::machine) fn new(settings: &Settings) -> Self {
         Self {
             planned: None,
+            company: Company::Others,
+            basis: None,
             in_flight: None,
             last: None,
             claims: Vec::new(),
@@ -161,14 +184,16 @@ impl Ledger {
         })
     }
 
-    /// Replaces the plan.
+    /// Replaces the plan. `basis` is what it follows from, if more of ours can only add to it.
     pub(in crate::machine) fn plan(
         &mut self,
         now: Instant,
         write: Option<Write>,
         turn: Turn,
+        basis: Option<Basis>,
         rng: &mut fastrand::Rng,
     ) {
+        self.basis = basis.filter(|_| write.is_some() && !is_on(Defect::StaleDecision));
         self.planned = write.map(Planned::Write);
         #[cfg(feature = "unstable-defects")]
         self.plan_as_before();
@@ -226,13 +251,40 @@ impl Ledger {
     /// Nobody of ours waits. `is_due` says whether those that leave must be removed. Making the
     /// write now would cost a copy of the whole record for each that leaves.
     pub(super) fn plan_withdrawal(&mut self, is_due: bool) {
-        self.planned = is_due.then_some(Planned::Withdrawal);
+        self.basis = None;
+        self.planned = is_due.then_some(Planned::ToBeMade);
         self.patience = None;
     }
 
     /// Whether the planned write is still to be made.
     pub(super) fn is_to_be_made(&self) -> bool {
-        matches!(self.planned, Some(Planned::Withdrawal))
+        matches!(self.planned, Some(Planned::ToBeMade))
+    }
+
+    /// Whether a write is planned that more of ours can only add to. Then it is made when it is
+    /// sent: if thousands come or leave at once, making it for each would take as long as all
+    /// together for each of them.
+    pub(super) fn puts_off_plan(&mut self, basis: Basis) -> bool {
+        let is_same = self.planned.is_some() && self.basis == Some(basis);
+        if is_same {
+            self.planned = Some(Planned::ToBeMade);
+        }
+        is_same
+    }
+
+    /// What is written together with the record.
+    pub(super) fn company(&self) -> Company {
+        self.company
+    }
+
+    /// Whether the record is written without anything else.
+    pub(super) fn is_record_alone(&self) -> bool {
+        self.company == Company::Nobody
+    }
+
+    /// Sets what is written together with the record. Returns whether that is new.
+    pub(super) fn write_with(&mut self, company: Company) -> bool {
+        core::mem::replace(&mut self.company, company) != company
     }
 
     /// Sets the write that was planned.
@@ -284,6 +336,13 @@ impl Ledger {
         write.is_some_and(|it| it.base == Index::ZERO && !it.admit.is_empty())
     }
 
+    /// Whether contenders are claimed for whose keys nobody has checked. Only a view of them settles
+    /// it.
+    pub(super) fn claims_untied(&self) -> bool {
+        let mut claims = self.claims.iter();
+        claims.any(|it| it.company == Company::Nobody)
+    }
+
     /// How many slots the write under way leaves free, if there is one.
     pub(super) fn free_after(&self) -> Option<usize> {
         Some(self.in_flight.as_ref()?.write.record.free())
@@ -292,6 +351,7 @@ impl Ledger {
     /// Nothing can be decided at the moment.
     pub(in crate::machine) fn unplan(&mut self) {
         self.planned = None;
+        self.basis = None;
     }
 
     pub(in crate::machine) fn patience_is_over(&self, now: Instant) -> bool {
@@ -341,7 +401,7 @@ impl Ledger {
     pub(in crate::machine) fn planned(&self) -> Option<&Write> {
         match self.planned.as_ref()? {
             Planned::Write(write) => Some(write),
-            Planned::Withdrawal => None,
+            Planned::ToBeMade => None,
         }
     }
 
@@ -354,6 +414,7 @@ impl Ledger {
         let Planned::Write(write) = self.planned.take()? else {
             return None;
         };
+        self.basis = None;
         let (encoding, request) = Encoding::write(&write, &rest, settings);
         self.retry_at = None;
         let is_repeated = self.is_unknown_from(write.base);
@@ -387,6 +448,17 @@ impl Ledger {
         self.failures.reset();
         self.patience = None;
         self.end(moment, false)
+    }
+
+    /// It was applied, but only a read shows what its grants need.
+    pub(super) fn applied_unseen(&mut self, now: Instant, moment: Moment) -> Option<Sent> {
+        self.conflicts.reset();
+        self.failures.reset();
+        self.patience = None;
+        let sent = self.end(moment, true)?;
+        let is_too_large = sent.encoding == Encoding::Requests;
+        self.retry_at = is_too_large.then_some(now + ALONE);
+        Some(sent)
     }
 
     /// It was not applied, and will be planned again.
@@ -464,6 +536,10 @@ impl Ledger {
 /// How long the first in the queue leaves a free slot to those ahead, plus up to as long again. It
 /// is enough for a round of requests of a live contender.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The time between two writes of a record that is too large for a transaction, so that each admits
+/// many: after each, everything must be read.
+const ALONE: Duration = Duration::from_millis(500);
 
 /// How long after a refused write others are expected to write the record at any moment.
 const CONTENDED_FOR: Duration = Duration::from_secs(1);

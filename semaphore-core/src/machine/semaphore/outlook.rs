@@ -448,6 +448,7 @@ impl Outlook<'_> {
             || self.knowledge.current().is_none();
         let may_join = self.settings.encoding == Encoding::Transactions
             && self.settings.owns_sessions()
+            && !self.ledger.is_record_alone()
             && (self.ledger.is_writing() || is_put_off);
         may_join && (self.has_room_for_one(observed) || self.queues_already())
     }

@@ -6,12 +6,15 @@ use std::collections::BTreeSet;
 use crate::id::SessionId;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::admission::{FirstWrite, Place, Situation, Turn, Write};
+use crate::machine::semaphore::admission::{
+    ContenderNo, FirstWrite, Place, Situation, Turn, Write,
+};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
+use crate::machine::semaphore::ledger::Basis;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::writes::{MAX_STEPS, most_steps};
+use crate::machine::semaphore::writes::{MAX_STEPS, MOST_ALONE, most_steps};
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -22,11 +25,19 @@ impl Participant {
             self.ledger.unplan();
             return;
         };
-        if !self
+        let may_plan = self
             .ledger
-            .may_plan(now, observed.view.record_index(), observed.sent)
-        {
+            .may_plan(now, observed.view.record_index(), observed.sent);
+        if !may_plan || self.ledger.claims_untied() {
             self.ledger.unplan();
+            return;
+        }
+        let basis = Basis {
+            view: observed.view.index(),
+            record: observed.view.record_index(),
+            sent: observed.sent,
+        };
+        if self.ledger.puts_off_plan(basis) {
             return;
         }
         self.ledger.forget_overtaken(now);
@@ -90,14 +101,16 @@ impl Participant {
         if is_list {
             self.vanished.suspect(judgement.suspects);
         }
+        let is_in_turn = turn == Turn::Now && judgement.passed.is_none();
         if let Some(passed) = judgement.passed {
             if !passed.is_empty() {
                 tracing::debug!(name: "patience-over", ahead = ?passed, "claims a slot that those ahead leave unused");
             }
             self.ledger.overtake(now, passed);
         }
+        let basis = is_in_turn.then_some(basis);
         let write = judgement.write.filter(|_| !self.reads_record_first(now));
-        self.ledger.plan(now, write, turn, &mut self.rng);
+        self.ledger.plan(now, write, turn, basis, &mut self.rng);
     }
 
     /// A write is due. Requests a read of the record before it, if one is needed, and returns
@@ -140,6 +153,14 @@ impl Participant {
         true
     }
 
+    /// Our contenders that may enter by a write of the record.
+    pub(super) fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
+        if self.ledger.is_record_alone() {
+            return Vec::new();
+        }
+        self.roster.newcomers(now, &self.settings)
+    }
+
     /// Applies the rules of admission to what is known.
     pub(super) fn judge<T>(
         &self,
@@ -147,17 +168,22 @@ impl Participant {
         observed: &Observed,
         ask: impl FnOnce(&Situation<'_>) -> T,
     ) -> T {
-        let first = self.callers.queue().first().take(MAX_STEPS);
+        let steps = if self.ledger.is_record_alone() {
+            2 * MOST_ALONE as usize
+        } else {
+            most_steps(&self.settings)
+        };
+        let first = self.callers.queue().first().take(steps.max(MAX_STEPS));
         let wanted: Vec<_> = first.map(|ticket| ticket.permits).collect();
         ask(&Situation {
             view: &observed.view,
             limit: self.settings.limit,
             other_limit: self.settings.other_limit,
             wanted: &wanted,
-            steps: most_steps(&self.settings),
+            steps,
             first_write: first_write(&self.settings),
             admissible: &self.roster.admissible(now),
-            newcomers: &self.roster.newcomers(now, &self.settings),
+            newcomers: &self.newcomers(now),
             leaving: &self.roster.leaving(),
             patience_is_over: self.ledger.patience_is_over(now)
                 && observed.view.source() != Source::NewerRecord,

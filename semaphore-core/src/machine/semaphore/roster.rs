@@ -19,6 +19,7 @@ use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::tenancy::confirmations::{Confirmations, QuestionNo, Tied};
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::loan::LoanWish;
 use crate::machine::process::timers::Timer;
@@ -36,6 +37,7 @@ pub(super) struct Roster {
     contenders: BTreeMap<ContenderNo, Contender>,
     standings: Standings,
     wishes: Wishes,
+    confirmations: Confirmations<ContenderNo>,
     /// Sessions that are kept for the next turn.
     spares: Spares,
     /// No new contender before this is over.
@@ -52,6 +54,7 @@ impl Roster {
             contenders: BTreeMap::new(),
             standings: Standings::default(),
             wishes: Wishes::new(),
+            confirmations: Confirmations::new(),
             spares: Spares::default(),
             respawn: Pause::new(settings.retry_cap()),
             rest: None,
@@ -365,7 +368,39 @@ impl Roster {
 
     /// How many requests are under way that keep a hold.
     pub(super) fn asked_for_holds(&self) -> usize {
-        self.standings.asked_for_holds()
+        self.standings.asked_for_holds() + self.confirmations.under_way()
+    }
+
+    /// When the next question about many sessions is due.
+    pub(super) fn confirms_at(&self, settings: &Settings) -> Option<Instant> {
+        let waiting = self.count(Group::Unconfirmed);
+        let due = self.confirmations.due_at(waiting);
+        due.filter(|_| settings.encoding == Encoding::Transactions)
+    }
+
+    /// That question.
+    pub(super) fn confirm(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<(QuestionNo, Request)> {
+        self.confirms_at(settings).filter(|at| *at <= now)?;
+        let contenders = &self.contenders;
+        let waiting = self.standings.group(Group::Unconfirmed).iter();
+        let waiting = waiting.filter_map(|no| {
+            work::passed(1);
+            let session = contenders.get(no)?.session_id()?.clone();
+            let key = settings.prefix.contender_key(&session);
+            let no = *no;
+            Some(Tied { no, session, key })
+        });
+        self.confirmations
+            .ask(now, waiting, &settings.session.scope)
+    }
+
+    /// The questions about many sessions.
+    pub(super) fn confirmations(&mut self) -> &mut Confirmations<ContenderNo> {
+        &mut self.confirmations
     }
 
     /// It was granted to this acquisition.

@@ -2,6 +2,7 @@
 
 use crate::machine::process::requests::Sender;
 use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::confirmations::QuestionNo;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Part;
 
@@ -15,6 +16,7 @@ pub(super) enum From {
     Glance(u32),
     Ledger,
     Vanished,
+    Confirmation(QuestionNo),
     Contender(ContenderNo, Part),
 }
 
@@ -24,7 +26,10 @@ impl Sender for From {
     }
 
     fn is_step(&self) -> bool {
-        !matches!(self, Self::Contender(_, Part::Session(_)))
+        !matches!(
+            self,
+            Self::Contender(_, Part::Session(_)) | Self::Confirmation(_)
+        )
     }
 }
 
@@ -35,7 +40,11 @@ impl From {
     pub(super) fn service(self, looks_ahead: bool) -> Service {
         match self {
             Self::Watch if looks_ahead => Service::Inquiries,
-            Self::Watch | Self::Refresh | Self::Record | Self::Glance(_) => Service::Reads,
+            Self::Watch
+            | Self::Refresh
+            | Self::Record
+            | Self::Glance(_)
+            | Self::Confirmation(_) => Service::Reads,
             Self::Vanished => Service::Inquiries,
             Self::Ledger => Service::Records,
             Self::Contender(_, Part::Key) => Service::Keys,

@@ -12,6 +12,7 @@ use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::knowledge::Observed;
 use crate::machine::semaphore::roster::Group;
+use crate::machine::semaphore::writes::MOST_ALONE;
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Lock, View};
@@ -187,7 +188,9 @@ impl Participant {
     fn contenders_ahead(&self) -> u32 {
         let free = self.knowledge.record().map_or(0, Record::free);
         let free = u32::try_from(free).unwrap_or(u32::MAX);
-        if free < MANY_FREE {
+        if self.ledger.is_record_alone() {
+            free.min(MOST_ALONE)
+        } else if free < MANY_FREE {
             CONTENDERS_AHEAD
         } else {
             (free / FREE_FOR_EACH).min(MOST_AHEAD)

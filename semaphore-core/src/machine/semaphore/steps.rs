@@ -238,6 +238,11 @@ impl Encoding {
         (encoding, request)
     }
 
+    /// Whether [`Self::write`] makes a transaction of it.
+    pub(super) fn fits(write: &Write, rest: &Rest, settings: &Settings) -> bool {
+        Self::write(write, rest, settings).0 == Self::Transactions
+    }
+
     /// Reads the answer to [`Self::write`].
     pub(super) fn written(
         self,

@@ -10,6 +10,7 @@ use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Received;
+use crate::machine::process::tenancy::confirmations::{Confirmed, QuestionNo};
 use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
@@ -52,6 +53,9 @@ impl Participant {
     }
 
     fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
+        if let Some((no, request)) = self.roster.confirm(now, &self.settings) {
+            return Some((From::Confirmation(no), request));
+        }
         if self.roster.asked_for_holds() >= MAX_RENEWALS_IN_FLIGHT {
             return None;
         }
@@ -185,6 +189,7 @@ impl Participant {
             From::Glance(number) => self.handle_glance(now, number, (sent, sent_at), answer),
             From::Ledger => self.handle_write(now, (sent, sent_at), answer),
             From::Vanished => self.handle_finding(now, answer),
+            From::Confirmation(no) => self.handle_confirmation(now, no, sent_at, answer),
             From::Contender(no, part) => {
                 if self.roster.get(no).is_some_and(|it| it.is_creation(part)) {
                     let ttl = self.settings.session.ttl();
@@ -231,6 +236,37 @@ impl Participant {
         let failure = contender.and_then(|it| it.failure().cloned());
         self.note(now, failure);
         self.handle_contender_event(now, no, event);
+    }
+
+    /// Takes the answer to a question about many sessions.
+    fn handle_confirmation(
+        &mut self,
+        now: Instant,
+        no: QuestionNo,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+    ) {
+        match self.roster.confirmations().hear(now, no, answer) {
+            Confirmed::All(numbers) => {
+                for no in numbers {
+                    // A late answer must not bring back a belief that has ended.
+                    self.let_time_pass(now, no);
+                    let held = self.held_until(no);
+                    if let Some(mut contender) = self.roster.get_mut(no) {
+                        contender.lived(sent_at);
+                    }
+                    self.note_renewal(now, no, held);
+                }
+            }
+            Confirmed::Without(numbers) => {
+                for no in numbers {
+                    if let Some(mut contender) = self.roster.get_mut(no) {
+                        contender.doubt_session(now);
+                    }
+                }
+            }
+            Confirmed::Nothing => {}
+        }
     }
 
     /// Takes news of a shared session.

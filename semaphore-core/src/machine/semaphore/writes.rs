@@ -14,7 +14,7 @@ use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
-use crate::machine::semaphore::ledger::{Claim, Sent};
+use crate::machine::semaphore::ledger::{Claim, Company, Sent};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::settings::Settings;
@@ -25,10 +25,22 @@ use crate::view::{Claimed, ContenderFlags, Key, View};
 impl Participant {
     /// The write of the record, if it is due.
     pub(super) fn write(&mut self, now: Instant) -> Option<Request> {
-        if self.ledger.is_to_be_made() {
-            let observed = self.knowledge.current()?;
-            let write = self.judge(now, observed, |situation| situation.plan().0);
-            self.ledger.made(write);
+        self.make_planned(now);
+        // Without room for others the write may fit again, and with them it may not.
+        for _ in 0..2 {
+            let Some(write) = self.ledger.planned() else {
+                break;
+            };
+            let company = self.company(now, write);
+            if !self.ledger.write_with(company) {
+                break;
+            }
+            self.ledger.unplan();
+            self.plan(now);
+            self.make_planned(now);
+            if company == Company::Nobody {
+                break;
+            }
         }
         if let Some(error) = self.ledger.planned().and_then(too_large) {
             self.ledger.unplan();
@@ -74,6 +86,39 @@ impl Participant {
         Some(request.with_priority(priority))
     }
 
+    /// Makes the planned write, if that was put off.
+    fn make_planned(&mut self, now: Instant) {
+        if !self.ledger.is_to_be_made() {
+            return;
+        }
+        let observed = self.knowledge.current();
+        let write = observed.and_then(|observed| self.judge(now, observed, |it| it.plan().0));
+        if write.is_some() {
+            self.ledger.made(write);
+        } else {
+            self.ledger.unplan();
+            self.plan(now);
+        }
+    }
+
+    /// What this is written with. If it is too much for one transaction, the record is written
+    /// alone, and admits only those who have entered the queue.
+    fn company(&self, now: Instant, write: &Write) -> Company {
+        if self.settings.encoding == Encoding::Requests {
+            return Company::Others;
+        }
+        let rest = self.steps(now, write);
+        let prefix = self.settings.prefix.as_str().len();
+        let others = rest.steps.len() * (prefix + bytes_of_step(&self.settings));
+        let bytes = write.record.bytes_at_most() * 2 + others;
+        let certainly_fits = rest.steps.len() <= MAX_STEPS && bytes < Txn::MAX_BYTES;
+        if certainly_fits || Encoding::fits(write, &rest, &self.settings) {
+            Company::Others
+        } else {
+            Company::Nobody
+        }
+    }
+
     /// The claims of the contenders that it admits: for the first in our queue, as many as each
     /// wants.
     fn claims_of(&self, write: &Write) -> Vec<Claim> {
@@ -98,6 +143,7 @@ impl Participant {
                 base: write.base,
                 number,
                 was_listed: self.lists_any(contenders),
+                company: self.ledger.company(),
             });
         }
         claims
@@ -106,10 +152,14 @@ impl Participant {
     /// The other parts of the transaction: admitted contenders are tied to their keys, pruned ones
     /// have no key, and keys of leaving ones are deleted.
     fn rest(&self, now: Instant, write: &Write) -> Rest {
-        let mut rest = Rest::default();
-        if self.settings.encoding == Encoding::Requests {
-            return rest;
+        if self.settings.encoding == Encoding::Requests || self.ledger.is_record_alone() {
+            return Rest::default();
         }
+        self.steps(now, write)
+    }
+
+    fn steps(&self, now: Instant, write: &Write) -> Rest {
+        let mut rest = Rest::default();
         let is_full = write.record.holders().len() >= write.record.limit() as usize;
         let claim = if is_full { Claimed::Last } else { Claimed::One };
         for no in &write.admit {
@@ -153,7 +203,7 @@ impl Participant {
     /// Newcomers that only enter the queue, behind others of ours.
     fn joining(&self, now: Instant, write: &Write) -> impl Iterator<Item = Step> {
         let newcomers = if self.outlook().queues_already() {
-            self.roster.newcomers(now, &self.settings)
+            self.newcomers(now)
         } else {
             Vec::new()
         };
@@ -220,9 +270,15 @@ impl Participant {
         let moment = self.moment();
         let written = answer.and_then(|response| self.ledger.read(response, &self.settings));
         match written {
-            // Its tokens come from the record's index, which must be read first.
-            Ok(Written::Applied(None)) if self.ledger.is_first_claim() => {
-                let sent = self.ledger.failed(now, moment, true, &mut self.rng);
+            // What a grant needs must be read first: the index of a new record, from which its
+            // tokens come, or whether those whom a record admits that was written alone still have
+            // their keys.
+            Ok(Written::Applied(after))
+                if self.ledger.claims_untied()
+                    || after.is_none() && self.ledger.is_first_claim() =>
+            {
+                self.note(now, None);
+                let sent = self.ledger.applied_unseen(now, moment);
                 self.write_failed(now, sent.as_ref(), true);
                 self.look(now);
             }
@@ -238,9 +294,8 @@ impl Participant {
                         notices.tell(|| Notice::Pruned { sessions });
                     }
                     self.apply(now, &sent, after.as_deref());
-                    let is_too_many = sent.rest.steps.len() >= Txn::MAX_OPERATIONS;
-                    if is_too_many && sent.encoding != self.settings.encoding {
-                        // Only a read shows the index that the next leaving contender must name.
+                    if sent.encoding != self.settings.encoding {
+                        // Only a read shows the index for the next write.
                         self.look(now);
                     }
                     if let Some(after) = after {
@@ -330,6 +385,7 @@ impl Participant {
                 }
             }
             From::Vanished => self.vanished.take_back(),
+            From::Confirmation(no) => self.roster.confirmations().refused(no),
             From::Glance(_) => self.watch.stop_glance(),
             From::Watch | From::Refresh | From::Record => {}
         }
@@ -406,23 +462,23 @@ impl Participant {
 /// Why the record has no room for those whom this write admits. Consul would refuse it with 413.
 fn too_large(write: &Write) -> Option<InvalidInput> {
     let holders = write.record.holders().len();
-    if write.admit.is_empty() || holders * LEAST_BYTES_OF_HOLDER < Value::MAX_LEN {
+    if write.admit.is_empty() || write.record.bytes_at_most() < Value::MAX_LEN {
         return None;
     }
     let (len, max) = (write.record.encode().len(), Value::MAX_LEN);
     (len > max).then_some(InvalidInput::RecordTooLarge { holders, len, max })
 }
 
-/// A record with fewer bytes for each holder certainly fits, without encoding it.
-const LEAST_BYTES_OF_HOLDER: usize = 64;
-
 /// How many operations may accompany a write of the record in one transaction. A contender that
 /// claims or enters also sends its value.
 pub(super) fn most_steps(settings: &Settings) -> usize {
+    MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes_of_step(settings))
+}
+
+/// A value, encoded, with the key, the session and their names.
+fn bytes_of_step(settings: &Settings) -> usize {
     let value = settings.value.as_bytes().len();
-    // Encoded, with the key, the session and their names.
-    let bytes = value.saturating_mul(4) / 3 + 512;
-    MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes)
+    value.saturating_mul(4) / 3 + 512
 }
 
 /// The most contenders of a prefix that is read together with a write.
@@ -430,3 +486,6 @@ const SMALL: usize = 16;
 
 /// The most operations of a transaction, without the record's and a read of the prefix.
 pub(super) const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;
+
+/// The most contenders that are admitted by a record that is written alone.
+pub(super) const MOST_ALONE: u32 = 2_048;

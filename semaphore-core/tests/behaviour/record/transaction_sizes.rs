@@ -102,15 +102,16 @@ fn who_finds_a_record_that_takes_nobody_more_is_told_before_anything_is_written(
 
 #[test]
 fn as_many_permits_as_fit_are_claimed_and_given_back_in_one_request() {
-    // A claim needs two operations per permit, a release one. A release of up to 62 permits also
-    // deletes the keys. The keys of further permits are deleted one by one.
-    for (permits, is_claimed_at_once, deletions) in [
-        (1, true, 1),
-        (31, true, 1),
-        (32, false, 1),
-        (62, false, 1),
-        (63, false, 1 + 1),
-        (100, false, 1 + 38),
+    // A claim needs two operations per permit, a release one. More permits are claimed by the
+    // record alone, and a read shows their keys. A release of up to 62 permits also deletes the
+    // keys. The keys of further permits are deleted one by one.
+    for (permits, operations_of_claim, deletions) in [
+        (1, 1 + 2, 1),
+        (31, 1 + 2 * 31, 1),
+        (32, 1, 1),
+        (62, 1, 1),
+        (63, 1, 1 + 1),
+        (100, 1, 1 + 38),
     ] {
         let world = MockConsul::new(1);
         let spy = Spy::on(&world);
@@ -122,7 +123,8 @@ fn as_many_permits_as_fit_are_claimed_and_given_back_in_one_request() {
         assert_nothing_left(&world);
 
         assert_eq!(spy.count(claims), 1, "{permits}");
-        assert_eq!(are_transactions(&spy, claims), Some(is_claimed_at_once));
+        let claim = spy.requests().into_iter().find(claims).expect("a claim");
+        assert_eq!(operations(&claim).len(), operations_of_claim, "{permits}");
         assert_eq!(spy.count(withdraws), 1, "{permits}");
         assert_eq!(are_transactions(&spy, withdraws), Some(true));
         assert_eq!(spy.count(deletes_key), deletions, "{permits}");
@@ -143,4 +145,61 @@ fn more_who_leave_at_once_than_fit_leave_nothing() {
     world.advance(secs(5));
     assert_nothing_left(&world);
     assert_all_fit(&spy);
+}
+
+/// An agent takes a value of 512 KiB, but a transaction of 512 KiB has room for three quarters.
+fn with_a_large_record(world: &MockConsul, limit: u32) {
+    let note = "x".repeat(Txn::MAX_BYTES / 4 * 3);
+    let body = format!(r#"{{"Limit":{limit},"Holders":{{}},"Note":"{note}"}}"#);
+    let flags = Record::new(limit).flags();
+    let target = format!("/v1/kv/{PREFIX}/.lock?flags={flags}");
+    operate(world, Method::Put, &target, &body);
+}
+
+#[test]
+fn a_record_that_fits_no_transaction_admits_those_who_have_their_key() {
+    let world = MockConsul::new(1);
+    with_a_large_record(&world, 5);
+    let spy = Spy::on(&world);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 5));
+    for _ in 0..3 {
+        let waiting = (0..12).map(|at| {
+            let semaphore = hosts[at % 2].clone();
+            world.start(async move {
+                let permit = semaphore.acquire().await.expect("a slot");
+                let token = permit.fencing_token();
+                permit.release().await.expect("released");
+                token
+            })
+        });
+        let waiting: Vec<_> = waiting.collect();
+        let mut tokens: Vec<_> = waiting.into_iter().map(|it| world.run(it)).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        assert_eq!(tokens.len(), 12, "each has a token of its own");
+    }
+    assert_eq!(are_transactions(&spy, writes_record), Some(false));
+    assert_nothing_left(&world);
+}
+
+/// Nobody may hold whose session ended before the write, which did not check that.
+#[test]
+fn a_record_that_fits_no_transaction_makes_no_holder_of_one_whose_key_is_gone() {
+    let world = MockConsul::new(1);
+    with_a_large_record(&world, 1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let first = world.run(hosts[0].acquire()).expect("a slot");
+    let other = hosts[1].clone();
+    let waiting = world.start(async move { other.acquire().await });
+    world.advance(secs(1));
+    let own = &first.sequencers()[0].key;
+    let waiter = contender_keys(&world).into_iter().find(|key| key != own);
+    let waiter = waiter.expect("a waiter");
+    // The other one has been told of the release, and not of this.
+    world.run(first.release()).expect("released");
+    operate(&world, Method::Delete, &format!("/v1/kv/{waiter}"), "");
+    let second = world.run(waiting).expect("another contender of its");
+    assert_ne!(second.sequencers()[0].key, waiter);
+    world.run(second.release()).expect("released");
+    assert_nothing_left(&world);
 }

@@ -1,5 +1,6 @@
 //! Sessions: how they are created, renewed and ended, and how long they may be believed in.
 
+pub(in crate::machine) mod confirmations;
 pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;
 pub(in crate::machine) mod loan;

@@ -22,27 +22,30 @@
 //!
 //! Sources: Consul's documentation of sessions (a session may hold any number of keys; its end frees or deletes them all).
 
+mod agenda;
 mod news;
 mod shared;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::agenda::{Agenda, Listed, SessionNo};
 use self::news::AllNews;
-use self::shared::{Shared, Times, UseFor};
+use self::shared::{Shared, UseFor};
 use crate::defect::{Defect, is_on};
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
-use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::confirmations::{Confirmations, Confirmed, QuestionNo, Tied};
 use crate::machine::process::tenancy::loan::{
     Belief, Heard, LoanNews, LoanStep, LoanWish, Rest, Shown,
 };
+use crate::machine::process::tenancy::session::Among;
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant};
+use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -52,14 +55,6 @@ pub struct Shares {
     /// How the sessions are created.
     pub(crate) settings: SessionSettings,
     pub(crate) place: Place,
-}
-
-/// A session's number: the lowest that is free is lent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct SessionNo(u64);
-
-impl SessionNo {
-    const LAST: Self = Self(u64::MAX);
 }
 
 #[derive(Clone, Debug)]
@@ -72,10 +67,8 @@ pub(in crate::machine) struct Pool {
     next: SessionNo,
     lent: BTreeMap<Tenant, SessionNo>,
     places: BTreeMap<Place, Lent>,
-    /// When a request of each is due.
-    due: BTreeSet<(Instant, SessionNo)>,
-    /// When each unused session is ended, or given up.
-    ends: BTreeSet<(Instant, SessionNo)>,
+    agenda: Agenda,
+    confirmations: Confirmations<SessionNo>,
     news: AllNews,
     /// How long an unused session is kept.
     kept: Duration,
@@ -91,9 +84,14 @@ struct Lent {
     sessions: usize,
 }
 
-/// The session of a request, with the request's number there.
+/// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct From(SessionNo, u32);
+enum From {
+    /// A session, with the request's number there.
+    Session(SessionNo, u32),
+    /// Many sessions.
+    Confirmation(QuestionNo),
+}
 
 impl Sender for From {
     fn polls(&self) -> bool {
@@ -114,11 +112,11 @@ impl Pool {
             requests: Requests::new(settings.request_timeout(), settings.lease_time()),
             settings,
             sessions: BTreeMap::new(),
-            next: SessionNo(0),
+            next: SessionNo::FIRST,
             lent: BTreeMap::new(),
             places: BTreeMap::new(),
-            due: BTreeSet::new(),
-            ends: BTreeSet::new(),
+            agenda: Agenda::new(),
+            confirmations: Confirmations::new(),
             news: AllNews::default(),
             kept: KEPT,
             timed_at: Instant::ORIGIN,
@@ -142,8 +140,7 @@ impl Pool {
     /// Nothing is kept for later turns any more.
     pub(in crate::machine) fn close(&mut self, now: Instant) {
         self.kept = Duration::ZERO;
-        let unused = self.ends.iter().map(|(_, no)| *no).collect::<Vec<_>>();
-        for no in unused {
+        for no in self.agenda.ending() {
             self.settle(now, no);
         }
     }
@@ -169,6 +166,7 @@ impl Pool {
             self.lent.remove(&tenant);
             self.freed(place, no);
         }
+        let others = self.agenda.held();
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
@@ -177,7 +175,7 @@ impl Pool {
             LoanStep::Hold => {
                 shared.holders.insert(tenant);
                 match shared.holders.len() {
-                    1 => shared.session.hold(now),
+                    1 => shared.session.hold(now, Among::of(others)),
                     held => {
                         tracing::debug!(name: "session-shared", held, "several holds stand on one session");
                     }
@@ -210,7 +208,7 @@ impl Pool {
 
     fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place, belief: Belief) {
         let lent = self.places.entry(Arc::clone(place)).or_insert(Lent {
-            full_below: SessionNo(0),
+            full_below: SessionNo::FIRST,
             sessions: 0,
         });
         let mut others = self.sessions.range(lent.full_below..);
@@ -260,6 +258,9 @@ impl Pool {
     }
 
     pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(transmit) = self.transmit_confirmation(now) {
+            return Some(transmit);
+        }
         let no = self.next_due(now)?;
         let shared = self.sessions.get_mut(&no)?;
         if shared.session.wants_creation() {
@@ -270,35 +271,53 @@ impl Pool {
         self.settle(now, no);
         Some(
             self.requests
-                .send(now, From(no, part), Service::Sessions, request),
+                .send(now, From::Session(no, part), Service::Sessions, request),
         )
     }
 
     /// The session with the next request. Among those that keep holds, the one whose lease ends
     /// first.
-    fn next_due(&self, now: Instant) -> Option<SessionNo> {
-        let due = || {
-            let due = self.due.range(..=(now, SessionNo::LAST));
-            due.filter_map(|(_, no)| Some((*no, self.sessions.get(no)?)))
-        };
-        let of_hold = |From(no, _): From| self.sessions.get(&no).is_some_and(Shared::is_held);
-        if self.requests.count(of_hold) < MOST_RENEWALS_IN_FLIGHT {
-            let held = due().filter(|(_, it)| it.is_held());
-            let deadline = |it: &Shared| it.session.lease().map(Lease::deadline);
-            // A session that waits for an answer has its next request after the first ones of the
-            // others.
-            let first = held.min_by_key(|(no, it)| (it.session.is_asked(), deadline(it), *no));
-            if let Some((no, _)) = first {
-                return Some(no);
-            }
+    fn next_due(&mut self, now: Instant) -> Option<SessionNo> {
+        let sessions = &self.sessions;
+        let rank = |no| sessions.get(&no).map(|it: &Shared| it.listed.rank);
+        self.agenda.look(now, rank);
+        let is_held = |no: &SessionNo| sessions.get(no).is_some_and(Shared::is_held);
+        let of_hold = |from: From| matches!(from, From::Session(no, _) if is_held(&no));
+        let of_other = |from: From| matches!(from, From::Session(no, _) if !is_held(&no));
+        if self.requests.count(of_hold) < MOST_RENEWALS_IN_FLIGHT
+            && let Some(no) = self.agenda.most_urgent()
+        {
+            return Some(no);
         }
-        if self.requests.count(|from| !of_hold(from)) >= MOST_IN_FLIGHT {
+        if self.requests.count(of_other) >= MOST_IN_FLIGHT {
             return None;
         }
         let may_create = self.requests.orphans().may_create(now);
-        let others = due().filter(|(_, it)| !it.is_held());
-        let mut may_send = others.filter(|(_, it)| may_create || !it.session.wants_creation());
-        may_send.next().map(|(no, _)| no)
+        self.agenda.next_other(may_create)
+    }
+
+    /// The question about many sessions, if it is due.
+    fn transmit_confirmation(&mut self, now: Instant) -> Option<Transmit> {
+        self.confirms_at().filter(|at| *at <= now)?;
+        let waiting = self.agenda.unconfirmed().iter();
+        let waiting = waiting.filter_map(|no| {
+            let shared = self.sessions.get(no)?;
+            let session = shared.session.id()?.clone();
+            let key = key_at(shared.held_place()?, &session);
+            Some(Tied {
+                no: *no,
+                session,
+                key,
+            })
+        });
+        let (no, request) = self.confirmations.ask(now, waiting, &self.settings.scope)?;
+        let from = From::Confirmation(no);
+        Some(self.requests.send(now, from, Service::Reads, request))
+    }
+
+    fn confirms_at(&self) -> Option<Instant> {
+        let waiting = self.agenda.unconfirmed().len();
+        self.confirmations.due_at(waiting)
     }
 
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
@@ -314,12 +333,25 @@ impl Pool {
         let Some(received) = self.requests.receive(now, id, result) else {
             return;
         };
+        let is_without_transactions = received.refuses_transactions();
         let Received {
-            from: From(no, part),
+            from,
             sent_at,
             answer,
             ..
         } = received;
+        let (no, part) = match from {
+            From::Session(no, part) => (no, part),
+            From::Confirmation(no) if is_without_transactions => {
+                self.confirmations.refused(no);
+                return;
+            }
+            From::Confirmation(no) => {
+                let confirmed = self.confirmations.hear(now, no, answer);
+                self.take_confirmed(now, sent_at, confirmed);
+                return;
+            }
+        };
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
@@ -341,19 +373,34 @@ impl Pool {
         self.settle_after(now, no, Some(heard));
     }
 
+    fn take_confirmed(&mut self, now: Instant, sent_at: Instant, confirmed: Confirmed<SessionNo>) {
+        let (numbers, live) = match confirmed {
+            Confirmed::All(numbers) => (numbers, true),
+            Confirmed::Without(numbers) => (numbers, false),
+            Confirmed::Nothing => return,
+        };
+        for no in numbers {
+            match self.sessions.get_mut(&no) {
+                Some(shared) if live => shared.session.lived(sent_at),
+                Some(shared) => shared.session.doubt(now),
+                None => {}
+            }
+            self.settle(now, no);
+        }
+    }
+
     pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
-        let after = (self.timed_at, SessionNo::LAST);
-        let due = self.due.range(after..).next().map(|(at, _)| *at);
-        let ends = self.ends.first().map(|(at, _)| *at);
+        let due = self.agenda.due_from(self.timed_at);
+        let ends = self.agenda.ends();
         let creation = self.requests.orphans().timeout();
-        let creation = creation.filter(|at| *at > self.timed_at);
-        [due, ends, creation].into_iter().flatten().min()
+        let later = creation.into_iter().chain(self.confirms_at());
+        let later = later.filter(|at| *at > self.timed_at);
+        later.chain(due).chain(ends).min()
     }
 
     pub(in crate::machine) fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
-        let over = self.ends.range(..=(now, SessionNo::LAST));
-        for no in over.map(|(_, no)| *no).collect::<Vec<_>>() {
+        for no in self.agenda.ended(now) {
             self.settle(now, no);
         }
         if self.sessions.is_empty() {
@@ -379,36 +426,22 @@ impl Pool {
         };
         shared.end_unless_used(now, self.kept, &self.settings);
         let is_over = shared.session.has_ended() && !shared.session.is_being_created();
-        let times = if is_over {
-            Times::default()
+        let after = if is_over {
+            Listed::default()
         } else {
-            shared.times()
+            shared.agenda()
         };
-        let listed = core::mem::replace(&mut shared.listed, times);
-        replace(&mut self.due, no, listed.due_at, times.due_at);
-        replace(&mut self.ends, no, listed.ends_at, times.ends_at);
+        let before = core::mem::replace(&mut shared.listed, after);
+        self.agenda.update(no, before, after);
         for (tenant, shown) in news {
             self.tell(tenant, shown, heard);
         }
         if is_over && let Some(shared) = self.sessions.remove(&no) {
-            self.requests.abort(|from| from.0 == no);
+            let is_of_it = |from| matches!(from, From::Session(of, _) if of == no);
+            self.requests.abort(is_of_it);
             for (tenant, shown) in shared.last_news() {
                 self.tell(tenant, shown, None);
             }
         }
-    }
-}
-
-fn replace(
-    of: &mut BTreeSet<(Instant, SessionNo)>,
-    no: SessionNo,
-    before: Option<Instant>,
-    after: Option<Instant>,
-) {
-    if before != after {
-        if let Some(before) = before {
-            of.remove(&(before, no));
-        }
-        of.extend(after.map(|after| (after, no)));
     }
 }

@@ -48,6 +48,8 @@ use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource}
 use crate::time::Instant;
 use crate::transport::TransportErrorKind;
 
+pub(in crate::machine) use self::pace::Among;
+
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Session {
     state: State,
@@ -57,11 +59,14 @@ pub(in crate::machine) struct Session {
     renewed_at: Instant,
     /// Since when it is renewed early. `None` unless somebody holds or leads with it.
     early_from: Option<Instant>,
+    among: Among,
     /// What made the last renewal count.
     belief: Belief,
     /// The leases of successful renewals, until the leader confirms that the session lived since;
     /// the oldest first. A later renewal may be answered before an earlier one is confirmed.
     unconfirmed: Vec<Lease>,
+    /// When the first of these was answered.
+    unconfirmed_since: Instant,
     /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
     /// Since when a renewal says that there is no such session.
@@ -136,8 +141,10 @@ impl Session {
             in_flight: Vec::new(),
             renewed_at: Instant::ORIGIN,
             early_from: None,
+            among: Among::default(),
             belief: Belief::Answered,
             unconfirmed: Vec::new(),
+            unconfirmed_since: Instant::ORIGIN,
             known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
@@ -224,8 +231,9 @@ impl Session {
     }
 
     /// Somebody holds or leads with it from now on.
-    pub(in crate::machine) fn hold(&mut self, now: Instant) {
+    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among) {
         self.early_from = Some(now + FIRST_MOMENTS);
+        self.among = among;
     }
 
     /// Nobody does any longer.
@@ -402,16 +410,7 @@ impl Session {
         };
         match outcome {
             Ok(State::Live(id, lease)) if self.must_be_confirmed(now) => {
-                let later = self.unconfirmed.partition_point(|it| !it.is_after(&lease));
-                self.unconfirmed.insert(later, lease);
-                let excess = self.unconfirmed.len().saturating_sub(MOST_UNCONFIRMED);
-                self.unconfirmed.drain(..excess);
-                self.failure = None;
-                // Somebody may hold soon: the leader is asked at once, even if an earlier question
-                // has just failed. A holder's next question comes soon enough.
-                if self.early_from.is_none() {
-                    self.retry_at = None;
-                }
+                self.await_confirmation(now, lease);
                 self.confirm(id);
             }
             Ok(State::Live(id, lease)) => self.renewed(id, lease),
@@ -447,6 +446,23 @@ impl Session {
                     self.retry_at = Some(now + settings.ttl());
                 }
             }
+        }
+    }
+
+    /// This lease counts when the leader has confirmed it.
+    fn await_confirmation(&mut self, now: Instant, lease: Lease) {
+        if self.unconfirmed.is_empty() {
+            self.unconfirmed_since = now;
+        }
+        let later = self.unconfirmed.partition_point(|it| !it.is_after(&lease));
+        self.unconfirmed.insert(later, lease);
+        let excess = self.unconfirmed.len().saturating_sub(MOST_UNCONFIRMED);
+        self.unconfirmed.drain(..excess);
+        self.failure = None;
+        // Somebody may hold soon: the leader is asked at once, even if an earlier question has just
+        // failed. A holder's next question comes soon enough.
+        if self.early_from.is_none() {
+            self.retry_at = None;
         }
     }
 

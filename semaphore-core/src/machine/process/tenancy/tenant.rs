@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::id::SessionId;
 use crate::machine::process::tenancy::loan::LoanNo;
 
 /// Identifies a member that shares sessions.
@@ -10,6 +11,14 @@ pub struct MemberNo(pub u64);
 
 /// Where a session can be used once: the prefix of a semaphore, or an election's key after a slash.
 pub(crate) type Place = Arc<str>;
+
+/// The key that is tied to a session there.
+pub(super) fn key_at(place: &Place, session: &SessionId) -> String {
+    match place.strip_prefix('/') {
+        Some(key) => key.to_owned(),
+        None => format!("{place}/{session}"),
+    }
+}
 
 /// One loan of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Loan, LoanStep, Rest, Shown};
 use crate::machine::process::tenancy::past::Past;
-use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::tenancy::session::{Among, Session};
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
@@ -140,9 +140,10 @@ impl Tenure {
         self.own().and_then(Session::timeout)
     }
 
-    pub(in crate::machine) fn hold(&mut self, now: Instant) {
+    /// `among` counts for a session of its own. The pool knows the others of a shared one.
+    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among) {
         match self {
-            Self::Own(session) => session.hold(now),
+            Self::Own(session) => session.hold(now, among),
             Self::Shared(loan) => loan.hold(),
         }
     }
@@ -151,6 +152,18 @@ impl Tenure {
         match self {
             Self::Own(session) => session.let_go(),
             Self::Shared(loan) => loan.let_go(),
+        }
+    }
+
+    /// Whether it waits for a question about many sessions. The pool asks about shared ones.
+    pub(in crate::machine) fn awaits_confirmation(&self) -> bool {
+        self.own().is_some_and(Session::awaits_confirmation)
+    }
+
+    /// Consul may have said elsewhere that it knows no such session: the leader is asked.
+    pub(in crate::machine) fn doubt(&mut self, now: Instant) {
+        if let Self::Own(session) = self {
+            session.doubt(now);
         }
     }
 

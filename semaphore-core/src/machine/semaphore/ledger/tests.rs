@@ -26,7 +26,7 @@ impl Bench {
 
     fn plan(&mut self, now: Instant, turn: Turn) {
         let write = (turn == Turn::Now).then(write);
-        self.ledger.plan(now, write, turn, &mut self.rng);
+        self.ledger.plan(now, write, turn, None, &mut self.rng);
     }
 
     /// A write from the record at [`SENT`] is under way.
@@ -144,7 +144,7 @@ fn a_write_is_a_repetition_after_one_from_the_same_record_that_may_yet_be_applie
             .failed(at(100), END, is_unknown, &mut bench.rng);
         bench
             .ledger
-            .plan(now, Some(again), Turn::Now, &mut bench.rng);
+            .plan(now, Some(again), Turn::Now, None, &mut bench.rng);
         let again = bench.ledger.transmit(Rest::default(), &bench.settings);
         assert!(again.is_some());
         let sent = bench.ledger.applied(END).unwrap();

@@ -22,6 +22,8 @@ pub(in crate::machine::semaphore) enum Group {
     Held,
     /// It leaves, and the record must be written without it.
     Withdrawing,
+    /// Its session waits for a question about many.
+    Unconfirmed,
     /// It needs the next view.
     Looking,
     /// It leaves in the background.
@@ -31,11 +33,12 @@ pub(in crate::machine::semaphore) enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Wanting,
         Self::HandingOver,
         Self::Held,
         Self::Withdrawing,
+        Self::Unconfirmed,
         Self::Looking,
         Self::LeftBehind,
         Self::Gone,
@@ -47,6 +50,7 @@ impl Group {
             Self::HandingOver => contender.is_handing_over(),
             Self::Held => contender.is_held(),
             Self::Withdrawing => contender.must_withdraw(),
+            Self::Unconfirmed => contender.awaits_confirmation(),
             Self::Looking => contender.waits_for_view(),
             Self::LeftBehind => contender.is_left_behind(),
             Self::Gone => contender.is_gone(),

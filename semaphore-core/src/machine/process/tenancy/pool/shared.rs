@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::agenda::{Asks, Listed, Rank, Turn};
 use crate::defect::{Defect, is_on};
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Life, Rest, Shown};
@@ -33,7 +34,7 @@ pub(super) struct Shared {
     pub(super) usage: Usage,
     /// What its users know.
     pub(super) told: Shown,
-    pub(super) listed: Times,
+    pub(super) listed: Listed,
 }
 
 /// Who may use it.
@@ -68,13 +69,6 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// doesn't grow forever.
 const MOST_TERMS: usize = 20_000;
 
-/// Its times in the pool's lists.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
-    pub(super) due_at: Option<Instant>,
-    pub(super) ends_at: Option<Instant>,
-}
-
 impl Shared {
     pub(super) fn new(settings: &SessionSettings) -> Self {
         Self {
@@ -89,7 +83,7 @@ impl Shared {
             belief: Belief::Answered,
             usage: Usage::Used,
             told: Shown::default(),
-            listed: Times::default(),
+            listed: Listed::default(),
         }
     }
 
@@ -233,8 +227,35 @@ impl Shared {
         }
     }
 
-    pub(super) fn times(&self) -> Times {
-        Times {
+    /// A place where somebody holds with it.
+    pub(super) fn held_place(&self) -> Option<&Place> {
+        let mut tenants = self.tenants.iter();
+        let held = tenants.find(|(_, tenant)| self.holders.contains(tenant));
+        held.map(|(place, _)| place)
+    }
+
+    /// What the pool must know.
+    pub(super) fn agenda(&self) -> Listed {
+        Listed {
+            rank: if self.is_held() {
+                Rank::Held {
+                    turn: if self.session.is_asked() {
+                        Turn::Next
+                    } else {
+                        Turn::First
+                    },
+                    deadline: self.session.lease().map(Lease::deadline),
+                }
+            } else if self.session.wants_creation() {
+                Rank::New
+            } else {
+                Rank::Other
+            },
+            asks: if self.is_needed() && self.session.awaits_confirmation() {
+                Asks::WithOthers
+            } else {
+                Asks::Alone
+            },
             due_at: self.session.timeout().filter(|_| self.is_needed()),
             ends_at: match self.usage {
                 Usage::Used => None,

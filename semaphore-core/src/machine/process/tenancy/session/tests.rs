@@ -252,7 +252,7 @@ fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before(
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100));
+    session.hold(at(100), Among::Few);
     let send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
     let mut answer = |session: &mut Session, now, no, body: &str| {
         let response = Response::new(200, body);
@@ -437,7 +437,7 @@ fn a_renewal_that_is_due_is_sent_while_the_question_to_the_leader_has_to_wait() 
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100));
+    session.hold(at(100), Among::Few);
     let mut fail = |session: &mut Session, now, no, kind| {
         let error = RequestError::Transport(TransportError::new(kind));
         session.handle(
@@ -496,7 +496,7 @@ fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
     let (settings, mut rng) = (settings(), fastrand::Rng::with_seed(1));
     let (no, _) = session.transmit(at(105), &settings).unwrap();
-    session.hold(at(107));
+    session.hold(at(107), Among::Few);
     for sent in lived {
         session.lived(at(*sent));
     }
