@@ -161,7 +161,7 @@ impl Judge {
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
                 Box::new(vacancy_filled::VacancyFilled::new(bounds)),
                 Box::new(clean_end::CleanEnd::new(bounds)),
-                Box::new(request_rate::RequestRate::default()),
+                Box::new(request_rate::RequestRate::new(bounds)),
                 Box::new(nothing_fails::NothingFails(bounds)),
                 Box::new(notices_are_true::NoticesAreTrue::default()),
             ],

@@ -1,8 +1,9 @@
 //! L3: a participant's requests stay below a limit in every window of time, however short.
 //!
 //! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many
-//! again as its writes. Writes: 50 a second in the long run and 150 at once. Every failed attempt
-//! is followed by a growing wait, and what users and losses cause comes in bursts.
+//! again as its writes. Writes: 50 a second in the long run and 150 at once, and 15 more for each
+//! slot beyond ten: one user may want them all. Every failed attempt is followed by a growing wait,
+//! and what users and losses cause comes in bursts.
 //!
 //! An election has less to do. A candidate polls ten times a second in the long run and 20 times at
 //! once. It reads once more for an answer that leaves something open. A follower beside it adds ten
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
+use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Asked, Change, Happening, Subject, leader};
 use crate::plan::FASTEST_CLOCK;
 
@@ -37,8 +38,13 @@ const ATTEMPTS: Ceiling = Ceiling {
     at_once: 12.0,
 };
 
-#[derive(Default)]
+/// The slots that the ceiling of writes allows for, and how many more writes others may cause at
+/// once: each has its session and key, which come, are renewed and go.
+const FEW_SLOTS: u32 = 10;
+const WRITES_OF_SLOT: u32 = 15;
+
 pub(super) struct RequestRate {
+    writes: Ceiling,
     hosts: BTreeMap<usize, Rates>,
 }
 
@@ -97,7 +103,7 @@ impl Check for RequestRate {
             Happening::Sent { host, what } => {
                 let rates = self.hosts.entry(*host).or_default();
                 return rates
-                    .add(at, what)
+                    .add(at, what, &self.writes)
                     .map_err(|how| format!("node-{host} {how} more often than the ceiling"));
             }
             Happening::Changed(change) => self.allow_for(change),
@@ -108,6 +114,17 @@ impl Check for RequestRate {
 }
 
 impl RequestRate {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let many = bounds.limit.saturating_sub(FEW_SLOTS) * WRITES_OF_SLOT;
+        Self {
+            writes: Ceiling {
+                at_once: WRITES.at_once + f64::from(many),
+                ..WRITES
+            },
+            hosts: BTreeMap::new(),
+        }
+    }
+
     /// If another client acquires or deletes an election's key, that explains a refusal. So the
     /// waiting candidates may try again at once.
     fn allow_for(&mut self, change: &Change) {
@@ -135,7 +152,7 @@ impl RequestRate {
 
 impl Rates {
     /// Returns what there was too much of.
-    fn add(&mut self, at: Instant, what: &Asked) -> Result<(), &'static str> {
+    fn add(&mut self, at: Instant, what: &Asked, writes: &Ceiling) -> Result<(), &'static str> {
         if *what == Asked::Read {
             let ceiling = if self.is_election {
                 &ELECTION_READS
@@ -150,7 +167,7 @@ impl Rates {
             let attempts = self.attempts.entry(session.clone()).or_default();
             not_over(attempts.add(at, &ATTEMPTS), "tries to acquire the key")?;
         }
-        not_over(self.writes.add(at, &WRITES), "writes")
+        not_over(self.writes.add(at, writes), "writes")
     }
 }
 

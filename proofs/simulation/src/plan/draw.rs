@@ -6,6 +6,7 @@ mod deeds;
 mod election;
 mod gateway;
 mod holding;
+mod many;
 mod own_node;
 mod profile;
 mod rolling;
@@ -55,6 +56,7 @@ impl Plan {
         clients::draw_clients(&mut plan, &mut mixed(seed ^ CLIENTS));
         clients::draw_own_elections(&mut plan, &mut mixed(seed ^ OWN_ELECTIONS));
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
+        many::draw_many(&mut plan, &mut mixed(seed ^ MANY));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -99,6 +101,9 @@ const OWN_ELECTIONS: u64 = 0x0073_6861_7264_7321;
 
 /// Separates the random choices about rolling deploys from the rest.
 const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
+
+/// Separates the random choices about many slots of one user from the rest.
+const MANY: u64 = 0x006d_616e_7921_2121;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;

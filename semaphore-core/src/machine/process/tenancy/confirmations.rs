@@ -148,6 +148,7 @@ impl<N: Copy + Ord> Confirmations<N> {
                 let are_tied =
                     shown.len() == those.len() && those.iter().zip(shown).all(|(it, e)| it.is(e));
                 if are_tied {
+                    tracing::debug!(name: "confirmed-together", sessions = those.len(), "the leader knows these sessions");
                     return Confirmed::All(those.into_iter().map(|it| it.no).collect());
                 }
                 // A token that may not read some keys is not shown them.
