@@ -1,9 +1,10 @@
 //! L3: a participant's requests stay below a limit in every window of time, however short.
 //!
 //! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many
-//! again as its writes. Writes: 50 a second in the long run and 150 at once, and 15 more for each
-//! slot beyond ten: one user may want them all. Every failed attempt is followed by a growing wait,
-//! and what users and losses cause comes in bursts.
+//! again as its writes. Writes: 50 a second in the long run and 150 at once. For each slot beyond
+//! ten, four more reads and writes a second, and 15 at once: one user may want them all, and each
+//! has its session and key, which come, are renewed and go. Every failed attempt is followed by a
+//! growing wait, and what users and losses cause comes in bursts.
 //!
 //! An election has less to do. A candidate polls ten times a second in the long run and 20 times at
 //! once. It reads once more for an answer that leaves something open. A follower beside it adds ten
@@ -38,12 +39,15 @@ const ATTEMPTS: Ceiling = Ceiling {
     at_once: 12.0,
 };
 
-/// The slots that the ceiling of writes allows for, and how many more writes others may cause at
-/// once: each has its session and key, which come, are renewed and go.
+/// The slots that these allow for, and what each other one adds.
 const FEW_SLOTS: u32 = 10;
-const WRITES_OF_SLOT: u32 = 15;
+const OF_SLOT: Ceiling = Ceiling {
+    per_second: 4.0,
+    at_once: 15.0,
+};
 
 pub(super) struct RequestRate {
+    reads: Ceiling,
     writes: Ceiling,
     hosts: BTreeMap<usize, Rates>,
 }
@@ -103,7 +107,7 @@ impl Check for RequestRate {
             Happening::Sent { host, what } => {
                 let rates = self.hosts.entry(*host).or_default();
                 return rates
-                    .add(at, what, &self.writes)
+                    .add(at, what, &self.reads, &self.writes)
                     .map_err(|how| format!("node-{host} {how} more often than the ceiling"));
             }
             Happening::Changed(change) => self.allow_for(change),
@@ -115,12 +119,14 @@ impl Check for RequestRate {
 
 impl RequestRate {
     pub(super) fn new(bounds: Bounds) -> Self {
-        let many = bounds.limit.saturating_sub(FEW_SLOTS) * WRITES_OF_SLOT;
+        let others = f64::from(bounds.limit.saturating_sub(FEW_SLOTS));
+        let with_others = |of: &Ceiling| Ceiling {
+            per_second: of.per_second + others * OF_SLOT.per_second,
+            at_once: of.at_once + others * OF_SLOT.at_once,
+        };
         Self {
-            writes: Ceiling {
-                at_once: WRITES.at_once + f64::from(many),
-                ..WRITES
-            },
+            reads: with_others(&READS),
+            writes: with_others(&WRITES),
             hosts: BTreeMap::new(),
         }
     }
@@ -152,12 +158,18 @@ impl RequestRate {
 
 impl Rates {
     /// Returns what there was too much of.
-    fn add(&mut self, at: Instant, what: &Asked, writes: &Ceiling) -> Result<(), &'static str> {
+    fn add(
+        &mut self,
+        at: Instant,
+        what: &Asked,
+        reads: &Ceiling,
+        writes: &Ceiling,
+    ) -> Result<(), &'static str> {
         if *what == Asked::Read {
             let ceiling = if self.is_election {
                 &ELECTION_READS
             } else {
-                &READS
+                reads
             };
             return not_over(self.reads.add(at, ceiling), "reads");
         }

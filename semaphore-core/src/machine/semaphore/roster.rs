@@ -54,7 +54,7 @@ impl Roster {
             contenders: BTreeMap::new(),
             standings: Standings::default(),
             wishes: Wishes::new(),
-            confirmations: Confirmations::new(),
+            confirmations: Confirmations::new(&settings.session),
             spares: Spares::default(),
             respawn: Pause::new(settings.retry_cap()),
             rest: None,

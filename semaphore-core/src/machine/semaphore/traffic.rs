@@ -246,7 +246,8 @@ impl Participant {
         sent_at: Instant,
         answer: Result<&Response, RequestError>,
     ) {
-        match self.roster.confirmations().hear(now, no, answer) {
+        let confirmations = self.roster.confirmations();
+        match confirmations.hear(now, no, answer, &mut self.rng) {
             Confirmed::All(numbers) => {
                 for no in numbers {
                     // A late answer must not bring back a belief that has ended.

@@ -23,6 +23,8 @@ use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
+use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
 /// A session, and a key that is tied to it while it lives.
@@ -50,6 +52,7 @@ pub(in crate::machine) struct Confirmations<N> {
     asked: BTreeSet<N>,
     last: QuestionNo,
     rests_until: Instant,
+    backoff: Backoff,
     service: Service,
 }
 
@@ -71,19 +74,20 @@ const MOST_IN_FLIGHT: usize = 4;
 /// together.
 const GATHERING: Duration = Duration::from_millis(20);
 
-/// After a failure the next question comes after this time.
-const REST: Duration = Duration::from_millis(500);
+/// After a failure the next question comes after this time, and after more if that fails, too.
+const REST: Duration = Duration::from_millis(100);
 
 /// The most bytes of one question's keys, so that it always fits.
 const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
 
 impl<N: Copy + Ord> Confirmations<N> {
-    pub(in crate::machine) const fn new() -> Self {
+    pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
         Self {
             under_way: BTreeMap::new(),
             asked: BTreeSet::new(),
             last: QuestionNo(0),
             rests_until: Instant::ORIGIN,
+            backoff: Backoff::new(REST, settings.ttl() / 30),
             service: Service::Served,
         }
     }
@@ -140,10 +144,12 @@ impl<N: Copy + Ord> Confirmations<N> {
         now: Instant,
         no: QuestionNo,
         answer: Result<&Response, RequestError>,
+        rng: &mut fastrand::Rng,
     ) -> Confirmed<N> {
         let those = self.take(no);
         match answer.and_then(Txn::parse) {
             Ok(TxnOutcome::Applied(results)) => {
+                self.backoff.reset();
                 let shown = results.entries.iter();
                 let are_tied =
                     shown.len() == those.len() && those.iter().zip(shown).all(|(it, e)| it.is(e));
@@ -170,7 +176,7 @@ impl<N: Copy + Ord> Confirmations<N> {
                 if error.is_permanent() {
                     self.service = Service::Refused;
                 }
-                self.rests_until = now + REST;
+                self.rests_until = now + self.backoff.next(rng);
             }
         }
         Confirmed::Nothing

@@ -110,13 +110,13 @@ impl Pool {
     pub(in crate::machine) fn new(settings: SessionSettings, seed: u64) -> Self {
         Self {
             requests: Requests::new(settings.request_timeout(), settings.lease_time()),
+            confirmations: Confirmations::new(&settings),
             settings,
             sessions: BTreeMap::new(),
             next: SessionNo::FIRST,
             lent: BTreeMap::new(),
             places: BTreeMap::new(),
             agenda: Agenda::new(),
-            confirmations: Confirmations::new(),
             news: AllNews::default(),
             kept: KEPT,
             timed_at: Instant::ORIGIN,
@@ -347,7 +347,7 @@ impl Pool {
                 return;
             }
             From::Confirmation(no) => {
-                let confirmed = self.confirmations.hear(now, no, answer);
+                let confirmed = self.confirmations.hear(now, no, answer, &mut self.rng);
                 self.take_confirmed(now, sent_at, confirmed);
                 return;
             }

@@ -227,6 +227,11 @@ impl Session {
     ) {
         let ends_soon = |lease: &Lease| now + lease.length() / 3 > lease.deadline();
         let retry = match self.lease() {
+            // Questions about many come sooner.
+            _ if self.asks_with_others() => {
+                self.retry_at = Some(now + settings.ttl() / OTHERS_ASK);
+                return;
+            }
             Some(lease) if ends_soon(lease) => LAST_RETRY,
             _ => HELD_RETRY,
         };
