@@ -45,8 +45,6 @@ defects! {
     OwnNodeForgotten,
     /// A renewal is believed without asking whether its leader still is one.
     RenewalUnconfirmed,
-    /// A session counts as confirmed although its key is not tied to it.
-    UntiedBelieved,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
     /// An election's token counts the terms of its key, and starts with it.

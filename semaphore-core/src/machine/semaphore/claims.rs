@@ -118,12 +118,13 @@ impl Participant {
         let mut token = claim.token(created);
         let mut sequencers = Vec::new();
         let among = Among::of(self.roster.count(Group::Held));
+        let questions = self.roster.questions(&self.settings);
         for no in &claim.contenders {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 if is_on(Defect::TokenOfQueue) {
                     token = FencingToken(contender.create_index().unwrap_or_default().0);
                 }
-                contender.hold(now, claim.acquire, among);
+                contender.hold(now, claim.acquire, among, questions);
                 sequencers.extend(contender.sequencer(&self.settings));
             }
             self.roster.serves(*no, claim.acquire);

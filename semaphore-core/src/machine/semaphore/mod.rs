@@ -331,7 +331,7 @@ impl Participant {
         Timers::after(self.timed_at)
             .with(Timer::Caller, self.callers.queue().timeout())
             .with_all(self.roster.timers(self.timed_at))
-            .with(Timer::Confirmation, self.roster.confirms_at(&self.settings))
+            .with(Timer::Confirmation, self.roster.confirms_at())
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Write, self.ledger.timeout())
             .with(Timer::Poll, self.watch.timeout())

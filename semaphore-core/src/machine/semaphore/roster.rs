@@ -22,6 +22,7 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::confirmations::{Confirmations, QuestionNo, Tied};
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::loan::LoanWish;
+use crate::machine::process::tenancy::session::Questions;
 use crate::machine::process::timers::Timer;
 use crate::machine::semaphore::steps::Along;
 use crate::record::Record;
@@ -371,11 +372,18 @@ impl Roster {
         self.standings.asked_for_holds() + self.confirmations.under_way()
     }
 
+    /// How the leader is asked about the sessions of those who hold from now on.
+    pub(super) fn questions(&self, settings: &Settings) -> Questions {
+        match settings.encoding {
+            Encoding::Transactions => self.confirmations.questions(),
+            Encoding::Requests => Questions::Alone,
+        }
+    }
+
     /// When the next question about many sessions is due.
-    pub(super) fn confirms_at(&self, settings: &Settings) -> Option<Instant> {
+    pub(super) fn confirms_at(&self) -> Option<Instant> {
         let waiting = self.count(Group::Unconfirmed);
-        let due = self.confirmations.due_at(waiting);
-        due.filter(|_| settings.encoding == Encoding::Transactions)
+        self.confirmations.due_at(waiting)
     }
 
     /// That question.
@@ -384,7 +392,7 @@ impl Roster {
         now: Instant,
         settings: &Settings,
     ) -> Option<(QuestionNo, Request)> {
-        self.confirms_at(settings).filter(|at| *at <= now)?;
+        self.confirms_at().filter(|at| *at <= now)?;
         let contenders = &self.contenders;
         let waiting = self.standings.group(Group::Unconfirmed).iter();
         let waiting = waiting.filter_map(|no| {

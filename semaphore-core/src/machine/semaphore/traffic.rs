@@ -247,7 +247,18 @@ impl Participant {
         answer: Result<&Response, RequestError>,
     ) {
         let confirmations = self.roster.confirmations();
-        match confirmations.hear(now, no, answer, &mut self.rng) {
+        let confirmed = confirmations.hear(now, no, answer, &mut self.rng);
+        self.take_confirmed(now, sent_at, confirmed);
+    }
+
+    /// Passes on what a question about many sessions has shown.
+    pub(super) fn take_confirmed(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        confirmed: Confirmed<ContenderNo>,
+    ) {
+        match confirmed {
             Confirmed::All(numbers) => {
                 for no in numbers {
                     // A late answer must not bring back a belief that has ended.
@@ -267,6 +278,13 @@ impl Participant {
                 }
             }
             Confirmed::Nothing => {}
+            Confirmed::Refused => {
+                for no in self.roster.numbers_of(Group::Held) {
+                    if let Some(mut contender) = self.roster.get_mut(no) {
+                        contender.ask_alone();
+                    }
+                }
+            }
         }
     }
 

@@ -385,7 +385,10 @@ impl Participant {
                 }
             }
             From::Vanished => self.vanished.take_back(),
-            From::Confirmation(no) => self.roster.confirmations().refused(no),
+            From::Confirmation(no) => {
+                let confirmed = self.roster.confirmations().refused(no);
+                self.take_confirmed(now, now, confirmed);
+            }
             From::Glance(_) => self.watch.stop_glance(),
             From::Watch | From::Refresh | From::Record => {}
         }

@@ -4,6 +4,7 @@ mod early_ends;
 mod kept_sessions;
 mod late_answers;
 mod loss;
+mod many_sessions;
 mod outages;
 mod own_node;
 mod partition;

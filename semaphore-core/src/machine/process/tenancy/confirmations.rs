@@ -18,12 +18,12 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::{Entry, Operation, Txn, TxnFaultKind, TxnOutcome};
-use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::process::tenancy::session::Questions;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
@@ -43,6 +43,8 @@ pub(in crate::machine) enum Confirmed<N> {
     /// These may have ended. Nothing is known of the others.
     Without(Vec<N>),
     Nothing,
+    /// No such question will be answered: each is asked about alone.
+    Refused,
 }
 
 /// The questions of one owner of sessions, who knows them as `N`.
@@ -53,15 +55,8 @@ pub(in crate::machine) struct Confirmations<N> {
     last: QuestionNo,
     rests_until: Instant,
     backoff: Backoff,
-    service: Service,
-}
-
-/// Whether such questions are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Service {
-    Served,
-    /// An agent or a proxy refuses them, or the token may not read all keys.
-    Refused,
+    /// Alone, if an agent or a proxy refuses to answer them, or the token may not read all keys.
+    questions: Questions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,9 +65,9 @@ pub(in crate::machine) struct QuestionNo(u64);
 /// The most questions under way.
 const MOST_IN_FLIGHT: usize = 4;
 
-/// The time between two questions. Sessions whose renewals are answered within it are asked about
-/// together.
-const GATHERING: Duration = Duration::from_millis(20);
+/// The time between two questions, unless more sessions wait than one question has room for. Those
+/// whose renewals are answered within it are asked about together.
+const GATHERING: Duration = Duration::from_millis(100);
 
 /// After a failure the next question comes after this time, and after more if that fails, too.
 const REST: Duration = Duration::from_millis(100);
@@ -88,13 +83,14 @@ impl<N: Copy + Ord> Confirmations<N> {
             last: QuestionNo(0),
             rests_until: Instant::ORIGIN,
             backoff: Backoff::new(REST, settings.ttl() / 30),
-            service: Service::Served,
+            questions: Questions::Together,
         }
     }
 
     /// When the next question may be sent, if so many sessions wait for one.
     pub(in crate::machine) fn due_at(&self, waiting: usize) -> Option<Instant> {
-        let is_possible = self.service == Service::Served && self.under_way.len() < MOST_IN_FLIGHT;
+        let is_possible =
+            self.questions == Questions::Together && self.under_way.len() < MOST_IN_FLIGHT;
         (is_possible && waiting > self.asked.len()).then_some(self.rests_until)
     }
 
@@ -122,8 +118,9 @@ impl<N: Copy + Ord> Confirmations<N> {
         let request = question.confirmed_read(scope);
         self.asked.extend(those.iter().map(|it| it.no));
         self.last = QuestionNo(self.last.0 + 1);
+        let is_full = those.len() == Txn::MAX_OPERATIONS;
+        self.rests_until = if is_full { now } else { now + GATHERING };
         self.under_way.insert(self.last, those);
-        self.rests_until = now + GATHERING;
         Some((self.last, request.with_priority(Priority::Renewal)))
     }
 
@@ -132,10 +129,16 @@ impl<N: Copy + Ord> Confirmations<N> {
         self.under_way.len()
     }
 
+    /// How the leader is asked about new holders' sessions.
+    pub(in crate::machine) fn questions(&self) -> Questions {
+        self.questions
+    }
+
     /// Transactions are refused.
-    pub(in crate::machine) fn refused(&mut self, no: QuestionNo) {
+    pub(in crate::machine) fn refused(&mut self, no: QuestionNo) -> Confirmed<N> {
         self.take(no);
-        self.service = Service::Refused;
+        self.questions = Questions::Alone;
+        Confirmed::Refused
     }
 
     /// Takes the answer to a question.
@@ -158,27 +161,24 @@ impl<N: Copy + Ord> Confirmations<N> {
                     return Confirmed::All(those.into_iter().map(|it| it.no).collect());
                 }
                 // A token that may not read some keys is not shown them.
-                self.service = Service::Refused;
+                return self.refused(no);
             }
             Ok(TxnOutcome::RolledBack(faults)) => {
                 let is_check = |kind: TxnFaultKind| kind == TxnFaultKind::Check;
                 if !faults.iter().all(|fault| is_check(fault.kind)) {
-                    self.service = Service::Refused;
-                }
-                if is_on(Defect::UntiedBelieved) {
-                    return Confirmed::All(those.into_iter().map(|it| it.no).collect());
+                    return self.refused(no);
                 }
                 let failed = faults.iter().filter(|fault| is_check(fault.kind));
                 let failed = failed.filter_map(|fault| Some(those.get(fault.operation)?.no));
-                return Confirmed::Without(failed.collect());
-            }
-            Err(error) => {
-                if error.is_permanent() {
-                    self.service = Service::Refused;
+                let failed: Vec<_> = failed.collect();
+                if !failed.is_empty() {
+                    return Confirmed::Without(failed);
                 }
-                self.rests_until = now + self.backoff.next(rng);
             }
+            Err(error) if error.is_permanent() => return self.refused(no),
+            Err(_) => {}
         }
+        self.rests_until = now + self.backoff.next(rng);
         Confirmed::Nothing
     }
 
@@ -204,3 +204,6 @@ fn check<N>(tied: &Tied<N>) -> Operation<'_> {
         session: Some(&tied.session),
     }
 }
+
+#[cfg(test)]
+mod tests;

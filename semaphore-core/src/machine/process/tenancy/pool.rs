@@ -43,7 +43,7 @@ use crate::machine::process::tenancy::confirmations::{Confirmations, Confirmed, 
 use crate::machine::process::tenancy::loan::{
     Belief, Heard, LoanNews, LoanStep, LoanWish, Rest, Shown,
 };
-use crate::machine::process::tenancy::session::Among;
+use crate::machine::process::tenancy::session::{Among, Questions, Session};
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
 use crate::time::Instant;
@@ -166,7 +166,7 @@ impl Pool {
             self.lent.remove(&tenant);
             self.freed(place, no);
         }
-        let others = self.agenda.held();
+        let (others, questions) = (self.agenda.held(), self.confirmations.questions());
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
@@ -175,7 +175,13 @@ impl Pool {
             LoanStep::Hold => {
                 shared.holders.insert(tenant);
                 match shared.holders.len() {
-                    1 => shared.session.hold(now, Among::of(others)),
+                    1 => {
+                        let questions = match shared.belief {
+                            Belief::Answered => questions,
+                            Belief::Confirmed => Questions::Alone,
+                        };
+                        shared.session.hold(now, Among::of(others), questions);
+                    }
                     held => {
                         tracing::debug!(name: "session-shared", held, "several holds stand on one session");
                     }
@@ -343,7 +349,8 @@ impl Pool {
         let (no, part) = match from {
             From::Session(no, part) => (no, part),
             From::Confirmation(no) if is_without_transactions => {
-                self.confirmations.refused(no);
+                let confirmed = self.confirmations.refused(no);
+                self.take_confirmed(now, sent_at, confirmed);
                 return;
             }
             From::Confirmation(no) => {
@@ -374,16 +381,18 @@ impl Pool {
     }
 
     fn take_confirmed(&mut self, now: Instant, sent_at: Instant, confirmed: Confirmed<SessionNo>) {
-        let (numbers, live) = match confirmed {
-            Confirmed::All(numbers) => (numbers, true),
-            Confirmed::Without(numbers) => (numbers, false),
+        let (numbers, change): (Vec<_>, fn(&mut Session, Instant, Instant)) = match confirmed {
+            Confirmed::All(numbers) => (numbers, |it, _, sent_at| it.lived(sent_at)),
+            Confirmed::Without(numbers) => (numbers, |it, now, _| it.doubt(now)),
             Confirmed::Nothing => return,
+            Confirmed::Refused => {
+                let all = self.sessions.keys().copied();
+                (all.collect(), |it, _, _| it.ask_alone())
+            }
         };
         for no in numbers {
-            match self.sessions.get_mut(&no) {
-                Some(shared) if live => shared.session.lived(sent_at),
-                Some(shared) => shared.session.doubt(now),
-                None => {}
+            if let Some(shared) = self.sessions.get_mut(&no) {
+                change(&mut shared.session, now, sent_at);
             }
             self.settle(now, no);
         }

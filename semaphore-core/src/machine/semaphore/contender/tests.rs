@@ -60,7 +60,8 @@ impl Bench {
 
     fn into_held(mut self) -> Self {
         self.contender.admitted(BASE);
-        self.contender.hold(at(0), ACQUIRE, Among::Few);
+        self.contender
+            .hold(at(0), ACQUIRE, Among::Few, Questions::Alone);
         self
     }
 

@@ -52,6 +52,15 @@ pub(in crate::machine) enum Among {
     Hundreds,
 }
 
+/// How the leader is asked about the sessions of many holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(in crate::machine) enum Questions {
+    /// Each by its own request.
+    #[default]
+    Alone,
+    Together,
+}
+
 impl Among {
     /// The most that are each asked about alone.
     const FEW: usize = 16;
@@ -110,7 +119,11 @@ impl Session {
     /// is asked about alone: there is no time for a second attempt.
     fn asks_with_others(&self) -> bool {
         let is_one_of_many = self.early_from.is_some() && self.among != Among::Few;
-        is_one_of_many && self.latency == Latency::Prompt && self.missing_since.is_none()
+        let is_asked = self.questions == Questions::Together;
+        is_one_of_many
+            && is_asked
+            && self.latency == Latency::Prompt
+            && self.missing_since.is_none()
     }
 
     /// Whether it waits for a question about many sessions.

@@ -252,7 +252,7 @@ fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before(
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100), Among::Few);
+    session.hold(at(100), Among::Few, Questions::Alone);
     let send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
     let mut answer = |session: &mut Session, now, no, body: &str| {
         let response = Response::new(200, body);
@@ -437,7 +437,7 @@ fn a_renewal_that_is_due_is_sent_while_the_question_to_the_leader_has_to_wait() 
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100), Among::Few);
+    session.hold(at(100), Among::Few, Questions::Alone);
     let mut fail = |session: &mut Session, now, no, kind| {
         let error = RequestError::Transport(TransportError::new(kind));
         session.handle(
@@ -496,7 +496,7 @@ fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
     let (settings, mut rng) = (settings(), fastrand::Rng::with_seed(1));
     let (no, _) = session.transmit(at(105), &settings).unwrap();
-    session.hold(at(107), Among::Few);
+    session.hold(at(107), Among::Few, Questions::Alone);
     for sent in lived {
         session.lived(at(*sent));
     }
@@ -530,4 +530,56 @@ fn a_renewal_counts_as_soon_as_anything_proves_that_the_session_lived_after_it_w
     );
     session.lived(at(105));
     assert_eq!(deadline(&session), late);
+}
+
+/// A session that is held among so many others since 100, and whose renewal, sent at 105, is
+/// answered at 106.
+fn renewed_among(among: Among) -> Session {
+    let mut session = live();
+    session.hold(at(100), among, Questions::Together);
+    exchange(&mut session, 105, 106, 200, r#"[{"TTL":"15s"}]"#);
+    session
+}
+
+#[test]
+fn among_many_a_session_waits_until_others_have_asked() {
+    for among in [Among::Dozens, Among::Hundreds] {
+        let mut session = renewed_among(among);
+        assert!(session.awaits_confirmation());
+        // It is asked about alone a tenth of the TTL later.
+        let alone = at(107) + Duration::from_millis(500);
+        assert_eq!(session.inquire_at(), Some(alone));
+        session.lived(at(105));
+        assert!(!session.awaits_confirmation());
+        assert_eq!(session.inquire_at(), None);
+        assert_eq!(
+            deadline(&session),
+            Some(at(118) + Duration::from_millis(500))
+        );
+    }
+    let session = renewed_among(Among::Few);
+    assert!(!session.awaits_confirmation());
+    assert!(session.inquire_at().is_some_and(|asks| asks <= at(106)));
+}
+
+#[test]
+fn a_session_whose_key_is_not_tied_is_asked_about_at_once() {
+    let mut session = renewed_among(Among::Dozens);
+    session.doubt(at(106));
+    assert!(!session.awaits_confirmation());
+    let (_, question) = session.transmit(at(106), &settings()).unwrap();
+    assert_eq!(question.path(), format!("/v1/session/info/{ID}"));
+}
+
+#[test]
+fn the_last_of_hundreds_are_renewed_as_seldom_as_those_of_waiters() {
+    let next = |among| {
+        let mut session = renewed_among(among);
+        session.lived(at(105));
+        session.timeout().unwrap().saturating_since(at(105))
+    };
+    let quarter = Duration::from_millis(15_000 / 4);
+    assert!(next(Among::of(499)) < Duration::from_millis(15_000 / 12 + 1));
+    assert!(next(Among::of(500)) >= quarter);
+    assert!(next(Among::of(500)) <= Duration::from_secs(5));
 }
