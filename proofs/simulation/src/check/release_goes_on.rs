@@ -13,6 +13,10 @@ use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
 /// are an eighth of the time so far.
 const ENOUGH: Duration = Duration::from_secs(20);
 
+/// The same with a long TTL: each request is waited for a fifth of it, which is two of the longest
+/// pauses.
+const ENOUGH_PAUSES: u32 = 15;
+
 #[derive(Default)]
 pub(super) struct ReleaseGoesOn {
     beliefs: BTreeMap<BeliefNo, Belief>,
@@ -23,6 +27,7 @@ pub(super) struct ReleaseGoesOn {
     all_troubled: Instant,
     /// Whether something was taken away or hidden, so others may have to clean it up.
     is_excused: bool,
+    enough: Duration,
 }
 
 impl ReleaseGoesOn {
@@ -31,6 +36,7 @@ impl ReleaseGoesOn {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             is_excused: bounds.holds_back,
+            enough: ENOUGH.max(bounds.retry_cap * ENOUGH_PAUSES),
             ..Self::default()
         }
     }
@@ -86,7 +92,7 @@ impl Check for ReleaseGoesOn {
                 let troubled = self.troubled.get(&host).copied().unwrap_or_default();
                 let quiet_since = since.max(troubled).max(self.all_troubled);
                 let time = at.saturating_since(quiet_since);
-                if *by == Ending::Ttl && time >= ENOUGH && !self.is_excused {
+                if *by == Ending::Ttl && time >= self.enough && !self.is_excused {
                     return Err(format!(
                         "session {session} ends by its TTL: node-{host} gave it back at {since}, and nothing was wrong for {time:?}"
                     ));

@@ -49,7 +49,7 @@ struct Trouble {
 }
 
 /// How long a claiming contender may not know that something was taken from it, since messages may
-/// be late.
+/// be late: after that, or after the last trouble of its host.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 
 /// At first, a hold is renewed as seldom as a waiter, on a clock that may run slow.
@@ -106,7 +106,8 @@ impl Losses {
                         let of = (change.prefix, session.clone());
                         // A separate claim may be sent before its sender knows that its key was
                         // deleted.
-                        let is_known = |taken: &Instant| at > *taken + UNKNOWN_FOR;
+                        let troubled = self.troubled_until(&change.by);
+                        let is_known = |taken: &Instant| at > troubled.max(*taken) + UNKNOWN_FOR;
                         if self.taken_at.get(&of).is_none_or(is_known) {
                             self.gone.remove(&of);
                         }
@@ -189,6 +190,13 @@ impl Losses {
             calm.push((since, at));
         }
         calm
+    }
+
+    /// When the last trouble of this host ends.
+    fn troubled_until(&self, of: &Who) -> Instant {
+        let all = self.trouble.iter();
+        let those = all.filter(|it| it.host.is_none_or(|host| *of == Who::Ours(host)));
+        those.map(|it| it.until).max().unwrap_or_default()
     }
 
     fn was_taken(&self, belief: &Belief, reason: &Lost) -> bool {
