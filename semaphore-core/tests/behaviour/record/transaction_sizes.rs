@@ -176,7 +176,7 @@ fn a_record_that_fits_no_transaction_admits_those_who_have_their_key() {
         let mut tokens: Vec<_> = waiting.into_iter().map(|it| world.run(it)).collect();
         tokens.sort_unstable();
         tokens.dedup();
-        assert_eq!(tokens.len(), 12, "each has a token of its own");
+        assert_eq!(tokens.len(), 12, "their tokens differ");
     }
     assert_eq!(are_transactions(&spy, writes_record), Some(false));
     assert_nothing_left(&world);

@@ -140,7 +140,7 @@ impl Tenure {
         self.own().and_then(Session::timeout)
     }
 
-    /// `among` and `questions` count for a session of its own. The pool knows the others of a
+    /// `among` and `questions` count for a separate session. The pool knows the others of a
     /// shared one.
     pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among, questions: Questions) {
         match self {
