@@ -343,6 +343,12 @@ impl Ledger {
         claims.any(|it| it.company == Company::Nobody)
     }
 
+    /// Whether such claims were applied, perhaps: the record has changed since.
+    pub(super) fn awaits_keys(&self, record: Index) -> bool {
+        let is_later = |claim: &Claim| claim.base != record;
+        self.claims_untied() && self.claims.iter().any(is_later)
+    }
+
     /// How many slots the write under way leaves free, if there is one.
     pub(super) fn free_after(&self) -> Option<usize> {
         Some(self.in_flight.as_ref()?.write.record.free())
@@ -447,7 +453,16 @@ impl Ledger {
         self.conflicts.reset();
         self.failures.reset();
         self.patience = None;
-        self.end(moment, false)
+        let sent = self.end(moment, false)?;
+        self.write_together_again(&sent);
+        Some(sent)
+    }
+
+    /// If only those whom it named were too many, the next write may have room for all.
+    fn write_together_again(&mut self, sent: &Sent) {
+        if sent.encoding == Encoding::Transactions {
+            self.company = Company::Others;
+        }
     }
 
     /// It was applied, but only a read shows what its grants need.
@@ -456,6 +471,7 @@ impl Ledger {
         self.failures.reset();
         self.patience = None;
         let sent = self.end(moment, true)?;
+        self.write_together_again(&sent);
         let is_too_large = sent.encoding == Encoding::Requests;
         self.retry_at = is_too_large.then_some(now + ALONE);
         Some(sent)

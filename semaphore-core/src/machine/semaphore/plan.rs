@@ -25,16 +25,15 @@ impl Participant {
             self.ledger.unplan();
             return;
         };
-        let may_plan = self
-            .ledger
-            .may_plan(now, observed.view.record_index(), observed.sent);
-        if !may_plan || self.ledger.claims_untied() {
+        let record = observed.view.record_index();
+        let may_plan = self.ledger.may_plan(now, record, observed.sent);
+        if !may_plan || self.ledger.awaits_keys(record) {
             self.ledger.unplan();
             return;
         }
         let basis = Basis {
             view: observed.view.index(),
-            record: observed.view.record_index(),
+            record,
             sent: observed.sent,
         };
         if self.ledger.puts_off_plan(basis) {

@@ -3,7 +3,7 @@
 use semaphore_core::sans_io::api::Txn;
 use semaphore_core::sans_io::{Method, Record, Value};
 use semaphore_core::{Error, InvalidInput};
-use transport_mock::MockConsul;
+use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::spy::Spy;
 use crate::support::steps::{
@@ -201,5 +201,38 @@ fn a_record_that_fits_no_transaction_makes_no_holder_of_one_whose_key_is_gone() 
     let second = world.run(waiting).expect("another contender of its");
     assert_ne!(second.sequencers()[0].key, waiter);
     world.run(second.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+/// The claim may not have reached Consul. Then nobody else changes the record.
+#[test]
+fn a_claim_by_the_record_alone_is_repeated_if_it_was_lost() {
+    for fault in [Fault::LoseRequest, Fault::LoseAnswer, Fault::ResetBefore] {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 40);
+        world.inject(Rule::new(fault.clone()).matching(claims));
+        let permit = world.run(semaphore.acquire_many(40)).expect("slots");
+        assert_eq!(holders(&world).len(), 40, "{fault:?}");
+        world.run(permit.release()).expect("released");
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn after_more_permits_than_fit_a_turn_costs_two_requests_again() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 40);
+    for _ in 0..2 {
+        let many = world.run(semaphore.acquire_many(40)).expect("slots");
+        world.run(many.release()).expect("released");
+        let turn = || {
+            let permit = world.run(semaphore.acquire()).expect("a slot");
+            world.run(permit.release()).expect("released");
+        };
+        turn();
+        let spy = Spy::on(&world);
+        turn();
+        assert_eq!(spy.requests().len(), 2);
+    }
     assert_nothing_left(&world);
 }

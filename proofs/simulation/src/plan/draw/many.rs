@@ -9,8 +9,10 @@ use crate::plan::Plan;
 /// One in this many worlds has such a user, if messages are quick.
 const ONE_IN: u32 = 12;
 
-/// The least that it wants: the sessions of the first sixteen are each asked about alone.
+/// The least and the most that it wants. The sessions of the first sixteen are each asked about
+/// alone. More than 31 are claimed by the record alone.
 const LEAST: u32 = 18;
+const MOST: u32 = 44;
 
 /// Gives one user turns with many permits, and everybody as many more slots. The rest of the plan
 /// does not change.
@@ -31,7 +33,7 @@ pub(super) fn draw_many(plan: &mut Plan, rng: &mut Rng) {
     let Some(user) = host.and_then(|host| host.users.first_mut()) else {
         return;
     };
-    let many = rng.u32(LEAST..LEAST + 10);
+    let many = rng.u32(LEAST..=MOST);
     plan.limit += many;
     for turn in &mut user.turns {
         turn.permits += many;
