@@ -555,7 +555,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The time between two writes of a record that is too large for a transaction, so that each admits
 /// many: after each, everything must be read.
-const ALONE: Duration = Duration::from_millis(500);
+const ALONE: Duration = Duration::from_millis(250);
 
 /// How long after a refused write others are expected to write the record at any moment.
 const CONTENDED_FOR: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::Basis;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::writes::{MAX_STEPS, MOST_ALONE, most_steps};
+use crate::machine::semaphore::writes::{MAX_STEPS, most_steps};
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -168,11 +168,12 @@ impl Participant {
         ask: impl FnOnce(&Situation<'_>) -> T,
     ) -> T {
         let steps = if self.ledger.is_record_alone() {
-            2 * MOST_ALONE as usize
+            usize::MAX
         } else {
             most_steps(&self.settings)
         };
-        let first = self.callers.queue().first().take(steps.max(MAX_STEPS));
+        // Not more than tokens can number.
+        let first = self.callers.queue().first().take(MAX_STEPS);
         let wanted: Vec<_> = first.map(|ticket| ticket.permits).collect();
         ask(&Situation {
             view: &observed.view,

@@ -12,7 +12,6 @@ use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::knowledge::Observed;
 use crate::machine::semaphore::roster::Group;
-use crate::machine::semaphore::writes::MOST_ALONE;
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Lock, View};
@@ -189,7 +188,7 @@ impl Participant {
         let free = self.knowledge.record().map_or(0, Record::free);
         let free = u32::try_from(free).unwrap_or(u32::MAX);
         if self.ledger.is_record_alone() {
-            free.min(MOST_ALONE)
+            free.min(AHEAD_ALONE)
         } else if free < MANY_FREE {
             CONTENDERS_AHEAD
         } else {
@@ -312,3 +311,7 @@ const CONTENDERS_AHEAD: u32 = 8;
 const MANY_FREE: u32 = 128;
 const FREE_FOR_EACH: u32 = 8;
 const MOST_AHEAD: u32 = 48;
+
+/// How many queue in advance of a record that is written alone: it admits up to 62 callers at a
+/// time, and none that has yet to enter.
+const AHEAD_ALONE: u32 = 128;

@@ -489,6 +489,3 @@ const SMALL: usize = 16;
 
 /// The most operations of a transaction, without the record's and a read of the prefix.
 pub(super) const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;
-
-/// The most contenders that are admitted by a record that is written alone.
-pub(super) const MOST_ALONE: u32 = 2_048;

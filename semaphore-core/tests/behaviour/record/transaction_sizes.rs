@@ -2,7 +2,7 @@
 
 use semaphore_core::sans_io::api::Txn;
 use semaphore_core::sans_io::{Method, Record, Value};
-use semaphore_core::{Error, InvalidInput};
+use semaphore_core::{Error, InvalidInput, Permit};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::spy::Spy;
@@ -235,4 +235,23 @@ fn after_more_permits_than_fit_a_turn_costs_two_requests_again() {
         assert_eq!(spy.requests().len(), 2);
     }
     assert_nothing_left(&world);
+}
+
+/// A token has room for the numbers of as many acquisitions as one transaction could admit.
+#[test]
+fn however_many_a_record_that_fits_no_transaction_could_admit_their_tokens_differ() {
+    let world = MockConsul::new(1);
+    with_a_large_record(&world, 300);
+    let semaphore = semaphore(&world, "a", 300);
+    let waiting = (0..300).map(|_| {
+        let semaphore = semaphore.clone();
+        world.start(async move { semaphore.acquire().await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let permits = waiting.into_iter().map(|it| world.run(it));
+    let permits: Vec<_> = permits.map(|it| it.expect("a free slot")).collect();
+    let mut tokens: Vec<_> = permits.iter().map(Permit::fencing_token).collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 300);
 }
