@@ -193,7 +193,7 @@ impl Ledger {
         basis: Option<Basis>,
         rng: &mut fastrand::Rng,
     ) {
-        self.basis = basis.filter(|_| write.is_some() && !is_on(Defect::StaleDecision));
+        self.basis = basis.filter(|_| write.is_some());
         self.planned = write.map(Planned::Write);
         #[cfg(feature = "unstable-defects")]
         self.plan_as_before();
@@ -266,6 +266,8 @@ impl Ledger {
     /// together for each of them.
     pub(super) fn puts_off_plan(&mut self, basis: Basis) -> bool {
         let is_same = self.planned.is_some() && self.basis == Some(basis);
+        #[cfg(feature = "unstable-defects")]
+        let is_same = is_same && !is_on(Defect::StaleDecision);
         if is_same {
             self.planned = Some(Planned::ToBeMade);
         }
@@ -555,7 +557,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The time between two writes of a record that is too large for a transaction, so that each admits
 /// many: after each, everything must be read.
-const ALONE: Duration = Duration::from_millis(250);
+const ALONE: Duration = Duration::from_millis(500);
 
 /// How long after a refused write others are expected to write the record at any moment.
 const CONTENDED_FOR: Duration = Duration::from_secs(1);

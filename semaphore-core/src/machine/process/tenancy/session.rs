@@ -17,7 +17,8 @@
 //! - `Adopting`: a caller's session is renewed once, which shows its TTL and starts the lease.
 //! - `Live`: renewed after a quarter to a third of the TTL. While somebody holds or leads with it,
 //!   it is renewed after a sixteenth to a twelfth, whatever happened to the last renewal: an outage
-//!   may begin at any moment, and may last as long as the rest of the lease. Failures are retried
+//!   may begin at any moment, and may last as long as the rest of the lease. Only beyond the first
+//!   hundreds of one process ([`Among`]) it is renewed as before. Failures are retried
 //!   with backoff until somebody says that the session is gone. Consul does not write renewals to
 //!   its log. A former leader that was frozen may renew ended sessions for some milliseconds (seen
 //!   on 1.8.7), and a new leader that has not applied its log does not know sessions that it
