@@ -14,12 +14,18 @@ use crate::support::*;
 
 const MANY: u32 = 60;
 
-/// The semaphore of a process with its own sessions, and one of a client.
-fn semaphores(world: &MockConsul, limit: u32) -> [Semaphore; 2] {
+/// Holds all slots of a semaphore that has its own sessions, and of one that is a client's.
+fn with_all_held(permits: u32, test: impl Fn(&MockConsul, Vec<Permit>)) {
+    let world = MockConsul::new(1);
+    let own = semaphore(&world, "a", permits);
+    test(&world, hold_all(&world, &own, permits));
+
+    let world = MockConsul::new(1);
     let client = Client::builder().value("test").encoding(ENCODING);
     let client = client.connect(world.client("b")).expect("valid options");
-    let shared = client.semaphore("service/b", limit);
-    [semaphore(world, "a", limit), shared.expect("valid options")]
+    let shared = client.semaphore("service/b", permits);
+    let shared = shared.expect("valid options");
+    test(&world, hold_all(&world, &shared, permits));
 }
 
 fn hold_all(world: &MockConsul, semaphore: &Semaphore, permits: u32) -> Vec<Permit> {
@@ -30,6 +36,12 @@ fn hold_all(world: &MockConsul, semaphore: &Semaphore, permits: u32) -> Vec<Perm
     let waiting: Vec<_> = waiting.collect();
     let held = waiting.into_iter().map(|it| world.run(it));
     held.map(|permit| permit.expect("a free slot")).collect()
+}
+
+fn give_back(world: &MockConsul, permits: Vec<Permit>) {
+    for permit in permits {
+        world.run(permit.release()).expect("released");
+    }
 }
 
 fn asks_alone(request: &Request) -> bool {
@@ -44,13 +56,9 @@ fn asks_together(request: &Request) -> bool {
 
 #[test]
 fn all_but_the_first_are_confirmed_by_a_few_questions() {
-    for of_client in [false, true] {
-        let world = MockConsul::new(1);
-        let [own, shared] = semaphores(&world, MANY);
-        let semaphore = if of_client { shared } else { own };
-        let permits = hold_all(&world, &semaphore, MANY);
+    with_all_held(MANY, |world, permits| {
         world.advance(secs(5));
-        let spy = Spy::on(&world);
+        let spy = Spy::on(world);
         world.advance(secs(30));
         assert!(permits.iter().all(Permit::is_held));
         let renewals = spy.of(RequestKind::SessionRenew).len();
@@ -64,37 +72,27 @@ fn all_but_the_first_are_confirmed_by_a_few_questions() {
             assert!(together <= 10 * 30 + 1, "{together}");
             assert!(alone <= renewals * 16 / 60 + 20, "{alone} of {renewals}");
         }
-        for permit in permits {
-            world.run(permit.release()).expect("released");
-        }
-    }
+        give_back(world, permits);
+    });
 }
 
 #[test]
 fn where_transactions_are_refused_later_all_are_still_kept() {
-    for (of_client, status) in [(false, 501), (true, 501), (false, 500), (true, 500)] {
-        let world = MockConsul::new(1);
-        let [own, shared] = semaphores(&world, MANY);
-        let semaphore = if of_client { shared } else { own };
-        let permits = hold_all(&world, &semaphore, MANY);
-        let refused = Rule::new(Fault::Answer(Response::new(status, "no"))).always();
-        world.inject(refused.optional().matching(is_transaction));
-        world.advance(secs(60));
-        assert!(permits.iter().all(Permit::is_held), "{status}");
-        world.clear_faults();
-        for permit in permits {
-            world.run(permit.release()).expect("released");
-        }
+    for status in [501, 500] {
+        with_all_held(MANY, |world, permits| {
+            let refused = Rule::new(Fault::Answer(Response::new(status, "no"))).always();
+            world.inject(refused.optional().matching(is_transaction));
+            world.advance(secs(60));
+            assert!(permits.iter().all(Permit::is_held), "{status}");
+            world.clear_faults();
+            give_back(world, permits);
+        });
     }
 }
 
 #[test]
 fn if_one_session_ends_its_slot_alone_is_lost() {
-    for of_client in [false, true] {
-        let world = MockConsul::new(1);
-        let [own, shared] = semaphores(&world, MANY);
-        let semaphore = if of_client { shared } else { own };
-        let permits = hold_all(&world, &semaphore, MANY);
+    with_all_held(MANY, |world, permits| {
         world.advance(secs(5));
         let ended = permits[30].sequencers()[0].session.clone();
         world.consul(|consul, now| consul.destroy_session(now, ended.as_str()));
@@ -105,19 +103,15 @@ fn if_one_session_ends_its_slot_alone_is_lost() {
         world.advance(secs(30));
         let held = permits.iter().filter(|it| it.is_held()).count();
         assert_eq!(held, MANY as usize - 1);
-    }
+    });
 }
 
 /// Otherwise thousands of renewals a second would be more than an agent answers.
 #[test]
 fn beyond_the_first_hundreds_they_are_renewed_less_often() {
-    for of_client in [false, true] {
-        let world = MockConsul::new(1);
-        let [own, shared] = semaphores(&world, 600);
-        let semaphore = if of_client { shared } else { own };
-        let permits = hold_all(&world, &semaphore, 600);
+    with_all_held(600, |world, permits| {
         world.advance(secs(5));
-        let spy = Spy::on(&world);
+        let spy = Spy::on(world);
         world.advance(secs(15));
         assert!(permits.iter().all(Permit::is_held));
         let mut of_each = BTreeMap::<_, usize>::new();
@@ -128,5 +122,5 @@ fn beyond_the_first_hundreds_they_are_renewed_less_often() {
         let often = of_each.values().filter(|renewals| **renewals >= 10).count();
         let seldom = of_each.values().filter(|renewals| **renewals <= 4).count();
         assert_eq!((often, seldom), (500, 100));
-    }
+    });
 }

@@ -68,7 +68,7 @@ pub(in crate::machine) struct Session {
     /// the oldest first. A later renewal may be answered before an earlier one is confirmed.
     unconfirmed: Vec<Lease>,
     /// When the first of these was answered.
-    unconfirmed_since: Instant,
+    unconfirmed_since: Option<Instant>,
     /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
     /// Since when a renewal says that there is no such session.
@@ -147,7 +147,7 @@ impl Session {
             questions: Questions::default(),
             belief: Belief::Answered,
             unconfirmed: Vec::new(),
-            unconfirmed_since: Instant::ORIGIN,
+            unconfirmed_since: None,
             known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
@@ -290,6 +290,7 @@ impl Session {
         self.failure = None;
         self.backoff.reset();
         self.unconfirmed.clear();
+        self.unconfirmed_since = None;
         self.missing_since = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // It may still exist: somebody may have deleted only its contender key.
@@ -460,9 +461,7 @@ impl Session {
 
     /// This lease counts when the leader has confirmed it.
     fn await_confirmation(&mut self, now: Instant, lease: Lease) {
-        if self.unconfirmed.is_empty() {
-            self.unconfirmed_since = now;
-        }
+        self.unconfirmed_since.get_or_insert(now);
         let later = self.unconfirmed.partition_point(|it| !it.is_after(&lease));
         self.unconfirmed.insert(later, lease);
         let excess = self.unconfirmed.len().saturating_sub(MOST_UNCONFIRMED);
@@ -519,6 +518,9 @@ impl Session {
             .unconfirmed
             .partition_point(|it| it.sent_at() <= known_at);
         let newest = self.unconfirmed.drain(..confirmed).next_back();
+        if self.unconfirmed.is_empty() {
+            self.unconfirmed_since = None;
+        }
         if let Some(lease) = newest {
             self.renewed(id, lease);
         }

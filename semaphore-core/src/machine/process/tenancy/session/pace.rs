@@ -106,9 +106,9 @@ impl Session {
     /// When the leader must be asked if the session lives.
     pub(super) fn inquire_at(&self) -> Option<Instant> {
         let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
-        let is_asked_alone_from = match self.lease() {
-            Some(lease) if self.asks_with_others() => {
-                retry.max(self.unconfirmed_since + lease.length() / OTHERS_ASK)
+        let is_asked_alone_from = match (self.lease(), self.unconfirmed_since) {
+            (Some(lease), Some(since)) if self.asks_with_others() => {
+                retry.max(since + lease.length() / OTHERS_ASK)
             }
             _ => retry,
         };
