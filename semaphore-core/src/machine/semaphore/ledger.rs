@@ -73,8 +73,9 @@ pub(super) enum Company {
 /// What a plan follows from, besides our own callers and contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Basis {
-    pub(super) view: Index,
-    pub(super) record: Index,
+    /// The index of the view, and that of its record.
+    pub(super) version: Index,
+    pub(super) base: Index,
     pub(super) sent: Moment,
 }
 

@@ -32,8 +32,8 @@ impl Participant {
             return;
         }
         let basis = Basis {
-            view: observed.view.index(),
-            record,
+            version: observed.view.index(),
+            base: record,
             sent: observed.sent,
         };
         if self.ledger.puts_off_plan(basis) {

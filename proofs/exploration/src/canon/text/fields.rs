@@ -73,12 +73,12 @@ const RARE: &[(&str, (&str, &str))] = &[
         ("Ahead.index", "index of a key"),
     ),
     (
-        "Basis { view: Index(3) }",
-        ("Basis.view", "index of the prefix"),
+        "Basis { version: Index(3) }",
+        ("Basis.version", "index of the prefix"),
     ),
     (
-        "Basis { record: Index(3) }",
-        ("Basis.record", "index of the record"),
+        "Basis { base: Index(3) }",
+        ("Basis.base", "index of the record"),
     ),
     ("Basis { sent: Moment(3) }", ("Basis.sent", "moment")),
     (
