@@ -110,9 +110,9 @@ impl fmt::Display for CommandId {
 /// election. Send it to the resource with every operation, and let the resource refuse any that is
 /// lower than one it has seen.
 ///
-/// For a semaphore it is 64 times the `ModifyIndex` of the record that the claim replaced, plus the
-/// number of the acquisition among those that the same write admits. A check-and-set succeeds once
-/// per `ModifyIndex`, Consul's indexes only grow, and a transaction has fewer than 64 acquisitions.
+/// For a semaphore it is 1,024 times the `ModifyIndex` of the record that the claim replaced, plus
+/// the number of the acquisition among those that the same write admits, of which there are at most
+/// 1,024. A check-and-set succeeds once per `ModifyIndex`, and Consul's indexes only grow.
 /// If the write created the record, the index before the record's `CreateIndex` is used instead.
 /// Earlier grants are older than that, even if somebody deleted the record meanwhile. For an
 /// election it is the `ModifyIndex` of the key in the leader's term. A restored snapshot takes the
@@ -121,10 +121,14 @@ impl fmt::Display for CommandId {
 pub struct FencingToken(pub u64);
 
 impl FencingToken {
+    /// The most acquisitions of one write. A transaction admits fewer. A record that is written
+    /// alone may admit as many: then the next write takes half a second.
+    pub(crate) const MOST_OF_A_WRITE: u16 = 1024;
+
     /// The token of the acquisition with this number in a write that replaces the record of this
     /// index.
     pub(crate) fn of_claim(replaced: Index, number: u64) -> Self {
-        Self(replaced.0.saturating_mul(CLAIMS_OF_A_WRITE) | number)
+        Self(replaced.0.saturating_mul(Self::MOST_OF_A_WRITE.into()) | number)
     }
 
     /// The same for a write that created the record at this index. The next admitting write
@@ -138,10 +142,6 @@ impl FencingToken {
         Self::of_claim(Index(before), number)
     }
 }
-
-/// More than one write can admit: a transaction has 64 operations, and two of them are not
-/// acquisitions.
-const CLAIMS_OF_A_WRITE: u64 = 64;
 
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -202,6 +202,15 @@ mod tests {
                 assert_eq!(SessionId::new(id.as_str()).is_ok(), fits, "{id}");
             }
         }
+    }
+
+    #[test]
+    fn the_tokens_of_a_write_are_lower_than_those_of_the_next() {
+        let last = u64::from(FencingToken::MOST_OF_A_WRITE) - 1;
+        let token = |index, number| FencingToken::of_claim(Index(index), number);
+        assert!(token(7, 0) < token(7, last));
+        assert!(token(7, last) < token(8, 0));
+        assert_eq!(FencingToken::of_first_claim(Index(8), last), token(7, last));
     }
 
     #[test]

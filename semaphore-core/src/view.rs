@@ -24,6 +24,8 @@ pub struct View {
     /// The index up to which all entries into the queue are shown.
     listed: Index,
     version: Index,
+    /// The highest index of those of ours who have entered since.
+    entered: Index,
     filtered: bool,
     lock: Option<Lock>,
     /// In the order of the queue.
@@ -181,6 +183,7 @@ impl View {
             index: Index::ZERO,
             listed: Index::ZERO,
             version: Index::ZERO,
+            entered: Index::ZERO,
             filtered: false,
             lock: None,
             contenders: Vec::new(),
@@ -315,6 +318,11 @@ impl View {
     /// index is never too low, but a gateway may mix headers up. With an index that is too low,
     /// every older view would pass for a newer one.
     pub(crate) fn version(&self) -> Index {
+        self.version.max(self.entered)
+    }
+
+    /// The same without those of ours who have entered since.
+    pub(crate) fn version_before_entries(&self) -> Index {
         self.version
     }
 

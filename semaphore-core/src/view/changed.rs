@@ -56,7 +56,7 @@ impl View {
     /// Adds a contender of ours, while nothing below the prefix was newer than its key. Others may
     /// have entered meanwhile.
     pub(crate) fn enter(&mut self, contender: Contender) {
-        self.version = self.version.max(contender.modify_index);
+        self.entered = self.entered.max(contender.modify_index);
         self.lock_key(contender);
     }
 

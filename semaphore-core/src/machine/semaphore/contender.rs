@@ -321,6 +321,11 @@ impl Contender {
         key.into_iter().chain(session).flatten().min()
     }
 
+    /// Its key, if an answer after this moment has shown that it is there.
+    pub(in crate::machine) fn entered_after(&self, moment: Moment) -> Option<&Shown> {
+        self.key.seen().filter(|_| self.key.is_there_since(moment))
+    }
+
     /// Whether it enters with a read of the prefix under way.
     pub(in crate::machine) fn enters_with_read(&self) -> bool {
         self.key.enters_with_read()

@@ -241,6 +241,11 @@ impl ContenderKey {
         matches!(self.state, State::There(_))
     }
 
+    /// Whether an answer after this moment has shown that it is there.
+    pub(in crate::machine) fn is_there_since(&self, moment: Moment) -> bool {
+        matches!(self.state, State::There(since) if since > moment)
+    }
+
     pub(in crate::machine) fn is_deleted(&self) -> bool {
         self.state == State::Deleted && self.in_flight.is_none()
     }

@@ -25,6 +25,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::{Backoff, jitter};
 use crate::machine::semaphore::admission::{ContenderNo, Turn, Write};
+use crate::machine::semaphore::room::Company;
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::{Rest, Written};
 use crate::time::Instant;
@@ -59,15 +60,6 @@ enum Planned {
     Write(Write),
     /// It is made when it is sent.
     ToBeMade,
-}
-
-/// What is written together with the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
-    /// The keys of those whom it names or leaves out.
-    Others,
-    /// Nothing: it is too large, or they are too many, for one transaction.
-    Nobody,
 }
 
 /// What a plan follows from, besides our own callers and contenders.
@@ -280,11 +272,6 @@ impl Ledger {
         self.company
     }
 
-    /// Whether the record is written without anything else.
-    pub(super) fn is_record_alone(&self) -> bool {
-        self.company == Company::Nobody
-    }
-
     /// Sets what is written together with the record. Returns whether that is new.
     pub(super) fn write_with(&mut self, company: Company) -> bool {
         core::mem::replace(&mut self.company, company) != company
@@ -344,6 +331,13 @@ impl Ledger {
     pub(super) fn claims_untied(&self) -> bool {
         let mut claims = self.claims.iter();
         claims.any(|it| it.company == Company::Nobody)
+    }
+
+    /// How many slots are claimed thus.
+    pub(super) fn slots_of_untied_claims(&self) -> usize {
+        let claims = self.claims.iter();
+        let untied = claims.filter(|it| it.company == Company::Nobody);
+        untied.map(|it| it.contenders.len()).sum()
     }
 
     /// Whether such claims were applied, perhaps: the record has changed since.
@@ -452,31 +446,33 @@ impl Ledger {
     }
 
     /// It was applied.
-    pub(in crate::machine) fn applied(&mut self, moment: Moment) -> Option<Sent> {
+    pub(in crate::machine) fn applied(
+        &mut self,
+        moment: Moment,
+        settings: &Settings,
+    ) -> Option<Sent> {
         self.conflicts.reset();
         self.failures.reset();
         self.patience = None;
         let sent = self.end(moment, false)?;
-        self.write_together_again(&sent);
+        self.company = self.company.after(&sent.write.record, settings);
         Some(sent)
     }
 
-    /// If only those whom it named were too many, the next write may have room for all.
-    fn write_together_again(&mut self, sent: &Sent) {
-        if sent.encoding == Encoding::Transactions {
-            self.company = Company::Others;
-        }
-    }
-
     /// It was applied, but only a read shows what its grants need.
-    pub(super) fn applied_unseen(&mut self, now: Instant, moment: Moment) -> Option<Sent> {
+    pub(super) fn applied_unseen(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        settings: &Settings,
+    ) -> Option<Sent> {
         self.conflicts.reset();
         self.failures.reset();
         self.patience = None;
         let sent = self.end(moment, true)?;
-        self.write_together_again(&sent);
-        let is_too_large = sent.encoding == Encoding::Requests;
-        self.retry_at = is_too_large.then_some(now + ALONE);
+        self.company = self.company.after(&sent.write.record, settings);
+        let is_alone = self.company == Company::Nobody;
+        self.retry_at = is_alone.then_some(now + ALONE);
         Some(sent)
     }
 

@@ -46,6 +46,7 @@ mod listing;
 mod outlook;
 mod plan;
 mod refresh;
+mod room;
 mod roster;
 mod sender;
 mod settings;

@@ -189,7 +189,8 @@ impl Outlook<'_> {
         let known = self.knowledge.current();
         let known = known.filter(|it| is_recent(it) || is_read);
         let knows_enough = known.is_some_and(|it| self.is_in_crowd() || is_long(it));
-        let is_of_many = is_read && self.roster.len() > MANY_ENTER;
+        let is_read_often = !self.ledger.company().has_newcomers();
+        let is_of_many = (is_read || is_read_often) && self.roster.len() > MANY_ENTER;
         if self.settings.reads_by_name() || serves_more && knows_enough || is_of_many {
             Along::Nothing
         } else {
@@ -448,7 +449,7 @@ impl Outlook<'_> {
             || self.knowledge.current().is_none();
         let may_join = self.settings.encoding == Encoding::Transactions
             && self.settings.owns_sessions()
-            && !self.ledger.is_record_alone()
+            && self.ledger.company().has_newcomers()
             && (self.ledger.is_writing() || is_put_off);
         may_join && (self.has_room_for_one(observed) || self.queues_already())
     }

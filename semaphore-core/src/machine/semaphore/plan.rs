@@ -14,7 +14,6 @@ use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::Basis;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::writes::{MAX_STEPS, most_steps};
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -154,10 +153,11 @@ impl Participant {
 
     /// Our contenders that may enter by a write of the record.
     pub(super) fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
-        if self.ledger.is_record_alone() {
-            return Vec::new();
+        if self.ledger.company().has_newcomers() {
+            self.roster.newcomers(now, &self.settings)
+        } else {
+            Vec::new()
         }
-        self.roster.newcomers(now, &self.settings)
     }
 
     /// Applies the rules of admission to what is known.
@@ -167,20 +167,15 @@ impl Participant {
         observed: &Observed,
         ask: impl FnOnce(&Situation<'_>) -> T,
     ) -> T {
-        let steps = if self.ledger.is_record_alone() {
-            usize::MAX
-        } else {
-            most_steps(&self.settings)
-        };
-        // Not more than tokens can number.
-        let first = self.callers.queue().first().take(MAX_STEPS);
+        let company = self.ledger.company();
+        let first = self.callers.queue().first().take(company.callers());
         let wanted: Vec<_> = first.map(|ticket| ticket.permits).collect();
         ask(&Situation {
             view: &observed.view,
             limit: self.settings.limit,
             other_limit: self.settings.other_limit,
             wanted: &wanted,
-            steps,
+            steps: company.steps(&self.settings),
             first_write: first_write(&self.settings),
             admissible: &self.roster.admissible(now),
             newcomers: &self.newcomers(now),

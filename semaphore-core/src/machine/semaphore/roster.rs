@@ -27,7 +27,7 @@ use crate::machine::process::timers::Timer;
 use crate::machine::semaphore::steps::Along;
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::{Key, View};
+use crate::view::{Contender as Shown, Key, View};
 use crate::work;
 
 pub(super) use self::standings::Group;
@@ -254,6 +254,18 @@ impl Roster {
     pub(super) fn is_seen_in(&self, view: &View) -> bool {
         let mut sessions = self.all().filter_map(Contender::session_id);
         sessions.any(|session| matches!(view.key(session), Key::Tied(_)))
+    }
+
+    /// Those of ours who are known to be in the queue although this view, which was requested at
+    /// `sent`, does not show them: they entered after it was read.
+    pub(super) fn entered_after(&self, view: &View, sent: Moment) -> Vec<Shown> {
+        let shown = self.all().filter_map(|it| it.entered_after(sent));
+        let is_missing = |it: &&Shown| {
+            it.create_index > view.version() && matches!(view.key(&it.session), Key::Absent)
+        };
+        let mut entered: Vec<_> = shown.filter(is_missing).cloned().collect();
+        entered.sort_by_key(|it| it.create_index);
+        entered
     }
 
     /// Whether others than ours wait in this view.

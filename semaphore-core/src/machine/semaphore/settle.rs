@@ -186,9 +186,13 @@ impl Participant {
     /// should admit many: each contains all holders.
     fn contenders_ahead(&self) -> u32 {
         let free = self.knowledge.record().map_or(0, Record::free);
-        let free = u32::try_from(free).unwrap_or(u32::MAX);
-        if self.ledger.is_record_alone() {
-            free.min(AHEAD_ALONE)
+        let company = self.ledger.company();
+        let of_claims = self.ledger.slots_of_untied_claims();
+        let or_most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let free = or_most(free);
+        if !company.has_newcomers() {
+            // A claim that awaits a look at its keys is still one of the queue.
+            (free + or_most(of_claims)).min(or_most(company.callers()))
         } else if free < MANY_FREE {
             CONTENDERS_AHEAD
         } else {
@@ -311,7 +315,3 @@ const CONTENDERS_AHEAD: u32 = 8;
 const MANY_FREE: u32 = 128;
 const FREE_FOR_EACH: u32 = 8;
 const MOST_AHEAD: u32 = 48;
-
-/// How many queue in advance of a record that is written alone: it admits up to 62 callers at a
-/// time, and none that has yet to enter.
-const AHEAD_ALONE: u32 = 128;

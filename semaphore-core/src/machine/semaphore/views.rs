@@ -177,14 +177,20 @@ impl Participant {
     pub(super) fn accept(
         &mut self,
         now: Instant,
-        view: View,
+        mut view: View,
         (sent, sent_at): (Moment, Instant),
         consistent: bool,
     ) {
+        let entered = self.roster.entered_after(&view, sent);
         if let Some(known) = self.knowledge.newest()
             && !is_on(Defect::OlderViewAccepted)
         {
-            let is_older = view.version() < known.view.version();
+            let newest = if entered.is_empty() {
+                known.view.version()
+            } else {
+                known.view.version_before_entries()
+            };
+            let is_older = view.version() < newest;
             // A transaction that changed nothing does not have its index, so it proves nothing.
             let is_outdated = view.source() != Source::Transaction;
             if is_older && (sent <= known.received || !is_outdated) {
@@ -208,6 +214,9 @@ impl Participant {
         }
         if let Some(record) = view.record() {
             self.learn_who_is_passed(now, record);
+        }
+        for own in entered {
+            view.enter(own);
         }
         let before = self.knowledge.view();
         self.vanished.observe(now, before, &view);

@@ -1,7 +1,6 @@
 //! The writes of the record: the other parts of their transactions, and the effects of their
 //! answers.
 
-use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
@@ -14,10 +13,10 @@ use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
-use crate::machine::semaphore::ledger::{Claim, Company, Sent};
+use crate::machine::semaphore::ledger::{Claim, Sent};
+use crate::machine::semaphore::room::{Company, MAX_STEPS, certainly_fits, most_steps};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
-use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key, View};
@@ -108,11 +107,9 @@ impl Participant {
             return Company::Others;
         }
         let rest = self.steps(now, write);
-        let prefix = self.settings.prefix.as_str().len();
-        let others = rest.steps.len() * (prefix + bytes_of_step(&self.settings));
-        let bytes = write.record.bytes_at_most() * 2 + others;
-        let certainly_fits = rest.steps.len() <= MAX_STEPS && bytes < Txn::MAX_BYTES;
-        if certainly_fits || Encoding::fits(write, &rest, &self.settings) {
+        if certainly_fits(&write.record, rest.steps.len(), &self.settings)
+            || Encoding::fits(write, &rest, &self.settings)
+        {
             Company::Others
         } else {
             Company::Nobody
@@ -152,7 +149,8 @@ impl Participant {
     /// The other parts of the transaction: admitted contenders are tied to their keys, pruned ones
     /// have no key, and keys of leaving ones are deleted.
     fn rest(&self, now: Instant, write: &Write) -> Rest {
-        if self.settings.encoding == Encoding::Requests || self.ledger.is_record_alone() {
+        if self.settings.encoding == Encoding::Requests || self.ledger.company() == Company::Nobody
+        {
             return Rest::default();
         }
         self.steps(now, write)
@@ -278,13 +276,13 @@ impl Participant {
                     || after.is_none() && self.ledger.is_first_claim() =>
             {
                 self.note(now, None);
-                let sent = self.ledger.applied_unseen(now, moment);
+                let sent = self.ledger.applied_unseen(now, moment, &self.settings);
                 self.write_failed(now, sent.as_ref(), true);
                 self.look(now);
             }
             Ok(Written::Applied(after)) => {
                 self.note(now, None);
-                if let Some(sent) = self.ledger.applied(moment) {
+                if let Some(sent) = self.ledger.applied(moment, &self.settings) {
                     if sent.encoding == Encoding::Transactions {
                         self.claimants_lived(&sent, sent_at.1);
                     }
@@ -328,7 +326,7 @@ impl Participant {
                 }
             }
             Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
-                if let Some(sent) = self.ledger.applied(moment) {
+                if let Some(sent) = self.ledger.applied(moment, &self.settings) {
                     self.apply(now, &sent, None);
                 }
             }
@@ -472,20 +470,5 @@ fn too_large(write: &Write) -> Option<InvalidInput> {
     (len > max).then_some(InvalidInput::RecordTooLarge { holders, len, max })
 }
 
-/// How many operations may accompany a write of the record in one transaction. A contender that
-/// claims or enters also sends its value.
-pub(super) fn most_steps(settings: &Settings) -> usize {
-    MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes_of_step(settings))
-}
-
-/// A value, encoded, with the key, the session and their names.
-fn bytes_of_step(settings: &Settings) -> usize {
-    let value = settings.value.as_bytes().len();
-    value.saturating_mul(4) / 3 + 512
-}
-
 /// The most contenders of a prefix that is read together with a write.
 const SMALL: usize = 16;
-
-/// The most operations of a transaction, without the record's and a read of the prefix.
-pub(super) const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;

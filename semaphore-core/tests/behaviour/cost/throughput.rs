@@ -146,23 +146,32 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
 
 /// Each write takes two milliseconds, and there is one record. So most of twenty processes lose each
 /// race for it. Who loses it must not begin to queue while slots are free: the others would have to
-/// queue behind it, and each turn would take twice as many writes.
+/// queue behind it, and each turn would take twice as many writes. Half a second is short, so the
+/// figures are the mean of several worlds.
 #[test]
 fn many_slots_are_used_well_by_many_processes_where_each_write_takes_long() {
-    for (callers, percent, requests, kilobytes) in [(80, 70, 150, 6), (400, 60, 160, 6)] {
+    const WORLDS: u64 = 8;
+    for (callers, percent, requests, kilobytes) in [(80, 75, 115, 5), (400, 62, 180, 6)] {
         let crowd = Crowd {
             limit: 100,
             callers,
             processes: 20,
             hold: 50,
         };
-        let world = MockConsul::new(3);
-        world.set_latency(Duration::from_micros(500)..=Duration::from_micros(1_500));
-        let figures = crowd.run_on(&world);
-        eprintln!("{callers} callers: {figures:?}");
-        assert!(figures.percent >= percent, "{callers}: {figures:?}");
-        assert!(figures.requests <= requests, "{callers}: {figures:?}");
-        assert!(figures.kilobytes <= kilobytes, "{callers}: {figures:?}");
+        let figures: Vec<_> = (1..=WORLDS)
+            .map(|seed| {
+                let world = MockConsul::new(seed);
+                world.set_latency(Duration::from_micros(500)..=Duration::from_micros(1_500));
+                crowd.run_on(&world)
+            })
+            .collect();
+        let mean = |of: fn(&Figures) -> u64| figures.iter().map(of).sum::<u64>() / WORLDS;
+        let reached = mean(|it| it.percent);
+        assert!(reached >= percent, "{callers}: {reached}, {figures:?}");
+        let sent = mean(|it| it.requests);
+        assert!(sent <= requests, "{callers}: {sent}, {figures:?}");
+        let received = mean(|it| it.kilobytes);
+        assert!(received <= kilobytes, "{callers}: {received}, {figures:?}");
     }
 }
 

@@ -5,9 +5,11 @@ use semaphore_core::sans_io::{Method, Record, Value};
 use semaphore_core::{Error, InvalidInput, Permit};
 use transport_mock::{Fault, MockConsul, Rule};
 
+use crate::support::bench::is_read;
 use crate::support::spy::Spy;
 use crate::support::steps::{
-    Is, claims, deletes_key, enters, is_transaction, operations, withdraws, writes_record,
+    Is, claims, creates_session, deletes_key, enters, is_transaction, operations, withdraws,
+    writes_record,
 };
 use crate::support::stranger::operate;
 use crate::support::*;
@@ -237,9 +239,8 @@ fn after_more_permits_than_fit_a_turn_costs_two_requests_again() {
     assert_nothing_left(&world);
 }
 
-/// A token has room for the numbers of as many acquisitions as one transaction could admit.
 #[test]
-fn however_many_a_record_that_fits_no_transaction_could_admit_their_tokens_differ() {
+fn however_many_a_record_that_fits_no_transaction_admits_their_tokens_differ() {
     let world = MockConsul::new(1);
     with_a_large_record(&world, 300);
     let semaphore = semaphore(&world, "a", 300);
@@ -254,4 +255,25 @@ fn however_many_a_record_that_fits_no_transaction_could_admit_their_tokens_diffe
     tokens.sort_unstable();
     tokens.dedup();
     assert_eq!(tokens.len(), 300);
+}
+
+/// Lists take long beside so large a record. Those who enter meanwhile are not missed in them.
+#[test]
+fn who_enters_during_a_long_read_need_not_enter_again() {
+    let world = MockConsul::new(1);
+    with_a_large_record(&world, 300);
+    let slow = Rule::new(Fault::DelayAnswer(millis(100)));
+    world.inject(slow.matching(is_read).always());
+    let spy = Spy::on(&world);
+    let semaphore = semaphore(&world, "a", 300);
+    let waiting = (0..300).map(|_| {
+        let semaphore = semaphore.clone();
+        world.start(async move { semaphore.acquire().await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let permits = waiting.into_iter().map(|it| world.run(it));
+    let permits: Vec<_> = permits.map(|it| it.expect("a free slot")).collect();
+    let requests = spy.requests();
+    let sessions = requests.iter().filter(|it| creates_session(it));
+    assert_eq!((permits.len(), sessions.count()), (300, 300));
 }
