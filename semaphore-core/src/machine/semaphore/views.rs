@@ -123,24 +123,16 @@ impl Participant {
         }
     }
 
-    /// One of ours has entered, and does not know yet who is ahead. Reads under way may be older.
+    /// One of ours has entered, and does not know yet who is ahead. A read under way may be older:
+    /// it need not be repeated, since [`Self::accept`] adds those who entered meanwhile.
     pub(super) fn enter_unseen(&mut self, now: Instant, own: Shown) {
-        let moment = self.moment();
-        let reads_by_name = self.settings.reads_by_name();
-        let is_outdated = self.knowledge.current().is_none();
         if let Some(observed) = self.knowledge.newest_mut() {
             observed.view.enter(own);
-            // Its place is read when it matters: `Situation::place`.
-            if !reads_by_name && !is_outdated {
-                return;
-            }
-            observed.update(now, moment);
-            observed.outdate();
         }
-        if reads_by_name {
-            self.watch.entered(now);
+        // Otherwise its place is read when it matters: `Situation::place`.
+        if self.knowledge.current().is_none() {
+            self.look(now);
         }
-        self.look(now);
     }
 
     /// A read of the prefix or of the record failed.
