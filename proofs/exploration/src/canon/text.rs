@@ -167,7 +167,7 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
             Some(mark) => {
                 let length = rest.bytes().take_while(u8::is_ascii_digit).count();
                 let number = rest[..length].parse().unwrap_or(u64::MAX);
-                number_token(mark, &text[..at], number, &rest[length..], tokens);
+                number_token(mark, &text[..at], number, tokens);
                 length
             }
         };
@@ -216,20 +216,13 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
         .map(|(word, mark)| (Some(*mark), at + word.len()))
 }
 
-fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut Vec<Token>) {
+fn number_token(mark: Mark, before: &str, number: u64, tokens: &mut Vec<Token>) {
     let is_locks = |before: &str, start: &str, end: char| {
         let at = before.rfind(start).map_or(0, |at| at + start.len());
         before[at..].split(end).next() == Some(LOCK)
     };
     match mark {
-        Mark::Moment => {
-            // The moment since which the key exists only matters until the key has been seen.
-            let is_seen = || after.split("seen: ").nth(1)?.strip_prefix("Some");
-            if field(before) == "There" && is_seen().is_some() {
-                return;
-            }
-            tokens.push(Token::Moment(number));
-        }
+        Mark::Moment => tokens.push(Token::Moment(number)),
         Mark::Index => {
             let of = match field(before) {
                 // The index of an election's key.
@@ -244,7 +237,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "modify_index" | "create_index" | "deletable" | "former" | "Key" => IndexOf::Key,
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
-                "index" | "version" | "listed" => IndexOf::Prefix,
+                "index" | "version" | "entered" | "listed" => IndexOf::Prefix,
                 // A step of a transaction for the key of the session before it.
                 "" if before.ends_with("\"), ") => IndexOf::Key,
                 _ => IndexOf::Any,
@@ -425,11 +418,6 @@ mod tests {
             ]
         );
         assert_eq!(found("There(Moment(4))"), [Token::Moment(4)]);
-        assert_eq!(
-            found("There(Moment(4)), seen: Some(Contender { "),
-            [],
-            "nobody asks any more"
-        );
         let renewed = format!(r#"[{{"ID":"{id}","CreateIndex":17,"ModifyIndex":17}}]"#);
         assert_eq!(found(&renewed), [Token::Session(31)]);
         let applied = r#"{"Results":[{"KV":{"Key":"p/x","ModifyIndex":3}},{"KV":{"Key":"p/.lock","ModifyIndex":9}}]}"#;

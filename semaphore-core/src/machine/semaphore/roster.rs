@@ -276,7 +276,8 @@ impl Roster {
     /// Whether others than ours wait in this view for whom no slot is free.
     pub(super) fn sees_strangers_lack(&self, view: &View) -> bool {
         let free = view.record().map_or(0, Record::free);
-        self.strangers_waiting(view).count() > free
+        // Hundreds of ours may wait while as many slots are free: then nobody is looked at.
+        view.waiters().count() > free && self.strangers_waiting(view).nth(free).is_some()
     }
 
     /// Those who wait in this view, without ours.

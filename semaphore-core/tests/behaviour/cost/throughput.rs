@@ -150,7 +150,7 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
 /// figures are the mean of several worlds.
 #[test]
 fn many_slots_are_used_well_by_many_processes_where_each_write_takes_long() {
-    const WORLDS: u64 = 8;
+    const WORLDS: u64 = 4;
     for (callers, percent, requests, kilobytes) in [(80, 75, 115, 5), (400, 62, 180, 6)] {
         let crowd = Crowd {
             limit: 100,

@@ -173,9 +173,10 @@ const KNOWN: &[(&str, &str)] = &[
     ("Spares.until", "due"),
     ("Stay.since", "recent"),
     ("TermIndexes.create_index", "index of a key"),
-    ("There", "moment or nothing"),
+    ("There", "moment"),
     ("Ticket.since", "nothing"),
     ("Unused", "due"),
+    ("View.entered", "index of the prefix"),
     ("View.index", "index of the prefix"),
     ("View.listed", "index of the prefix"),
     ("View.version", "index of the prefix"),
@@ -229,7 +230,7 @@ fn number(mark: Mark, before: &str, name: &str, after: &str) -> Option<&'static 
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();
     let mut tokens = Vec::new();
     let number = after[..digits].parse().unwrap_or(u64::MAX);
-    number_token(mark, before, number, &after[digits..], &mut tokens);
+    number_token(mark, before, number, &mut tokens);
     tokens.first().copied().map(kind)
 }
 
