@@ -26,6 +26,8 @@ pub struct Change {
     pub added: Vec<String>,
     /// The earlier holders that were admitted again, for another acquisition.
     pub passed: Vec<String>,
+    /// The earlier holders of which that may be true.
+    pub may_have_passed: Vec<String>,
     /// The holders that were removed.
     pub removed: Vec<Removed>,
     /// The state before and after.

@@ -185,7 +185,7 @@ impl Seen {
             State::Record(_) => is_check_and_set(&it.request, &key),
             State::Key(_) => goes_through_session(&it.request, &key),
         };
-        let passed = match (&after, last) {
+        let (passed, may_have_passed) = match (&after, last) {
             (State::Record(_), Some(write)) => {
                 let since = |session: &str| {
                     let key = consul.entry(&format!("{prefix}/{session}"));
@@ -201,10 +201,13 @@ impl Seen {
                     has: &has,
                     own: &own,
                 };
-                self.turns
-                    .admitted_anew(number, by, &write.request, &holders, since)
+                let possibly = self.turns.may_have_passed(by, &write.request, &holders);
+                let anew = self
+                    .turns
+                    .admitted_anew(number, by, &write.request, &holders, since);
+                (anew, possibly)
             }
-            _ => Vec::new(),
+            _ => (Vec::new(), Vec::new()),
         };
         changes.push(Happening::Changed(Change {
             prefix: number,
@@ -213,6 +216,7 @@ impl Seen {
             is_bound: last.is_some_and(is_bound),
             removed,
             passed,
+            may_have_passed,
             added: has.difference(&had).cloned().collect(),
             of: before.into_change(after),
         }));

@@ -79,11 +79,32 @@ impl Turns {
                     .cloned()
                     .collect()
             }
-            None if holders.has.is_subset(holders.had) => stay
-                .filter(|it| holders.own.contains(*it))
-                .cloned()
-                .collect(),
+            None if holders.has.is_subset(holders.had) => Self::of_writer(holders),
             None => BTreeSet::new(),
         }
+    }
+
+    /// If the separate request admits others, too, any of the host's that stay may have been
+    /// admitted again.
+    pub(super) fn may_have_passed(
+        &self,
+        by: Who,
+        request: &Request,
+        holders: &Holders<'_>,
+    ) -> Vec<String> {
+        let is_separate = self.passing.contains(&by) && Transaction::of(request).is_none();
+        if is_separate && !holders.has.is_subset(holders.had) {
+            Self::of_writer(holders).into_iter().collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The holders that stay and are the writer's.
+    fn of_writer(holders: &Holders<'_>) -> BTreeSet<String> {
+        let stay = holders.had.intersection(holders.has);
+        stay.filter(|it| holders.own.contains(*it))
+            .cloned()
+            .collect()
     }
 }

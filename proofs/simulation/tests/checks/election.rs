@@ -46,6 +46,7 @@ fn change(by: Who, before: Option<KeyState>, after: Option<KeyState>) -> Change 
         is_bound: true,
         added: has.filter(|_| had != session(&after)).into_iter().collect(),
         passed: Vec::new(),
+        may_have_passed: Vec::new(),
         removed: Vec::new(),
         of: Subject::Key { before, after },
     }

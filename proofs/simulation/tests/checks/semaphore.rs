@@ -36,6 +36,7 @@ fn change(by: Who, before: Found, after: Found, added: &[&str]) -> Change {
         is_bound: true,
         added: added.iter().map(|it| (*it).to_owned()).collect(),
         passed: Vec::new(),
+        may_have_passed: Vec::new(),
         removed: Vec::new(),
         of: Subject::Record { before, after },
     }
@@ -297,6 +298,32 @@ fn s5_whoever_stays_in_the_record_is_admitted_by_one_of_the_writes_that_keep_it(
     assert_eq!(second(first().then(&keeps(&[])), 10), Some(Invariant::S5));
     assert_eq!(second(first(), 11), None, "by the same write");
     assert_eq!(second(first(), 10), Some(Invariant::S5));
+}
+
+/// A slot passes within its host by a separate request, which also admits another one.
+#[test]
+fn s5_whoever_stays_while_another_is_admitted_may_be_admitted_anew() {
+    const C: &str = "cccccccc-0000-0000-0000-000000000000";
+    let second_turn = |possibly: &[&str]| {
+        let first = written(record(3, &[]), record(3, &[A]), &[A]);
+        let next = written(record(3, &[A]), record(3, &[A, B]), &[B]);
+        let last = change(
+            Who::Ours(0),
+            record(3, &[A, B]),
+            record(3, &[A, B, C]),
+            &[C],
+        );
+        let may_have_passed = possibly.iter().map(|it| (*it).to_owned()).collect();
+        let last = Happening::Changed(Change {
+            may_have_passed,
+            ..last
+        });
+        let history = history().then(&first).granted(&belief(1, 0, A), 10);
+        let history = history.then(&next).granted(&belief(2, 0, B), 11);
+        history.then(&last).granted(&belief(3, 0, A), 12).verdict
+    };
+    assert_eq!(second_turn(&[A]), None);
+    assert_eq!(second_turn(&[]), Some(Invariant::S5));
 }
 
 #[test]

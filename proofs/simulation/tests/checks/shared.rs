@@ -25,6 +25,7 @@ fn written(prefix: usize, session: &str, is_admitted: bool) -> Happening {
         is_bound: true,
         added: added.into_iter().collect(),
         passed: Vec::new(),
+        may_have_passed: Vec::new(),
         removed: Vec::new(),
         of: Subject::Record {
             before: Some(Ok(before)),

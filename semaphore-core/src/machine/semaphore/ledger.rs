@@ -455,7 +455,7 @@ impl Ledger {
         self.failures.reset();
         self.patience = None;
         let sent = self.end(moment, false)?;
-        self.company = self.company.after(&sent.write.record, settings);
+        self.company = self.company.then(&sent.write.record, settings);
         Some(sent)
     }
 
@@ -470,7 +470,7 @@ impl Ledger {
         self.failures.reset();
         self.patience = None;
         let sent = self.end(moment, true)?;
-        self.company = self.company.after(&sent.write.record, settings);
+        self.company = self.company.then(&sent.write.record, settings);
         let is_alone = self.company == Company::Nobody;
         self.retry_at = is_alone.then_some(now + ALONE);
         Some(sent)

@@ -23,14 +23,15 @@ pub(super) enum Company {
 }
 
 impl Company {
-    /// Of the next write, if one with this company has left this record. While the record is so
-    /// large that a full transaction has no room for it, it stays alone: otherwise it would be
-    /// written for the few who fit, again and again.
-    pub(super) fn after(self, record: &Record, settings: &Settings) -> Self {
+    /// Of a write of this record, if it may have others, after one with this company. While the
+    /// record is so large that a full transaction has no room for it, it stays alone: otherwise it
+    /// would be written for the few who fit, again and again, and the many who have entered would
+    /// be sent away.
+    pub(super) fn then(self, record: &Record, settings: &Settings) -> Self {
         let steps = most_steps(settings);
         let has_room = || {
-            let len = bytes(record.encode().len(), steps, settings);
-            certainly_fits(record, steps, settings) || len <= Txn::MAX_BYTES
+            certainly_fits(record, steps, settings)
+                || bytes(record.encode().len(), steps, settings) <= Txn::MAX_BYTES
         };
         if self == Self::Nobody && !has_room() {
             Self::Nobody
@@ -113,8 +114,8 @@ mod tests {
             for holder in 0..holders {
                 record.add(&format!("{holder:08x}-0000-0000-0000-000000000000"));
             }
-            assert_eq!(Company::Nobody.after(&record, &settings), expected);
-            assert_eq!(Company::Others.after(&record, &settings), Company::Others);
+            assert_eq!(Company::Nobody.then(&record, &settings), expected);
+            assert_eq!(Company::Others.then(&record, &settings), Company::Others);
         }
     }
 }

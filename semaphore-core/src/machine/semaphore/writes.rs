@@ -107,10 +107,10 @@ impl Participant {
             return Company::Others;
         }
         let rest = self.steps(now, write);
-        if certainly_fits(&write.record, rest.steps.len(), &self.settings)
-            || Encoding::fits(write, &rest, &self.settings)
-        {
-            Company::Others
+        let fits = certainly_fits(&write.record, rest.steps.len(), &self.settings)
+            || Encoding::fits(write, &rest, &self.settings);
+        if fits {
+            self.ledger.company().then(&write.record, &self.settings)
         } else {
             Company::Nobody
         }

@@ -103,6 +103,13 @@ impl Admissions {
                 turn.writes.push(write);
             }
         }
+        for session in &change.may_have_passed {
+            let turn = self.turns.get_mut(&(change.prefix, session.clone()));
+            if let Some(turn) = turn.filter(|it| it.by == change.by && !it.is_open) {
+                turn.writes.push(write);
+                turn.is_open = true;
+            }
+        }
         let added = change.added.iter().map(|session| (session, false));
         let passed = change.passed.iter().map(|session| (session, true));
         for (session, is_open) in added.chain(passed) {
