@@ -182,6 +182,7 @@ fn two_candidates() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_may_give_up() {
     assert_proved(&changing(1).with_cancels());
 }
@@ -211,6 +212,7 @@ fn one_leader_that_changes_its_value_and_crashes() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_whose_session_is_destroyed() {
     assert_proved(
         &changing(1)
@@ -237,6 +239,7 @@ fn one_candidate_in_a_client_that_may_give_up() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_in_a_client_that_leads_twice_on_one_session() {
     let scene = candidate().with_rounds(2).in_clients();
     assert_proved_as_it_is(&scene, Bounds::default());
