@@ -158,6 +158,18 @@ fn with_a_large_record(world: &MockConsul, limit: u32) {
     operate(world, Method::Put, &target, &body);
 }
 
+/// The host `a` acquires as many permits as there are slots.
+fn acquire_all_at_once(world: &MockConsul, limit: u32) -> Vec<Permit> {
+    let semaphore = semaphore(world, "a", limit);
+    let waiting = (0..limit).map(|_| {
+        let semaphore = semaphore.clone();
+        world.start(async move { semaphore.acquire().await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let permits = waiting.into_iter().map(|it| world.run(it));
+    permits.map(|it| it.expect("a free slot")).collect()
+}
+
 #[test]
 fn a_record_that_fits_no_transaction_admits_those_who_have_their_key() {
     let world = MockConsul::new(1);
@@ -243,14 +255,7 @@ fn after_more_permits_than_fit_a_turn_costs_two_requests_again() {
 fn however_many_a_record_that_fits_no_transaction_admits_their_tokens_differ() {
     let world = MockConsul::new(1);
     with_a_large_record(&world, 300);
-    let semaphore = semaphore(&world, "a", 300);
-    let waiting = (0..300).map(|_| {
-        let semaphore = semaphore.clone();
-        world.start(async move { semaphore.acquire().await })
-    });
-    let waiting: Vec<_> = waiting.collect();
-    let permits = waiting.into_iter().map(|it| world.run(it));
-    let permits: Vec<_> = permits.map(|it| it.expect("a free slot")).collect();
+    let permits = acquire_all_at_once(&world, 300);
     let mut tokens: Vec<_> = permits.iter().map(Permit::fencing_token).collect();
     tokens.sort_unstable();
     tokens.dedup();
@@ -265,14 +270,7 @@ fn who_enters_during_a_long_read_need_not_enter_again() {
     let slow = Rule::new(Fault::DelayAnswer(millis(100)));
     world.inject(slow.matching(is_read).always());
     let spy = Spy::on(&world);
-    let semaphore = semaphore(&world, "a", 300);
-    let waiting = (0..300).map(|_| {
-        let semaphore = semaphore.clone();
-        world.start(async move { semaphore.acquire().await })
-    });
-    let waiting: Vec<_> = waiting.collect();
-    let permits = waiting.into_iter().map(|it| world.run(it));
-    let permits: Vec<_> = permits.map(|it| it.expect("a free slot")).collect();
+    let permits = acquire_all_at_once(&world, 300);
     let requests = spy.requests();
     let sessions = requests.iter().filter(|it| creates_session(it));
     assert_eq!((permits.len(), sessions.count()), (300, 300));
