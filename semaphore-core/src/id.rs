@@ -122,7 +122,7 @@ pub struct FencingToken(pub u64);
 
 impl FencingToken {
     /// The most acquisitions of one write. A transaction admits fewer. A record that is written
-    /// alone may admit as many: then the next write takes half a second.
+    /// alone may admit as many.
     pub(crate) const MOST_OF_A_WRITE: u16 = 1024;
 
     /// The token of the acquisition with this number in a write that replaces the record of this

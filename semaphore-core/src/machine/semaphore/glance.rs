@@ -139,7 +139,7 @@ impl Glance {
         }
     }
 
-    /// One of ours has entered. The requests under way may have looked for its key before.
+    /// One of ours has entered by a write of the record. The requests under way may have looked for its key before.
     pub(super) fn entered(&mut self, now: Instant) {
         if self.began_at().is_some() {
             self.state = State::Idle;

@@ -187,13 +187,14 @@ impl Participant {
     fn contenders_ahead(&self) -> u32 {
         let free = self.knowledge.record().map_or(0, Record::free);
         let company = self.ledger.company();
-        let of_claims = self.ledger.slots_of_untied_claims();
         let or_most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let free = or_most(free);
         if !company.has_newcomers() {
             // A claim that awaits a look at its keys is still one of the queue.
-            (free + or_most(of_claims)).min(or_most(company.callers()))
-        } else if free < MANY_FREE {
+            let wanted = free.saturating_add(self.ledger.slots_of_untied_claims());
+            return or_most(wanted.min(company.callers()));
+        }
+        let free = or_most(free);
+        if free < MANY_FREE {
             CONTENDERS_AHEAD
         } else {
             (free / FREE_FOR_EACH).min(MOST_AHEAD)

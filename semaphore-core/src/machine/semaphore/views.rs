@@ -177,6 +177,7 @@ impl Participant {
         if let Some(known) = self.knowledge.newest()
             && !is_on(Defect::OlderViewAccepted)
         {
+            // A view that is completed below need not be newer than those entries.
             let newest = if entered.is_empty() {
                 known.view.version()
             } else {

@@ -272,7 +272,7 @@ impl Watch {
         self.glance.want(now);
     }
 
-    /// One of ours has entered: a read by name that is under way is no longer needed.
+    /// One of ours has entered by a write of the record: a read by name that is under way is no longer needed.
     pub(super) fn entered(&mut self, now: Instant) {
         self.glance.entered(now);
     }
