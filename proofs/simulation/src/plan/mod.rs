@@ -44,6 +44,9 @@ pub(crate) fn is_own_election(prefix: usize) -> bool {
     is_own(prefix) && prefix % OWN_PLACES >= OWN_ELECTIONS
 }
 
+/// If an agent allows no more connections, requests that wait may take all of them.
+const FEW_CONNECTIONS: usize = 8;
+
 /// The longest time between two looks of a poll without a connection.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -381,6 +384,20 @@ impl Plan {
         let lanes = (shared.allowed / 2).clamp(1, 30);
         let rounds = host.all_users().div_ceil(lanes);
         self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
+    }
+
+    /// How long requests that were lost in trouble are in the way of others after it, on any
+    /// clock. Where an agent allows few connections, all of them may be taken. After a timeout, the
+    /// next answer is waited for twice as long.
+    pub(crate) fn longest_request(&self, host: usize) -> Duration {
+        let usual = self.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
+        let mut shared = self.hosts.iter().filter(|it| it.number == host);
+        let allows_few = shared.any(|it| {
+            it.shared
+                .as_ref()
+                .is_some_and(|it| it.allowed <= FEW_CONNECTIONS)
+        });
+        if allows_few { usual * 2 } else { usual }
     }
 
     /// How long it may take until a poll without a connection shows a change: until its next look

@@ -10,7 +10,7 @@ use super::past::Past;
 use super::seen::Seen;
 use super::{Judged, Run};
 use crate::history::{Happening, Who};
-use crate::plan::{Deed, FASTEST_CLOCK, Fate, Hidden, Plan, Told};
+use crate::plan::{Deed, Fate, Hidden, Plan, Told};
 
 /// An item of the agenda.
 #[derive(Clone, Debug)]
@@ -431,12 +431,11 @@ impl Run<'_> {
 
     /// The trouble of this length ends when the requests that it has hit have timed out.
     fn trouble(&mut self, host: Option<usize>, time: Duration) {
-        let felt = self.plan.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
         let hosts = self.plan.hosts.iter().map(|it| it.number);
         let hosts = hosts.filter(|it| host.is_none_or(|host| host == *it));
-        let queueing = hosts.map(|it| self.plan.queueing(it)).max();
-        let queueing = queueing.unwrap_or_default();
-        let until: Instant = self.world.now() + time + felt + queueing;
+        let felt = hosts.map(|it| self.plan.longest_request(it) + self.plan.queueing(it));
+        let felt = felt.max().unwrap_or_default();
+        let until: Instant = self.world.now() + time + felt;
         self.book.happened(Happening::Trouble { host, until });
     }
 }

@@ -214,10 +214,13 @@ impl Participant {
         let before = self.knowledge.view();
         self.vanished.observe(now, before, &view);
         // A record that its holder created looks after its deletion as it did before its creation.
-        // The index of the list tells which.
-        let is_later = |before: &View| view.index() > before.record_index();
-        let is_deleted = view.lock().is_none() && before.is_some_and(is_later);
-        let confirmed = (consistent || is_deleted) && self.ledger.ended_before(sent);
+        // The index of the list tells which. If the record was seen, its creation has come, even
+        // though its answer may not have.
+        let is_later = |before: &&View| view.index() > before.record_index();
+        let deleted = before.filter(is_later).filter(|_| view.lock().is_none());
+        let was_seen = deleted.is_some_and(|before| before.lock().is_some());
+        let confirmed =
+            was_seen || (consistent || deleted.is_some()) && self.ledger.ended_before(sent);
         self.observe(now, &view, sent, consistent, confirmed);
         self.knowledge
             .learn(now, self.requests.moment(), view, sent);

@@ -7,6 +7,7 @@ use semaphore_core::{Error, Lost, Permit, RequestError, SessionId};
 use transport_mock::{Fault, MockClient, MockConsul, RequestKind, Rule, Task};
 
 use crate::client::client;
+use crate::support::steps::writes_record;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -123,25 +124,28 @@ fn a_record_that_an_operator_deleted_is_noticed() {
     holder.loses_the_record();
 }
 
-/// It looks as it did before it was created. A semaphore of a client creates it and is admitted by
-/// one write.
-#[test]
-fn a_record_that_an_operator_deleted_is_noticed_although_the_answer_to_its_creation_was_lost() {
+/// A holder whose write of the record, which creates it, is answered with this fault. A semaphore
+/// of a client creates it and is admitted by one write. The deleted record looks as before that.
+fn holder_by_first_write(fault: Fault) -> Holder {
     let world = MockConsul::new(1);
     let creation = Rule::new(Fault::DelayAnswer(millis(5))).kind(RequestKind::SessionCreate);
     world.inject(creation);
-    let writes = |request: &_| {
-        matches!(
-            RequestKind::of(request),
-            RequestKind::Txn | RequestKind::KvCas
-        )
-    };
-    world.inject(Rule::new(Fault::ResetAfter).matching(writes));
+    world.inject(Rule::new(fault).matching(writes_record));
     let client = client(&world, "a");
     let semaphore = client.semaphore(PREFIX, 1).expect("a prefix");
     let holder = Holder::of(world, semaphore);
     assert_eq!(holder.world.pending_rules(), 0);
-    holder.loses_the_record();
+    holder
+}
+
+#[test]
+fn a_record_that_an_operator_deleted_is_noticed_although_the_answer_to_its_creation_was_lost() {
+    holder_by_first_write(Fault::ResetAfter).loses_the_record();
+}
+
+#[test]
+fn a_record_that_an_operator_deleted_is_noticed_although_its_creation_is_not_yet_answered() {
+    holder_by_first_write(Fault::DelayAnswer(millis(2500))).loses_the_record();
 }
 
 #[test]
