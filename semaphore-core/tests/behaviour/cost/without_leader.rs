@@ -9,8 +9,24 @@ use crate::ENCODING;
 use crate::support::*;
 
 #[test]
-fn those_who_wait_need_six_each_and_a_holder_thirteen() {
-    let world = MockConsul::new(1);
+fn those_who_wait_need_six_each_and_a_holder_fourteen() {
+    // With separate requests each renewal of a waiter is confirmed, and both are sent at once while
+    // answers are slow.
+    let of_waiter = match ENCODING {
+        Encoding::Requests => 7,
+        _ => 6,
+    };
+    // The peak depends on when in the lease the leader fails.
+    for moment in 0..10 {
+        let peaks = peaks(moment);
+        assert!(peaks.0 <= 14 && peaks.1 <= of_waiter, "{moment}: {peaks:?}");
+    }
+}
+
+/// The most connections of a holder and of a waiter, in twenty outages that end in time and one
+/// that does not.
+fn peaks(moment: u32) -> (usize, usize) {
+    let world = MockConsul::new(moment.into());
     // As an agent of 1.23 does.
     world.hold_without_leader(millis(8_600)..=secs(18), millis(4_700));
     let holder = connect(builder(1), &world.client("holder"));
@@ -24,19 +40,12 @@ fn those_who_wait_need_six_each_and_a_holder_thirteen() {
         world.advance(secs(11));
         world.elect_leader();
     }
-    world.advance(secs(30));
+    world.advance(secs(30) + millis(171) * moment);
     assert!(permit.is_held(), "no outage lasted longer than the lease");
     world.lose_leader();
     world.advance(secs(60));
     let (held, _) = world.held_without_leader();
     assert!(held > 100, "{held}");
     let peak = |host| world.stats_of(host).peak_connections;
-    let peaks = (peak("holder"), peak("waiter"));
-    // With separate requests each renewal of a waiter is confirmed, and both are sent at once while
-    // answers are slow.
-    let of_waiter = match ENCODING {
-        Encoding::Requests => 7,
-        _ => 6,
-    };
-    assert!(peaks.0 <= 13 && peaks.1 <= of_waiter, "{peaks:?}");
+    (peak("holder"), peak("waiter"))
 }

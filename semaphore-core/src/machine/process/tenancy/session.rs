@@ -376,6 +376,9 @@ impl Session {
                 self.silent_since = None;
             }
             Err(RequestError::Transport(error)) if error.kind() == TransportErrorKind::Timeout => {
+                if self.has_lived_since(sent_at) {
+                    return;
+                }
                 self.latency.timed_out();
                 self.silent_since.get_or_insert(now);
             }
@@ -541,6 +544,13 @@ impl Session {
         let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
         let must = has_lapsed || self.is_live() && self.belief == Belief::Confirmed;
         must && !is_on(Defect::RenewalUnconfirmed)
+    }
+
+    /// Whether a request that was sent later has shown that it lives. Then one that gets no answer
+    /// was lost, and Consul answers again.
+    fn has_lived_since(&self, sent_at: Instant) -> bool {
+        let lease = self.lease().map(Lease::sent_at);
+        lease.is_some_and(|renewed| renewed.max(self.known_at) > sent_at)
     }
 
     fn is_live(&self) -> bool {

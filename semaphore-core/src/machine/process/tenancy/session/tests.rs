@@ -491,6 +491,32 @@ fn the_leader_is_asked_at_once_about_a_renewal_although_an_earlier_question_has_
     assert_eq!(question.path(), format!("/v1/session/info/{ID}"));
 }
 
+/// What is lost in a cut is given up when all is well again.
+#[test]
+fn the_end_of_an_old_request_says_nothing_once_a_later_one_was_answered() {
+    let settings = settings();
+    for among in [Among::Few, Among::Hundreds] {
+        let mut session = live();
+        session.hold(at(100), among, Questions::Alone);
+        let (lost, _) = session.transmit(at(105), &settings).unwrap();
+        renew(&mut session, 110, 110, r#"[{"TTL":"15s"}]"#);
+        let due = session.timeout();
+        assert!(due.is_some_and(|due| due <= at(115)), "{due:?}");
+
+        let timeout = TransportError::new(TransportErrorKind::Timeout);
+        session.handle(
+            at(111),
+            lost,
+            Err(RequestError::Transport(timeout)),
+            Belief::Confirmed,
+            &settings,
+            &mut fastrand::Rng::with_seed(1),
+        );
+        assert_eq!(session.timeout(), due);
+        assert!(session.failure().is_none());
+    }
+}
+
 /// A renewal that was sent at 105 while its contender waited, and is answered at 109 when it holds.
 fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
