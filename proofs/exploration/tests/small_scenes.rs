@@ -66,6 +66,7 @@ fn one_caller_whose_session_is_destroyed() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_caller_who_is_lost_with_its_server() {
     assert_proved(&one().with_faults(1, &[Fault::LoseServer]));
 }
@@ -143,6 +144,7 @@ fn one_candidate_and_a_key_that_is_no_elections() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_and_a_broken_connection_or_a_lost_answer() {
     let scene = candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
     assert_proved_as_it_is(&scene, Bounds::default());
