@@ -436,8 +436,8 @@ impl State {
         }
     }
 
-    /// The same after somebody has given this world something to do. Whoever does that moves it
-    /// afterwards, and may be slow: a test that drops hundreds of permits, for example.
+    /// The same after this world was given something to do. A slow test may move it only after
+    /// many commands, such as the release of hundreds of permits.
     fn strand_anew(&mut self, me: &Weak<Executor>) {
         self.strand(me);
         if let Stranded::Since(looks, _) = &mut self.stranded {
