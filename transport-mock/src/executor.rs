@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use semaphore_core::adapter::BoxFuture;
 
@@ -87,10 +87,8 @@ struct State {
 enum Stranded {
     #[default]
     No,
-    /// How often the watchdog has looked since something was last to be done here, and which
-    /// wakers of other executors wait. Its looks are counted, not the time: a process that is
-    /// stopped for a while, by a debugger for example, has not waited.
-    Since(u32, Vec<Waker>),
+    /// Since when, in real time, and which wakers of other executors wait.
+    Since(Instant, Vec<Waker>),
     /// For too long. Nothing runs here any more.
     Ended,
 }
@@ -127,20 +125,17 @@ impl Executor {
         }
     }
 
-    /// The watchdog looks. Ends this world if somebody has waited too long and nobody moves it.
+    /// Ends this world if somebody has waited too long and nobody moves it.
     pub(crate) fn end_if_stranded(&self) -> bool {
         let mut state = self.lock();
-        let (looks, is_awaited_outside) = match &mut state.stranded {
-            Stranded::Since(looks, outside) => {
-                *looks += 1;
-                (*looks, !outside.is_empty())
-            }
+        let (since, outside) = match &state.stranded {
+            Stranded::Since(since, outside) => (since, outside),
             Stranded::No => return false,
             Stranded::Ended => return true,
         };
-        let is_awaited = is_awaited_outside || !state.tasks.is_empty();
-        let is_over = |longest| watchdog::BETWEEN_LOOKS * looks >= longest;
-        if !is_awaited || !state.longest_wait.is_some_and(is_over) {
+        let is_awaited = !outside.is_empty() || !state.tasks.is_empty();
+        let is_over = state.longest_wait.is_some_and(|it| since.elapsed() >= it);
+        if !is_awaited || !is_over {
             return false;
         }
         let tasks = std::mem::take(&mut state.tasks);
@@ -176,7 +171,7 @@ impl Executor {
         let id = state.new_id();
         state.tasks.insert(id, Some(future));
         state.queue(id);
-        state.strand_anew(&self.me);
+        state.strand(&self.me);
         self.changed.notify_all();
         id
     }
@@ -429,19 +424,10 @@ impl State {
     fn strand(&mut self, me: &Weak<Executor>) {
         let is_moved = self.baton.is_some() || !self.roots.is_empty() || !self.seats.is_empty();
         if !is_moved && self.longest_wait.is_some() && matches!(self.stranded, Stranded::No) {
-            self.stranded = Stranded::Since(0, Vec::new());
+            self.stranded = Stranded::Since(Instant::now(), Vec::new());
             if !std::mem::replace(&mut self.is_watched, true) {
                 watchdog::watch(Weak::clone(me));
             }
-        }
-    }
-
-    /// The same after this world was given something to do. A slow test may move it only after
-    /// many commands, such as the release of hundreds of permits.
-    fn strand_anew(&mut self, me: &Weak<Executor>) {
-        self.strand(me);
-        if let Stranded::Since(looks, _) = &mut self.stranded {
-            *looks = 0;
         }
     }
 
@@ -567,35 +553,8 @@ impl Wake for TaskWaker {
     fn wake_by_ref(self: &Arc<Self>) {
         let mut state = self.executor.lock();
         state.queue(self.id);
-        state.strand_anew(&self.executor.me);
+        state.strand(&self.executor.me);
         drop(state);
         self.executor.changed.notify_all();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A world that one look after another may end, but that only the test looks at.
-    fn looked_at_by_hand() -> Arc<Executor> {
-        let executor = Executor::new();
-        executor.set_longest_wait(Some(watchdog::BETWEEN_LOOKS * 2));
-        executor.lock().is_watched = true;
-        executor
-    }
-
-    #[test]
-    fn a_world_ends_if_two_looks_find_it_as_the_last_use_left_it() {
-        let executor = looked_at_by_hand();
-        let id = executor.spawn(Box::pin(std::future::pending()));
-        let waker = executor.waker(id);
-        for _ in 0..5 {
-            assert!(!executor.end_if_stranded());
-            waker.wake_by_ref();
-        }
-        assert!(!executor.end_if_stranded());
-        assert!(!executor.used(), "a question moves nothing");
-        assert!(executor.end_if_stranded());
     }
 }

@@ -15,7 +15,7 @@ use crate::executor::Executor;
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The time between checks.
-pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// The panic's message.
 pub(crate) const ADVICE: &str = "nobody has moved this world for 5 s, though something waits in it. The world has its own time, and no \

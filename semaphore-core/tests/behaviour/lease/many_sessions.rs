@@ -14,12 +14,14 @@ use crate::support::*;
 
 const MANY: u32 = 60;
 
-/// Holds all slots of a semaphore that has its own sessions, and of one that is a client's.
+/// Holds all slots of a semaphore that has its own sessions, and of one that is a client's. Each
+/// world ends before the next begins: nobody moves it any more.
 fn with_all_held(permits: u32, test: impl Fn(&MockConsul, Vec<Permit>)) {
-    let world = MockConsul::new(1);
-    let own = semaphore(&world, "a", permits);
-    test(&world, hold_all(&world, &own, permits));
-
+    {
+        let world = MockConsul::new(1);
+        let own = semaphore(&world, "a", permits);
+        test(&world, hold_all(&world, &own, permits));
+    }
     let world = MockConsul::new(1);
     let client = Client::builder().value("test").encoding(ENCODING);
     let client = client.connect(world.client("b")).expect("valid options");
@@ -114,8 +116,6 @@ fn beyond_the_first_hundreds_they_are_renewed_less_often() {
         let spy = Spy::on(world);
         world.advance(secs(15));
         assert!(permits.iter().all(Permit::is_held));
-        // What follows takes seconds where the processors are busy, and nobody moves the world then.
-        world.set_automatic_time(false);
         let mut of_each = BTreeMap::<_, usize>::new();
         for request in spy.of(RequestKind::SessionRenew) {
             *of_each.entry(request.target().to_owned()).or_default() += 1;
