@@ -1,0 +1,204 @@
+//! How long things may take in a planned world: requests, leases, sessions and lock delays.
+
+use std::time::Duration;
+
+use semaphore_core::sans_io::SessionOptions;
+
+use super::{
+    Deed, FASTEST_CLOCK, Fate, HostPlan, Place, Plan, SLOWEST_CLOCK, STRANGERS_LOCK_DELAY,
+    STRANGERS_TTL,
+};
+
+/// If an agent allows no more connections, requests that wait may take all of them.
+const FEW_CONNECTIONS: usize = 8;
+
+/// The longest time between two looks of a poll without a connection.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The longest time for which a poll is held open: its `wait`, and a sixteenth of it (Consul's
+/// documentation of blocking queries).
+const LONGEST_POLL: Duration = Duration::from_secs(16);
+
+/// The longest lock delay. Belief is at most as long as the lock delay.
+const MAX_LOCK_DELAY: Duration = SessionOptions::MAX_LOCK_DELAY;
+
+impl Plan {
+    /// How long the requests of all semaphores of a host may take if all are due at once.
+    pub(crate) fn queueing(&self, host: usize) -> Duration {
+        let mut hosts = self.hosts.iter().filter(|it| it.number == host);
+        let Some((host, shared)) = hosts.find_map(|it| Some((it, it.shared.as_ref()?))) else {
+            return Duration::ZERO;
+        };
+        // Polls have half of the connections.
+        let lanes = (shared.allowed / 2).clamp(1, 30);
+        let rounds = host.all_users().div_ceil(lanes);
+        self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
+    }
+
+    /// How long requests that were lost in trouble are in the way of others after it, on any
+    /// clock. Where an agent allows few connections, all of them may be taken. After a timeout, the
+    /// next answer is waited for twice as long.
+    pub(crate) fn longest_request(&self, host: usize) -> Duration {
+        let usual = self.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
+        let mut shared = self.hosts.iter().filter(|it| it.number == host);
+        let allows_few = shared.any(|it| {
+            it.shared
+                .as_ref()
+                .is_some_and(|it| it.allowed <= FEW_CONNECTIONS)
+        });
+        if allows_few { usual * 2 } else { usual }
+    }
+
+    /// How long it may take until a poll without a connection shows a change: until its next look
+    /// on a slow clock, and after the requests before it.
+    pub(crate) fn unseen(&self) -> Duration {
+        let hosts = self.hosts.iter().filter(|it| it.shared.is_some());
+        let unseen = hosts.map(|it| LOOK.div_f64(SLOWEST_CLOCK) + self.queueing(it.number) * 2);
+        unseen.max().unwrap_or_default()
+    }
+
+    /// The length of the leases of all hosts, if they are alike and share no connections.
+    pub(crate) fn lease(&self) -> Option<Duration> {
+        let is_alike = self.hosts.iter().all(|it| it.ttl == self.ttl);
+        let lease = self.ttl.min(MAX_LOCK_DELAY);
+        Some(lease).filter(|_| is_alike && !self.shares_connections())
+    }
+
+    /// The longest lease that a former leader can give, if there is such a leader.
+    pub(crate) fn lease_of_yesterday(&self) -> Option<Duration> {
+        let remembers = |deed: &Deed| {
+            matches!(
+                deed,
+                Deed::LoseServer {
+                    fate: Fate::Remembers,
+                    ..
+                }
+            )
+        };
+        let longest = self
+            .hosts
+            .iter()
+            .filter(|it| it.own_node)
+            .map(|it| it.ttl)
+            .max();
+        let longest = longest.filter(|_| self.has(remembers))?;
+        Some(longest.min(MAX_LOCK_DELAY).div_f64(SLOWEST_CLOCK))
+    }
+
+    /// The longest wait of a participant between two attempts of a request.
+    pub(crate) fn retry_cap(&self) -> Duration {
+        (self.ttl / 10).min(Duration::from_secs(5))
+    }
+
+    /// The longest time of one of our short requests.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        (self.ttl / 5).min(Duration::from_secs(10))
+    }
+
+    /// Whether an answer may come after its request was given up, so a session that it created is
+    /// unknown.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.latency * 2 > self.request_timeout() / 2
+    }
+
+    /// How long a session can outlive its owner on the true clock. Strangers end theirs when they
+    /// leave, and only a snapshot can bring those back.
+    pub(crate) fn longest_session(&self) -> Duration {
+        let may_return =
+            !self.strangers.is_empty() && self.has(|deed| matches!(deed, Deed::Restore));
+        let ttl = if may_return {
+            self.ttl.max(STRANGERS_TTL)
+        } else {
+            self.ttl
+        };
+        ttl.mul_f64(self.lifetime)
+    }
+
+    /// The lock delay of the sessions of one of our hosts.
+    pub(crate) fn lock_delay_of(&self, host: &HostPlan) -> Duration {
+        let long_enough = host.ttl.min(MAX_LOCK_DELAY);
+        match self.place(host.prefix) {
+            Place::Semaphore => host.lock_delay.unwrap_or(long_enough),
+            Place::Election { lock_delay } => {
+                lock_delay.unwrap_or_else(|| long_enough.max(STRANGERS_LOCK_DELAY))
+            }
+        }
+    }
+
+    /// The lock delay of the sessions of its own elections, if it has any. It is the same as in the
+    /// shared election.
+    fn lock_delay_of_own_elections(&self, host: &HostPlan) -> Option<Duration> {
+        let of_election = match self.place(host.prefix) {
+            Place::Election { .. } => self.lock_delay_of(host),
+            Place::Semaphore => host.ttl.min(MAX_LOCK_DELAY).max(STRANGERS_LOCK_DELAY),
+        };
+        (!host.own_elections.is_empty()).then_some(of_election)
+    }
+
+    /// Whether the lock delay of this host's sessions is at least as long as belief.
+    pub(crate) fn is_guarded(&self, host: usize) -> bool {
+        let mut hosts = self.hosts.iter().filter(|it| it.number == host);
+        hosts.all(|it| self.lock_delay_of(it) >= it.ttl.min(MAX_LOCK_DELAY))
+    }
+
+    /// The shortest time after the end of a leader's session in which nobody can be elected.
+    pub(crate) fn shortest_lock_delay(&self) -> Duration {
+        let delays = self.candidates().map(|host| self.lock_delay_of(host));
+        let shortest = delays.min().unwrap_or_default();
+        shortest.mul_f64(self.lock_delay_length)
+    }
+
+    fn candidates(&self) -> impl Iterator<Item = &HostPlan> {
+        let is_candidate = |it: &&HostPlan| self.place(it.prefix).is_election();
+        self.hosts.iter().filter(is_candidate)
+    }
+
+    /// The longest time after the end of a session in which nobody can be elected, over all
+    /// elections.
+    pub(crate) fn longest_lock_delay(&self) -> Duration {
+        let delays = self.candidates().map(|host| self.lock_delay_of(host));
+        let strangers =
+            (self.has_election() && !self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
+        let hosts = self.hosts.iter();
+        let own = hosts.filter_map(|host| self.lock_delay_of_own_elections(host));
+        let longest = delays.chain(strangers).chain(own).max();
+        longest.unwrap_or_default().mul_f64(self.lock_delay_length)
+    }
+
+    /// The longest time after the end of a dead holder's or leader's session in which its place
+    /// stays empty, over all prefixes and clocks.
+    pub(crate) fn longest_vacancy(&self) -> Duration {
+        let delays = self.hosts.iter().flat_map(|host| {
+            // A contender that can't ask about the lock delay waits for the longest one.
+            let in_semaphore = |delay: Duration| {
+                if self.asks(host) {
+                    delay
+                } else {
+                    delay.max(MAX_LOCK_DELAY)
+                }
+            };
+            let delay = self.lock_delay_of(host);
+            let is_election = self.place(host.prefix).is_election();
+            let of_place = if is_election {
+                delay
+            } else {
+                in_semaphore(delay)
+            };
+            let own = host.lock_delay.filter(|_| host.client);
+            let own = own.unwrap_or(host.ttl.min(MAX_LOCK_DELAY));
+            let of_own = (!host.own.is_empty()).then(|| in_semaphore(own));
+            let of_elections = self.lock_delay_of_own_elections(host);
+            of_own.into_iter().chain(of_elections).chain([of_place])
+        });
+        let strangers = (!self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
+        let longest = delays.chain(strangers).max().unwrap_or_default();
+        longest.div_f64(SLOWEST_CLOCK)
+    }
+
+    /// How long a polling contender may be out of touch when everything works again. A lost poll is
+    /// waited for as long as it may be held open, plus the time for an answer. That is doubled if
+    /// the last answer was slow.
+    pub(crate) fn lost_poll(&self) -> Duration {
+        (LONGEST_POLL + self.request_timeout() * 2).div_f64(SLOWEST_CLOCK)
+    }
+}
