@@ -1,7 +1,8 @@
 //! Prepares the code of README and guides for its tests, in `OUT_DIR`:
 //! - each page that has Rust blocks, with the code around them, for the documentation tests of `src/lib.rs`
 //! - a test of each example that needs an agent, for `tests/on_an_agent.rs`: of each block that is marked `no_run` and names an
-//!   agent's address. The test runs the block as it is printed, with the address of the test's agent instead.
+//!   agent's address, or reads the environment. The test runs the block as it is printed, with the address of the test's agent
+//!   instead, or with an environment that names an agent with ACLs and a token.
 
 #[path = "src/page.rs"]
 #[expect(unreachable_pub, reason = "the tests of this package use it, too")]
@@ -16,6 +17,9 @@ use page::{Block, ScaffoldError};
 
 /// What a reader replaces by the address of the agent at hand.
 const ADDRESS: &str = "\"http://127.0.0.1:8500\"";
+
+/// What a program calls to find its agent.
+const ENVIRONMENT: &str = "::from_env()";
 
 /// A page that can't be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -77,9 +81,16 @@ fn pages() -> io::Result<Vec<PathBuf>> {
 /// The test of this block, if it needs an agent.
 fn test(file: &Path, block: &Block<'_>) -> Option<String> {
     let code = block.code();
-    if block.mark != "rust,no_run" || !code.contains(ADDRESS) {
+    if block.mark != "rust,no_run" {
         return None;
     }
+    let run = match (code.contains(ADDRESS), code.contains(ENVIRONMENT)) {
+        (true, _) => "fn runs_as_it_is_printed() {\n    main().expect(\"it ends well\");\n}",
+        (_, true) => {
+            "fn runs_by_the_environment_alone() {\n    crate::in_child(|| main().expect(\"it ends well\"));\n}"
+        }
+        _ => return None,
+    };
     let code = code.replace(ADDRESS, "crate::agent()");
     let letters = file.with_extension("").display().to_string();
     let letters = letters.to_lowercase();
@@ -89,7 +100,6 @@ fn test(file: &Path, block: &Block<'_>) -> Option<String> {
         .collect();
     let line = block.line;
     Some(format!(
-        "#[allow(clippy::all, clippy::pedantic, unused)]\nmod {name}_{line} {{\n{code}\n#[test]\nfn runs_as_it_is_printed() {{\n    \
-         main().expect(\"it ends well\");\n}}\n}}\n"
+        "#[allow(clippy::all, clippy::pedantic, unused)]\nmod {name}_{line} {{\n{code}\n#[test]\n{run}\n}}\n"
     ))
 }

@@ -1,14 +1,13 @@
 //! Consul's address and token, from Consul's flags and environment.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
 use semaphore_core::adapter::{BlockOn as _, Request, Response, TokenProvider, Transport as _};
-use transport_ureq::{
-    BuildError, RequestError, Scope, Token, TokenSource, UreqTransport, token_file,
-};
+use transport_ureq::{RequestError, Scope, Token, TransportBuilder, UreqTransport, token_file};
 
 use crate::failure::Failure;
 
@@ -64,14 +63,14 @@ pub(crate) struct AgentOptions {
 /// A connection to Consul.
 #[derive(Clone)]
 pub(crate) struct Agent {
+    /// With the token, if there is one.
     pub(crate) transport: UreqTransport,
-    pub(crate) tokens: Option<TokenProvider>,
     pub(crate) scope: Scope,
 }
 
 impl AgentOptions {
     /// The flag that replaces a variable, or else the variable.
-    fn lookup(&self, variable: &str) -> Option<String> {
+    fn lookup(&self, variable: &str) -> Option<OsString> {
         let given = match variable {
             "CONSUL_HTTP_ADDR" => &self.http_addr,
             "CONSUL_CACERT" => &self.ca_file,
@@ -81,12 +80,20 @@ impl AgentOptions {
             "CONSUL_TLS_SERVER_NAME" => &self.tls_server_name,
             "CONSUL_NAMESPACE" => &self.namespace,
             "CONSUL_PARTITION" => &self.partition,
+            "CONSUL_HTTP_TOKEN_FILE" | "CONSUL_HTTP_TOKEN" if self.names_token() => return None,
             _ => &None,
         };
-        given.clone().or_else(|| env::var(variable).ok())
+        let given = given.as_ref().map(OsString::from);
+        given.or_else(|| env::var_os(variable))
     }
 
-    fn tokens(&self) -> Result<Option<TokenProvider>, Failure> {
+    /// Whether a flag replaces the token of the environment.
+    fn names_token(&self) -> bool {
+        self.token.is_some() || self.token_file.is_some()
+    }
+
+    /// The token of a flag.
+    fn given_token(&self) -> Result<Option<TokenProvider>, Failure> {
         if let Some(token) = &self.token {
             if !self.takes_token {
                 return Err(Failure::usage(
@@ -96,30 +103,26 @@ impl AgentOptions {
             }
             return Ok(Some(TokenProvider::new(Token::new(token.clone())?)));
         }
-        if let Some(path) = &self.token_file {
-            let file = token_file(path.clone()).map_err(Failure::Connection)?;
-            return Ok(Some(TokenProvider::new(file)));
-        }
-        transport_ureq::token_source_from_env().map_err(Failure::Connection)
+        let Some(path) = &self.token_file else {
+            return Ok(None);
+        };
+        let file = token_file(path.clone()).map_err(Failure::Connection)?;
+        Ok(Some(TokenProvider::new(file)))
     }
 
     pub(crate) fn connect(&self) -> Result<Agent, Failure> {
-        let transport = self.transport().map_err(Failure::Connection)?;
-        let tokens = self.tokens()?;
+        let builder = TransportBuilder::from_lookup(|variable| self.lookup(variable));
+        let mut builder = builder.map_err(Failure::Connection)?;
+        if let Some(tokens) = self.given_token()? {
+            builder = builder.token_source(tokens);
+        }
+        let transport = builder.build().map_err(Failure::Connection)?;
         let mut scope = Scope::new();
         if let Some(name) = &self.datacenter {
             scope = scope.with_datacenter(name.clone())?;
         }
         let scope = scope.or(transport.defaults());
-        Ok(Agent {
-            transport,
-            tokens,
-            scope,
-        })
-    }
-
-    fn transport(&self) -> Result<UreqTransport, BuildError> {
-        transport_ureq::TransportBuilder::from_lookup(|variable| self.lookup(variable))?.build()
+        Ok(Agent { transport, scope })
     }
 }
 
@@ -134,7 +137,7 @@ impl Agent {
     }
 
     pub(crate) fn token(&self) -> Option<Token> {
-        self.tokens.as_ref().and_then(TokenSource::token)
+        self.transport.token()
     }
 
     pub(crate) async fn send(&self, request: Request) -> Result<Response, RequestError> {

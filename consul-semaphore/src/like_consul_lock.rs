@@ -202,15 +202,12 @@ impl Options {
             let election = election(agent, &key, holding)?;
             return Ok(Subject::Lead { election });
         }
-        let mut builder = Semaphore::builder(prefix, self.n)
+        let builder = Semaphore::builder(prefix, self.n)
             .scope(agent.scope.clone())
             .value(holding.value())
             .ttl(holding.ttl)
             .session_name(holding.session_name())
             .keep_lost();
-        if let Some(tokens) = &agent.tokens {
-            builder = builder.token_source(tokens.clone());
-        }
         Ok(Subject::Slots {
             semaphore: builder.connect(agent.transport.clone())?,
             permits: 1,

@@ -56,9 +56,6 @@ impl RunOptions {
             .session_name(holding.session_name())
             // The command may need its grace time to end.
             .keep_lost();
-        if let Some(tokens) = &agent.tokens {
-            builder = builder.token_source(tokens.clone());
-        }
         if let Some(recorder) = holding.recorder()? {
             builder = builder.recorder(recorder);
         }

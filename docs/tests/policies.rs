@@ -2,7 +2,6 @@
 #![expect(clippy::expect_used, reason = "these are tests")]
 
 use real_agent::Agent;
-use serde_json::json;
 use transport_ureq::blocking::{Discovery, Election, Semaphore};
 use transport_ureq::{Error, RequestError, UreqTransport};
 
@@ -30,14 +29,8 @@ impl Scene {
 
     /// A token with this policy.
     fn token(&self, name: &str, rules: &str) -> String {
-        let admin = self.agent.client();
-        let policy = json!({ "Name": name, "Rules": rules }).to_string();
-        let made = admin.put("/v1/acl/policy", policy.as_bytes());
-        assert_eq!(made.expect("an answer").status, 200, "{rules}");
-        let token = json!({ "Policies": [{ "Name": name }] }).to_string();
-        let made = admin.put("/v1/acl/token", token.as_bytes());
-        let made = made.expect("an answer").json().expect("JSON");
-        made["SecretID"].as_str().expect("text").to_owned()
+        let made = self.agent.client().create_token(name, rules);
+        made.unwrap_or_else(|error| panic!("{rules}: {error}"))
     }
 }
 

@@ -79,14 +79,10 @@ impl Agent {
         }
     }
 
-    /// The present ACL token of the environment, if there is one.
+    /// The present ACL token of the environment, if there is one. The transports send it by
+    /// themselves.
     pub fn token(&self) -> Option<Token> {
         self.tokens.as_ref()?.token()
-    }
-
-    /// The source of the environment's ACL token, if there is one.
-    pub fn tokens(&self) -> Option<TokenProvider> {
-        self.tokens.clone()
     }
 
     /// Whether this program started it.

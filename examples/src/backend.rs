@@ -208,9 +208,8 @@ impl Host {
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::NotReady`].
     pub fn probe(&self, agent: &Agent) -> Result<(), Failure> {
-        let request = Request::new(Method::Get, "/v1/status/leader")
-            .with_token(agent.token())
-            .with_timeout(Duration::from_secs(5));
+        let request = Request::new(Method::Get, "/v1/status/leader");
+        let request = request.with_timeout(Duration::from_secs(5));
         let url = agent.url().clone();
         match self.wait(self.send(request)) {
             Ok(answer) if answer.status() == 200 => Ok(()),

@@ -16,7 +16,6 @@ use semaphore_core::sans_io::api::{
 use semaphore_core::sans_io::{Index, SessionOptions};
 use semaphore_core::{Error, Prefix, RequestError, Scope, SessionId};
 
-use crate::agent::Agent;
 use crate::backend::Host;
 use crate::failure::Failure;
 
@@ -46,13 +45,8 @@ pub struct Bare {
 ///
 /// # Errors
 /// [`Failure::Semaphore`] if a request fails.
-pub fn measure(
-    host: &Host,
-    agent: &Agent,
-    prefix: &Prefix,
-    acquisitions: usize,
-) -> Result<Bare, Failure> {
-    let wire = Wire { host, agent };
+pub fn measure(host: &Host, prefix: &Prefix, acquisitions: usize) -> Result<Bare, Failure> {
+    let wire = Wire { host };
     let times = acquisitions.clamp(LEAST, MOST);
     host.wait(wire.measure(&format!("{prefix}-bare"), times))
         .map_err(Error::from)
@@ -70,7 +64,6 @@ impl Extend<Bare> for Bare {
 
 struct Wire<'a> {
     host: &'a Host,
-    agent: &'a Agent,
 }
 
 impl Wire<'_> {
@@ -149,7 +142,6 @@ impl Wire<'_> {
     }
 
     async fn send(&self, request: Request) -> Result<Response, RequestError> {
-        let request = request.with_token(self.agent.token());
         let answer = self.host.send(request).await;
         answer.map_err(RequestError::Transport)
     }

@@ -8,7 +8,9 @@ use crate::agent_url::AgentUrl;
 use crate::basic_auth::BasicAuth;
 use crate::build_error::{BuildError, InvalidEnvironment};
 use crate::input::{InvalidInput, Scope};
+use crate::reloaded::Files;
 use crate::token::Token;
+use crate::token_source::{TokenFile, TokenProvider};
 
 /// What the environment says about the agent, in the variables of the `consul` command.
 ///
@@ -115,31 +117,29 @@ impl AgentEnvironment {
         })
     }
 
-    /// The token that the `consul` command would send: the content of the file in
-    /// `CONSUL_HTTP_TOKEN_FILE`, else `CONSUL_HTTP_TOKEN`, else none.
+    /// The source of the token that the `consul` command would send: that in the file of
+    /// `CONSUL_HTTP_TOKEN_FILE`, else `CONSUL_HTTP_TOKEN`. `None` without both variables. The file
+    /// is followed, see [`TokenFile`]; as long as it is empty, the other variable counts.
     ///
     /// # Errors
     /// [`BuildError::File`] if the file can't be read. [`BuildError::Environment`] if the token
     /// can't be sent in a header. The token is not shown.
-    pub fn token<S: Into<OsString>>(
+    pub fn tokens<S: Into<OsString>>(
         lookup: impl Fn(&str) -> Option<S>,
-        read: impl Fn(&str) -> io::Result<Vec<u8>>,
-    ) -> Result<Option<Token>, BuildError> {
+        files: impl Files + 'static,
+    ) -> Result<Option<TokenProvider>, BuildError> {
         let get = |variable| get(&lookup, variable).map_err(BuildError::Environment);
-        let content = get(TOKEN_FILE)?
-            .map(|path| read_file(TOKEN_FILE, &path, read))
-            .transpose()?;
-        let of_file = content
-            .map(|content| String::from_utf8_lossy(&content).trim().to_owned())
-            .filter(|token| !token.is_empty());
-        let found = match of_file {
-            Some(token) => Some(token),
-            None => get("CONSUL_HTTP_TOKEN")?,
+        let of_variable = || {
+            let token = get("CONSUL_HTTP_TOKEN")?.map(Token::new).transpose();
+            token.map_err(|error| BuildError::Environment(InvalidEnvironment::Token(error)))
         };
-        found
-            .map(Token::new)
-            .transpose()
-            .map_err(|error| BuildError::Environment(InvalidEnvironment::Token(error)))
+        match get(TOKEN_FILE)? {
+            Some(path) => {
+                let file = TokenFile::or_else(TOKEN_FILE, path.into(), files, |_| of_variable())?;
+                Ok(Some(TokenProvider::new(file)))
+            }
+            None => Ok(of_variable()?.map(TokenProvider::new)),
+        }
     }
 }
 

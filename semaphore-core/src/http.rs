@@ -197,8 +197,11 @@ impl Request {
 
     /// The part that errors show.
     pub(crate) fn asked(&self) -> Asked {
-        let has_token = self.headers().any(|(name, _)| name == TOKEN_HEADER);
-        Asked::of(self.method().as_str(), self.target(), has_token)
+        Asked::of(self.method().as_str(), self.target(), self.has_token())
+    }
+
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     /// The target without its query.

@@ -1,12 +1,16 @@
 //! The source of a handle's tokens: tokens expire and are replaced.
 
 use core::fmt;
-use core::time::Duration;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::api;
 use crate::build_error::BuildError;
+use crate::http::{Request, Response};
+use crate::reloaded::{Files, Stamp};
 use crate::token::Token;
+use crate::transport::TransportError;
 
 /// Gives the ACL token of each request. [`Builder::token_source`](crate::Builder::token_source) takes one.
 ///
@@ -65,6 +69,31 @@ impl fmt::Debug for TokenProvider {
     }
 }
 
+/// Sends the request with the source's token. If it is refused and the source has another one by
+/// then, it is sent once more: a request that is refused for its token was not applied.
+pub(crate) async fn authorized<S, A>(
+    source: &S,
+    request: Request,
+    send: impl Fn(Request) -> A,
+) -> Result<Response, TransportError>
+where
+    S: TokenSource + ?Sized,
+    A: Future<Output = Result<Response, TransportError>>,
+{
+    let used = source.token();
+    let answer = send(request.clone().with_token(used.clone())).await;
+    if !answer.as_ref().is_ok_and(api::is_denied) {
+        return answer;
+    }
+    source.refused(used.as_ref());
+    let fresh = source.token();
+    if fresh == used {
+        return answer;
+    }
+    tracing::debug!(name: "token-changed", "a refused request is sent again with another token");
+    send(request.with_token(fresh)).await
+}
+
 /// A token in a file, which is read again when the file has changed, and when a request was
 /// refused. If the file is missing or has no token, for example while it is written, the last token
 /// stays in use. That is logged.
@@ -72,48 +101,57 @@ impl fmt::Debug for TokenProvider {
 /// White space around the token is ignored. `token_file` of an adapter crate makes it, or an
 /// adapter that provides the file.
 pub struct TokenFile {
-    path: String,
-    stamp: Box<dyn Fn() -> Option<Stamp> + Send + Sync>,
-    read: Box<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>,
+    path: PathBuf,
+    files: Box<dyn Files>,
     known: Mutex<Known>,
 }
 
-/// When a file was changed, since 1970, and its length.
-type Stamp = (Duration, u64);
-
 struct Known {
-    token: Token,
+    /// `None` if there has been no token yet.
+    token: Option<Token>,
     /// The stamp of the last read. `None` if the file must be read again in any case.
     stamp: Option<Stamp>,
 }
 
 impl TokenFile {
-    /// A token in a file that `read` reads. `stamp` returns when the file was last changed, and its
-    /// length. If that differs, the file is read again.
+    /// The token in this file. `named_by` is the option that names the file, for errors.
     ///
     /// # Errors
     /// [`BuildError::File`] if it can't be read, or has no token.
     pub fn new(
-        path: impl Into<String>,
-        stamp: impl Fn() -> Option<Stamp> + Send + Sync + 'static,
-        read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+        named_by: &'static str,
+        path: impl Into<PathBuf>,
+        files: impl Files + 'static,
     ) -> Result<Self, BuildError> {
-        let path = path.into();
+        Self::or_else(named_by, path.into(), files, |path| {
+            let empty = invalid("it holds no token");
+            Err(unusable(named_by, path, empty))
+        })
+    }
+
+    /// The token in this file. If the file is empty, the token is that of `otherwise` until the
+    /// file has one.
+    ///
+    /// # Errors
+    /// [`BuildError::File`] if it can't be read, or has something else than a token; or the error of
+    /// `otherwise`.
+    pub(crate) fn or_else(
+        named_by: &'static str,
+        path: PathBuf,
+        files: impl Files + 'static,
+        otherwise: impl FnOnce(&Path) -> Result<Option<Token>, BuildError>,
+    ) -> Result<Self, BuildError> {
         // Before the read, so that a change during it is seen the next time.
-        let first = stamp();
-        let token = read_token(&read).map_err(|source| BuildError::File {
-            variable: "CONSUL_HTTP_TOKEN_FILE",
-            path: path.clone(),
-            source,
-        })?;
+        let stamp = files.stamp(&path);
+        let found = read_token(&files, &path);
+        let token = match found.map_err(|source| unusable(named_by, &path, source))? {
+            Some(token) => Some(token),
+            None => otherwise(&path)?,
+        };
         Ok(Self {
             path,
-            stamp: Box::new(stamp),
-            read: Box::new(read),
-            known: Mutex::new(Known {
-                token,
-                stamp: first,
-            }),
+            files: Box::new(files),
+            known: Mutex::new(Known { token, stamp }),
         })
     }
 
@@ -124,29 +162,32 @@ impl TokenFile {
 
 impl TokenSource for TokenFile {
     fn token(&self) -> Option<Token> {
-        let stamp = (self.stamp)();
+        let stamp = self.files.stamp(&self.path);
         let mut known = self.known();
         if stamp.is_none() || stamp != known.stamp {
-            match read_token(&*self.read) {
+            let found = read_token(&*self.files, &self.path);
+            let path = self.path.display();
+            match found.and_then(|token| token.ok_or_else(|| invalid("it holds no token"))) {
                 Ok(token) => {
+                    let token = Some(token);
                     if token != known.token {
-                        tracing::info!(name: "token-replaced", path = self.path, "the token's file has another token");
+                        tracing::info!(name: "token-replaced", %path, "the token's file has another token");
                     }
                     *known = Known { token, stamp };
                 }
                 Err(error) => {
-                    tracing::warn!(name: "token-unreadable", path = self.path, %error, "the last token stays in use");
+                    tracing::warn!(name: "token-unreadable", %path, %error, "the last token stays in use");
                     // It is checked again when it has changed, or at the next refusal.
                     known.stamp = stamp;
                 }
             }
         }
-        Some(known.token.clone())
+        known.token.clone()
     }
 
     fn refused(&self, token: Option<&Token>) {
         let mut known = self.known();
-        if token == Some(&known.token) {
+        if token == known.token.as_ref() {
             known.stamp = None;
         }
     }
@@ -160,15 +201,33 @@ impl fmt::Debug for TokenFile {
     }
 }
 
-fn read_token(read: &(impl Fn() -> io::Result<Vec<u8>> + ?Sized)) -> io::Result<Token> {
-    let content = read()?;
-    let invalid = |error: &'static str| io::Error::new(io::ErrorKind::InvalidData, error);
+/// The token in the file. `None` if the file is empty.
+fn read_token(files: &(impl Files + ?Sized), path: &Path) -> io::Result<Option<Token>> {
+    let content = files.read(path)?;
     let text = core::str::from_utf8(&content).map_err(|_| invalid("it is no text"))?;
-    Token::new(text.trim()).map_err(|_| invalid("it holds no token"))
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let token = Token::new(text).map_err(|_| invalid("it holds no token"))?;
+    Ok(Some(token))
+}
+
+fn invalid(error: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+fn unusable(named_by: &'static str, path: &Path, source: io::Error) -> BuildError {
+    BuildError::File {
+        variable: named_by,
+        path: path.display().to_string(),
+        source,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
@@ -188,19 +247,26 @@ mod tests {
         }
 
         fn open(&self) -> Result<TokenFile, BuildError> {
-            let (stamped, read) = (self.clone(), self.clone());
-            let stamp = move || {
-                let at = stamped.changed_at.load(Ordering::Relaxed);
-                Some((Duration::from_secs(at), 7))
-            };
-            let read = move || {
-                read.reads.fetch_add(1, Ordering::Relaxed);
-                match *read.content.lock().unwrap() {
-                    "missing" => Err(io::ErrorKind::NotFound.into()),
-                    content => Ok(content.into()),
-                }
-            };
-            TokenFile::new("token", stamp, read)
+            TokenFile::new("token_file", "token", self.clone())
+        }
+    }
+
+    impl Files for File {
+        fn stamp(&self, _: &Path) -> Option<Stamp> {
+            let at = self.changed_at.load(Ordering::Relaxed);
+            Some((Duration::from_secs(at), 7))
+        }
+
+        fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            match *self.content.lock().unwrap() {
+                "missing" => Err(io::ErrorKind::NotFound.into()),
+                content => Ok(content.into()),
+            }
+        }
+
+        fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+            Ok(vec![path.to_owned()])
         }
     }
 

@@ -1,11 +1,13 @@
 //! The agent's address is read as the `consul` command reads it, and refused with a reason.
 
 use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use semaphore_core::adapter::{
-    AgentEnvironment, AgentUrl, BasicAuth, InvalidEnvironment, InvalidUrl,
+    AgentEnvironment, AgentUrl, BasicAuth, Files, InvalidEnvironment, InvalidUrl, Stamp,
 };
-use semaphore_core::{BuildError, Scope};
+use semaphore_core::{BuildError, Scope, TokenSource as _};
 
 fn parse(text: &str) -> Result<AgentUrl, InvalidUrl> {
     text.parse()
@@ -235,7 +237,7 @@ fn a_variable_that_is_not_unicode_is_named_and_not_shown() {
         let refused = AgentEnvironment::read(broken(variable)).unwrap_err();
         assert_eq!(refused, InvalidEnvironment::NotUnicode { variable });
     }
-    let refused = AgentEnvironment::token(broken("CONSUL_HTTP_TOKEN"), files).unwrap_err();
+    let refused = AgentEnvironment::tokens(broken("CONSUL_HTTP_TOKEN"), Paths).unwrap_err();
     let told = format!("{refused} {refused:?}");
     assert!(told.contains("CONSUL_HTTP_TOKEN") && !told.contains("sec"));
 }
@@ -247,7 +249,7 @@ fn a_variable_that_makes_no_sense_is_named() {
     let ssl = environment(&[("CONSUL_HTTP_SSL", "maybe")]).unwrap_err();
     assert_eq!(ssl, InvalidEnvironment::Ssl);
     let token = [("CONSUL_HTTP_TOKEN", "sec\nret")];
-    let token = AgentEnvironment::token(|name| lookup(&token, name), files).unwrap_err();
+    let token = AgentEnvironment::tokens(|name| lookup(&token, name), Paths).unwrap_err();
     assert!(matches!(
         token,
         BuildError::Environment(InvalidEnvironment::Token(_))
@@ -283,25 +285,32 @@ fn certificates_are_read_from_the_files_and_a_missing_one_is_named() {
 }
 
 #[test]
-fn the_token_is_read_apart_and_from_its_file_first() {
+fn the_token_is_that_of_its_file_and_else_that_of_the_variable() {
     let read = |variables: &[(&str, &str)]| {
-        AgentEnvironment::token(|name| lookup(variables, name), files).map(|token| {
-            let token = token?;
-            Some(token.reveal().to_owned())
-        })
+        let source = AgentEnvironment::tokens(|name| lookup(variables, name), Paths)?;
+        let token = source.and_then(|source| source.token());
+        Ok(token.map(|token| token.reveal().to_owned()))
     };
     let variable = ("CONSUL_HTTP_TOKEN", "secret");
     let file = |path| ("CONSUL_HTTP_TOKEN_FILE", path);
     assert_eq!(read(&[]).unwrap(), None);
+    assert_eq!(read(&[file("")]).unwrap(), None);
+    assert_eq!(read(&[file("empty")]).unwrap(), None);
     assert_eq!(read(&[variable]).unwrap().as_deref(), Some("secret"));
     let both = read(&[variable, file("token")]).unwrap();
     assert_eq!(both.as_deref(), Some("<token>"));
     let empty = read(&[variable, file("empty")]).unwrap();
     assert_eq!(empty.as_deref(), Some("secret"));
-    assert!(matches!(
-        read(&[variable, file("missing")]),
-        Err(BuildError::File { .. })
-    ));
+    for unusable in ["missing", "two words"] {
+        let refused: Result<Option<String>, BuildError> = read(&[variable, file(unusable)]);
+        match refused {
+            Err(BuildError::File { variable, path, .. }) => {
+                assert_eq!(variable, "CONSUL_HTTP_TOKEN_FILE");
+                assert_eq!(path, unusable);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// The content of each file is its own path.
@@ -310,5 +319,22 @@ fn files(path: &str) -> io::Result<Vec<u8>> {
         "missing" => Err(io::ErrorKind::NotFound.into()),
         "empty" => Ok(b"\n".to_vec()),
         path => Ok(format!("<{path}>").into_bytes()),
+    }
+}
+
+/// The same files, for what follows them.
+struct Paths;
+
+impl Files for Paths {
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        (path != Path::new("missing")).then_some((Duration::ZERO, 0))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        files(path.to_str().unwrap())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        Ok(vec![path.to_owned()])
     }
 }

@@ -11,12 +11,14 @@ use reqwest::Client;
 use semaphore_core::adapter::Pem;
 use semaphore_core::adapter::{
     AgentEnvironment, AgentUrl, BasicAuth, Connections, Instant, Lane, MOST_CONNECTIONS,
+    TokenProvider,
 };
-use semaphore_core::{BuildError, InvalidInput, Scope, Token};
+use semaphore_core::{BuildError, InvalidInput, Scope, TokenSource};
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;
 use crate::clock::Clock;
+use crate::disk::Disk;
 use crate::farewell::Farewell;
 use crate::life::Life;
 use crate::recipe::{Ours, Recipe};
@@ -41,6 +43,7 @@ pub struct TransportBuilder {
     /// What requests carry unless a handle sets something else.
     defaults: Scope,
     basic_auth: Result<Option<BasicAuth>, InvalidInput>,
+    tokens: Option<TokenProvider>,
     max_connections: usize,
     pub(crate) connection: Connection,
     client: Option<Client>,
@@ -74,6 +77,7 @@ impl TransportBuilder {
             max_body: DEFAULT_MAX_BODY,
             defaults: Scope::new(),
             basic_auth: Ok(None),
+            tokens: None,
             max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
@@ -85,8 +89,8 @@ impl TransportBuilder {
     /// `unix:///path`), `CONSUL_HTTP_SSL`, `CONSUL_HTTP_AUTH`, `CONSUL_CACERT` or else
     /// `CONSUL_CAPATH`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`, `CONSUL_TLS_SERVER_NAME` and
     /// `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` apply to each handle
-    /// that sets no other. The token is set on the handle, see
-    /// [`token_source_from_env`](crate::token_source_from_env).
+    /// that sets no other. So does the token: that in the file of `CONSUL_HTTP_TOKEN_FILE`, which
+    /// is read again when it changes, or else `CONSUL_HTTP_TOKEN`.
     ///
     /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are ignored: an agent is local, and a proxy would
     /// see the token. If you need a proxy, pass a [`client`](Self::client) that has one.
@@ -97,11 +101,13 @@ impl TransportBuilder {
     /// [`BuildError::ClientCertificateIncomplete`] if only one of `CONSUL_CLIENT_CERT` and
     /// `CONSUL_CLIENT_KEY` is set.
     pub fn from_env() -> Result<Self, BuildError> {
-        let found =
-            AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
+        let lookup = |name: &str| env::var_os(name);
+        let found = AgentEnvironment::read(lookup).map_err(BuildError::Environment)?;
+        let tokens = AgentEnvironment::tokens(lookup, Disk)?;
         let mut builder = Self::new(Ok(found.url.clone()));
         builder.defaults = found.scope.clone();
         builder.basic_auth = Ok(found.basic_auth.clone());
+        builder.tokens = tokens;
         #[cfg(feature = "tls")]
         let builder = builder.with_tls_of(found)?;
         Ok(builder)
@@ -129,6 +135,14 @@ impl TransportBuilder {
     /// the network path can read them.
     pub fn basic_auth(mut self, user: impl AsRef<str>, password: impl AsRef<str>) -> Self {
         self.basic_auth = BasicAuth::new(user.as_ref(), password.as_ref()).map(Some);
+        self
+    }
+
+    /// Sets the source of the ACL token of each request, unless a handle sets another
+    /// ([`Builder::token_source`](semaphore_core::Builder::token_source)). It replaces the token of
+    /// the environment.
+    pub fn token_source(mut self, source: impl TokenSource + 'static) -> Self {
+        self.tokens = Some(TokenProvider::new(source));
         self
     }
 
@@ -254,6 +268,7 @@ impl TransportBuilder {
             url,
             max_body: self.max_body,
             basic_auth,
+            tokens: self.tokens,
             life: Life::of(&handle),
             handle,
             clock: Clock::start(),
@@ -349,12 +364,4 @@ fn folder(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
 fn file(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
     let path = path.into();
     Pem::File { named_by, path }
-}
-
-/// The token of the process's environment, see [`AgentEnvironment::token`].
-///
-/// # Errors
-/// [`BuildError::File`] or [`BuildError::Environment`].
-pub fn token_from_env() -> Result<Option<Token>, BuildError> {
-    AgentEnvironment::token(|name| env::var(name).ok(), |path| std::fs::read(path))
 }

@@ -86,7 +86,7 @@ mod transport;
 mod unverified;
 mod wire;
 
-pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
+pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder};
 pub use reqwest;
 pub use runtime::NoRuntime;
 pub use token_file::{token_file, token_source_from_env};

@@ -5,7 +5,6 @@
 
 use std::sync::LazyLock;
 
-use semaphore_core::Token;
 use tokio::runtime::Runtime;
 use transport_conformance::{Backend, BuildError, Lookup, Options};
 
@@ -36,10 +35,6 @@ impl Backend for Tokio {
 
     fn build_from_env(&self) -> Result<ReqwestTransport, BuildError> {
         Err("the environment has no lookup".into())
-    }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(None)
     }
 }
 

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use reqwest::Url;
 use reqwest::header::{CONTENT_LENGTH, HeaderValue};
 use semaphore_core::adapter::{
-    AgentUrl, BasicAuth, Instant, Lane, Lanes, Method, Request, Response, TransportError,
-    TransportErrorKind,
+    AgentUrl, BasicAuth, Instant, Lane, Lanes, Method, Request, Response, TokenProvider,
+    TransportError, TransportErrorKind,
 };
 use tokio::runtime::Handle;
 
@@ -26,6 +26,7 @@ pub(crate) struct Wire {
     pub(crate) url: AgentUrl,
     pub(crate) max_body: usize,
     pub(crate) basic_auth: Option<BasicAuth>,
+    pub(crate) tokens: Option<TokenProvider>,
     pub(crate) handle: Handle,
     pub(crate) life: Life,
     pub(crate) clock: Clock,
@@ -37,12 +38,13 @@ impl Wire {
     pub(crate) fn anew(&self) -> impl FnOnce(Handle) -> Self + Send + use<> {
         let clients = self.clients.anew();
         let (url, max_body, clock) = (self.url.clone(), self.max_body, self.clock.clone());
-        let basic_auth = self.basic_auth.clone();
+        let (basic_auth, tokens) = (self.basic_auth.clone(), self.tokens.clone());
         move |handle| Self {
             clients,
             url,
             max_body,
             basic_auth,
+            tokens,
             life: Life::of(&handle),
             handle,
             clock,
@@ -193,6 +195,10 @@ impl Lanes for Wire {
 
     fn polls_per_connection(&self) -> usize {
         self.clients.polls_per_connection()
+    }
+
+    fn tokens(&self) -> Option<&TokenProvider> {
+        self.tokens.as_ref()
     }
 
     /// See [`Clock`].

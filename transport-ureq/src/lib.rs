@@ -94,7 +94,7 @@ mod token_file;
 mod transport;
 mod workers;
 
-pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
+pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder};
 #[cfg(feature = "smol")]
 pub use on_smol::SmolTransport;
 pub use token_file::{token_file, token_source_from_env};

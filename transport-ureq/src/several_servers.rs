@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use semaphore_core::Token;
 use transport_conformance::{Backend, BuildError, Lookup, Options};
 
 use crate::builder::TransportBuilder;
@@ -21,10 +20,6 @@ impl Backend for Threads {
     fn build_from_env(&self) -> Result<UreqTransport, BuildError> {
         Err("the environment has no lookup".into())
     }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(None)
-    }
 }
 
 #[cfg(feature = "smol")]
@@ -40,10 +35,6 @@ impl Backend for Smol {
 
     fn build_from_env(&self) -> Result<crate::SmolTransport, BuildError> {
         Err("the environment has no lookup".into())
-    }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(None)
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use async_io::Timer;
 use async_trait::async_trait;
 use semaphore_core::adapter::{
-    AgentUrl, BasicAuth, Connections, Instant, Lane, Lanes, Request, Response, Transport,
-    TransportError,
+    AgentUrl, BasicAuth, Connections, Instant, Lane, Lanes, Request, Response, TokenProvider,
+    Transport, TransportError,
 };
 use semaphore_core::error::ClosedBy;
-use semaphore_core::{BuildError, Scope};
+use semaphore_core::{BuildError, Scope, Token, TokenSource as _};
 
 use crate::builder::TransportBuilder;
 use crate::client::Agents;
@@ -51,6 +51,7 @@ pub struct UreqTransport {
 pub(crate) struct Wire {
     url: Arc<AgentUrl>,
     basic_auth: Option<BasicAuth>,
+    tokens: Option<TokenProvider>,
     workers: Workers,
     origin: boot_time::Instant,
     process: u32,
@@ -83,10 +84,16 @@ impl UreqTransport {
         TransportBuilder::from_env()?.build()
     }
 
+    /// The token that a request without a token gets now.
+    pub fn token(&self) -> Option<Token> {
+        self.wire.tokens.as_ref()?.token()
+    }
+
     pub(crate) fn from_parts(
         url: AgentUrl,
         max_body: usize,
         basic_auth: Option<BasicAuth>,
+        tokens: Option<TokenProvider>,
         agents: Agents,
         connections: Connections,
         defaults: Scope,
@@ -95,6 +102,7 @@ impl UreqTransport {
         let wire = Wire {
             url: Arc::clone(&url),
             basic_auth,
+            tokens,
             workers: Workers::new(url, max_body, agents),
             origin: boot_time::Instant::now(),
             process: std::process::id(),
@@ -145,6 +153,10 @@ impl Lanes for Wire {
 
     fn close(&self, lane: Lane) {
         self.workers.dismiss(lane);
+    }
+
+    fn tokens(&self) -> Option<&TokenProvider> {
+        self.tokens.as_ref()
     }
 
     /// Counts while the machine is suspended, as Consul's clock does.

@@ -34,9 +34,6 @@ impl ElectCommand {
 }
 
 fn discovery(agent: &Agent, key: &str) -> Result<Discovery, Failure> {
-    let mut builder = Discovery::builder(key).scope(agent.scope.clone());
-    if let Some(tokens) = &agent.tokens {
-        builder = builder.token_source(tokens.clone());
-    }
+    let builder = Discovery::builder(key).scope(agent.scope.clone());
     Ok(builder.connect(agent.transport.clone())?)
 }

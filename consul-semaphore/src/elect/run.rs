@@ -37,9 +37,6 @@ pub(crate) fn election(agent: &Agent, key: &str, holding: &Holding) -> Result<El
         .value(holding.value())
         .ttl(holding.ttl)
         .session_name(holding.session_name());
-    if let Some(tokens) = &agent.tokens {
-        builder = builder.token_source(tokens.clone());
-    }
     if let Some(recorder) = holding.recorder()? {
         builder = builder.recorder(recorder);
     }

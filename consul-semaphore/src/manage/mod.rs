@@ -17,9 +17,6 @@ use crate::failure::Failure;
 
 /// A handle for managing the semaphore. It never contends, so its limit does not matter.
 fn semaphore(agent: &Agent, prefix: &str) -> Result<Semaphore, Failure> {
-    let mut builder = Semaphore::builder(prefix, 1).scope(agent.scope.clone());
-    if let Some(tokens) = &agent.tokens {
-        builder = builder.token_source(tokens.clone());
-    }
+    let builder = Semaphore::builder(prefix, 1).scope(agent.scope.clone());
     Ok(builder.connect(agent.transport.clone())?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
-use semaphore_core::adapter::{Runtime, TokenProvider, Transport};
+use semaphore_core::adapter::{Runtime, Transport};
 use semaphore_core::{Error, Semaphore};
 
 use crate::flags::Flags;
@@ -16,7 +16,6 @@ pub(crate) struct Contest<H> {
     pub(crate) hosts: Vec<H>,
     /// How long each holds its slot.
     pub(crate) holds: Vec<Duration>,
-    pub(crate) tokens: Option<TokenProvider>,
     pub(crate) story: Arc<Story>,
 }
 
@@ -32,11 +31,7 @@ impl<H: Transport + Runtime + Clone + 'static> Contest<H> {
     pub(crate) async fn run(&self, flags: &Flags) -> Result<Vec<Error>, Error> {
         let mut semaphores = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
-            let mut builder =
-                Semaphore::builder(&flags.prefix, flags.limit.get()).value(name(number));
-            if let Some(tokens) = &self.tokens {
-                builder = builder.token_source(tokens.clone());
-            }
+            let builder = Semaphore::builder(&flags.prefix, flags.limit.get()).value(name(number));
             semaphores.push(builder.connect(host.clone())?);
         }
         let contenders = semaphores.iter().zip(&self.holds).enumerate();

@@ -36,7 +36,6 @@ pub(crate) fn run(flags: &Flags) -> Result<(Story, Vec<Error>), Failure> {
     let contest = Contest {
         hosts,
         holds: holds(flags, longest, seed),
-        tokens: None,
         story: Arc::clone(&story),
     };
     let errors = world.run(async {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use semaphore_core::Error;
 use semaphore_core::adapter::{BlockOn as _, Method, Request, Runtime as _, Transport as _};
-use semaphore_core::{Error, TokenSource};
-use transport_ureq::{UreqTransport, token_source_from_env};
+use transport_ureq::UreqTransport;
 
 use crate::contest::{Contest, holds};
 use crate::failure::Failure;
@@ -16,13 +16,10 @@ use crate::story::Story;
 const LONGEST_HOLD: Duration = Duration::from_millis(1_800);
 
 pub(crate) fn run(flags: &Flags) -> Result<(Story, Vec<Error>), Failure> {
-    let tokens = token_source_from_env().map_err(Failure::Environment)?;
     let first = UreqTransport::from_env().map_err(Failure::Environment)?;
     let address = first.address().unwrap_or_default();
-    let token = tokens.as_ref().and_then(TokenSource::token);
-    let probe = Request::new(Method::Get, "/v1/status/leader")
-        .with_token(token)
-        .with_timeout(Duration::from_secs(5));
+    let probe = Request::new(Method::Get, "/v1/status/leader");
+    let probe = probe.with_timeout(Duration::from_secs(5));
     match wait(&first, first.send(probe)) {
         Ok(answer) if answer.status() == 200 => {}
         Ok(answer) => {
@@ -45,7 +42,6 @@ pub(crate) fn run(flags: &Flags) -> Result<(Story, Vec<Error>), Failure> {
     let contest = Contest {
         hosts,
         holds: holds(flags, flags.longest_hold.unwrap_or(LONGEST_HOLD), seed),
-        tokens,
         story: Arc::clone(&story),
     };
     let errors = wait(&first, contest.run(flags))?;

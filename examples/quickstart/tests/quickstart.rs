@@ -19,6 +19,11 @@ struct Ran {
 
 /// With no variable of Consul except the address.
 fn run(address: Option<&str>, args: &[&str]) -> Ran {
+    run_with(address, &[], args)
+}
+
+/// The same with more variables.
+fn run_with(address: Option<&str>, variables: &[(&str, &str)], args: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quickstart"));
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("CONSUL_") {
@@ -28,7 +33,8 @@ fn run(address: Option<&str>, args: &[&str]) -> Ran {
     if let Some(address) = address {
         command.env("CONSUL_HTTP_ADDR", address);
     }
-    let output = command.args(args).output().expect("the program starts");
+    command.envs(variables.iter().copied()).args(args);
+    let output = command.output().expect("the program starts");
     Ran {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("text"),
@@ -131,6 +137,26 @@ fn three_hold_at_once_on_a_real_agent() {
     let agent = Agent::start().expect("an agent");
     let shown = run(Some(&agent.url()), &["--hold-ms", "300"]).success();
     keeps_the_limit(&shown);
+    agent.assert_nothing_left("examples/quickstart");
+}
+
+#[test]
+fn three_hold_at_once_on_an_agent_with_acls_by_the_environment_alone() {
+    let agent = Agent::builder().acl("5f0d1b8e-6a3c-4a51-9a70-27d0c2b8f444");
+    let agent = agent.start().expect("an agent");
+    let rules = r#"
+        key_prefix "examples/quickstart/" { policy = "write" }
+        session_prefix "" { policy = "write" }
+    "#;
+    let token = agent.client().create_token("quickstart", rules);
+    let token = token.expect("a token");
+    let (url, arguments) = (agent.url(), ["--hold-ms", "100"]);
+    let with_token = [("CONSUL_HTTP_TOKEN", token.as_str())];
+    keeps_the_limit(&run_with(Some(&url), &with_token, &arguments).success());
+    let refused = run(Some(&url), &arguments);
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    let told = "no token was given, and without one lacks the permission";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
     agent.assert_nothing_left("examples/quickstart");
 }
 

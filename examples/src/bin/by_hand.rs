@@ -2,7 +2,7 @@
 //! adapter, no HTTP library, no async, but a thread and a socket for each request.
 //!
 //! `cargo run --bin by_hand`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR` (plain
-//! HTTP or `unix://`; no TLS and no token).
+//! HTTP or `unix://`; no TLS).
 
 use std::error::Error;
 use std::io;
@@ -12,13 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use examples::agent::Agent;
-use semaphore_core::Prefix;
 use semaphore_core::adapter::AgentUrl;
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{
     Event, Instant, Participant, Request, RequestId, Response, Settings, TransportError,
     TransportErrorKind,
 };
+use semaphore_core::{Prefix, Scope};
 
 type Answer = (RequestId, Result<Response, TransportError>);
 
@@ -27,7 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let origin = std::time::Instant::now();
     // The core reads no clock, and has no source of randomness: both are passed to it.
     let now = || Instant::from_origin(origin.elapsed());
-    let settings = Settings::new(Prefix::new("examples/by-hand")?, 3)?;
+    let mut scope = Scope::new();
+    if let Some(token) = agent.token() {
+        scope = scope.with_token(token);
+    }
+    let settings = Settings::new(Prefix::new("examples/by-hand")?, 3)?.with_scope(scope);
     let mut participant = Participant::new(settings, u64::from(std::process::id()));
     let (answers, answered): (Sender<Answer>, Receiver<Answer>) = mpsc::channel();
 

@@ -31,12 +31,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         tokio::spawn(lead_in_turn(transport.clone(), flags.key.clone()));
     }
 
-    let builder = Discovery::builder(flags.key.as_str());
-    let builder = match agent.tokens() {
-        Some(tokens) => builder.token_source(tokens),
-        None => builder,
-    };
-    let discovery = builder.connect(transport)?;
+    let discovery = Discovery::builder(flags.key.as_str()).connect(transport)?;
     say!("following {} on {}", flags.key, agent.describe());
     // Either branch is dropped wherever it waits, and leaves nothing behind.
     tokio::select! {

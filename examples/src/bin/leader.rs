@@ -101,7 +101,7 @@ fn contest(flags: &Flags, candidates: NonZeroUsize) -> Result<(), Failure> {
     let hosts = Hosts::new(flags.backend, Agent::find()?)?;
     let contest = Contest {
         hosts: &hosts,
-        builder: &|| builder(flags, hosts.agent()),
+        builder: &|| builder(flags),
         candidates,
         sharing: flags.share,
         term: Duration::from_millis(flags.term_ms),
@@ -117,7 +117,7 @@ fn shards(flags: &Flags, shards: NonZeroUsize) -> Result<(), Failure> {
         hosts: &hosts,
         builder: &|number, value| {
             let key = format!("{}/{number}", flags.key);
-            of(flags, &key, value, hosts.agent())
+            of(flags, &key, value)
         },
         shards,
         hold: Duration::from_millis(flags.hold_ms.unwrap_or(10_000)),
@@ -161,12 +161,12 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
     outcome
 }
 
-fn builder(flags: &Flags, agent: &Agent) -> Builder<Election> {
-    of(flags, flags.key.as_str(), &flags.value, agent)
+fn builder(flags: &Flags) -> Builder<Election> {
+    of(flags, flags.key.as_str(), &flags.value)
 }
 
 /// The election under this key.
-fn of(flags: &Flags, key: &str, value: &str, agent: &Agent) -> Builder<Election> {
+fn of(flags: &Flags, key: &str, value: &str) -> Builder<Election> {
     let mut builder = Election::builder(key)
         .value(value)
         .ttl(Duration::from_secs(flags.ttl));
@@ -176,15 +176,12 @@ fn of(flags: &Flags, key: &str, value: &str, agent: &Agent) -> Builder<Election>
     if let Some(name) = &flags.own_node {
         builder = builder.own_node(name);
     }
-    if let Some(tokens) = agent.tokens() {
-        builder = builder.token_source(tokens);
-    }
     builder
 }
 
 /// The election on the chosen backend. Your own program has one of the three.
 fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
-    let builder = builder(flags, agent);
+    let builder = builder(flags);
     let unbuilt = |error: Box<dyn std::error::Error + Send + Sync>| Failure::Backend(error);
     let connected = match flags.backend {
         Backend::Tokio => {

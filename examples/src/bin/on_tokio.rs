@@ -14,8 +14,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;
 
     // The transport is also the runtime: it runs the semaphore's driver as a task. If there is
-    // always an agent, use `ReqwestTransport::from_env()`, which reads its address and TLS settings
-    // from `CONSUL_*`.
+    // always an agent, use `ReqwestTransport::from_env()`, which reads its address, token and TLS
+    // settings from `CONSUL_*`.
     let transport = agent.reqwest()?;
     let semaphore = Semaphore::builder("examples/on-tokio", 2)
         .value("on_tokio")

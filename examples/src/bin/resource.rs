@@ -56,19 +56,10 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let transport = agent.reqwest()?;
     let campaign = async |node: &str| {
         let election = Election::builder(KEY).value(node);
-        let election = match agent.tokens() {
-            Some(tokens) => election.token_source(tokens),
-            None => election,
-        };
         election.connect(transport.clone())?.campaign().await
     };
-    let discovery = Discovery::builder(KEY);
-    let discovery = match agent.tokens() {
-        Some(tokens) => discovery.token_source(tokens),
-        None => discovery,
-    };
     let mut store = Store {
-        leader: discovery.connect(transport.clone())?,
+        leader: Discovery::builder(KEY).connect(transport.clone())?,
         written: Vec::new(),
     };
 

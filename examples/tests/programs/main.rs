@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod by_environment;
 mod candidate;
 mod contend;
 mod crashed;

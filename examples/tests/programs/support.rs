@@ -67,8 +67,19 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(path: &str, consul: Consul<'_>, args: &[&str]) -> Self {
+        Self::start_with(path, consul, &[], args)
+    }
+
+    /// The same with more variables.
+    pub(crate) fn start_with(
+        path: &str,
+        consul: Consul<'_>,
+        variables: &[(&str, &str)],
+        args: &[&str],
+    ) -> Self {
         let (stdout, end) = std::io::pipe().expect("a pipe");
         let child = command(path, consul, args)
+            .envs(variables.iter().copied())
             .stdout(end)
             .spawn()
             .expect("the program starts");

@@ -2,15 +2,19 @@
 //!
 //! Input: which kind, then its text.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use semaphore_core::adapter::{AgentEnvironment, AgentUrl};
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Files, Stamp};
 use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, ListKeys, ReadKey, ReleaseKey,
 };
 use semaphore_core::sans_io::{ElectionSettings, Index, Request, SessionOptions, Settings, Value};
-use semaphore_core::{Behavior, LockKey, Prefix, Scope, Sequencer, SessionId, Token};
+use semaphore_core::{
+    Behavior, LockKey, Prefix, Scope, Sequencer, SessionId, Token, TokenSource as _,
+};
 
 use crate::choices::Choices;
 use crate::mangle;
@@ -191,18 +195,35 @@ fn environment(choices: &mut Choices<'_>) {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.and_then(|(_, value)| value.clone())
     };
-    let read = |path: &str| {
-        if path.len().is_multiple_of(2) {
-            Ok(content.clone())
-        } else {
-            Err(std::io::ErrorKind::NotFound.into())
-        }
-    };
+    let files = EqualFiles(content);
     if let Ok(environment) = AgentEnvironment::read(lookup) {
-        let _ = environment.certificates(read);
+        let _ = environment.certificates(|path| files.read(Path::new(path)));
     }
-    if let Ok(Some(token)) = AgentEnvironment::token(lookup, read) {
+    if let Ok(Some(tokens)) = AgentEnvironment::tokens(lookup, files)
+        && let Some(token) = tokens.token()
+    {
         check_token(&token);
+    }
+}
+
+/// Every second path is a file, and all have this content.
+struct EqualFiles(Vec<u8>);
+
+impl Files for EqualFiles {
+    fn stamp(&self, _: &Path) -> Option<Stamp> {
+        None
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path.as_os_str().len().is_multiple_of(2) {
+            Ok(self.0.clone())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        Ok(vec![path.to_owned()])
     }
 }
 

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::http::{Request, Response};
 use crate::time::Instant;
+use crate::token_source::TokenProvider;
 use crate::transport::TransportError;
 
 /// One connection, which its first request opens. If connections are shared
@@ -65,6 +66,11 @@ pub trait Lanes: Send + Sync {
     /// other connection.
     fn polls_per_connection(&self) -> usize {
         1
+    }
+
+    /// The source of the token of each request without a token. The default is none.
+    fn tokens(&self) -> Option<&TokenProvider> {
+        None
     }
 
     /// As [`Runtime::now`](crate::adapter::Runtime::now).

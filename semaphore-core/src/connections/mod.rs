@@ -61,6 +61,7 @@ pub use self::servers::Servers;
 use crate::build_error::BuildError;
 use crate::defect::{Defect, is_on};
 use crate::http::{Request, Response};
+use crate::token_source::authorized;
 use crate::transport::TransportError;
 
 /// The most connections of a transport by default.
@@ -102,7 +103,8 @@ impl Connections {
     }
 
     /// Sends the request as soon as it has a lane, and waits for the whole answer. A poll without a
-    /// lane also gets its answer, but later: see the module.
+    /// lane also gets its answer, but later: see the module. A request without a token gets that of
+    /// [`Lanes::tokens`].
     ///
     /// # Errors
     /// As [`Transport::send`](crate::adapter::Transport::send).
@@ -114,6 +116,24 @@ impl Connections {
     /// As [`Transport::send`](crate::adapter::Transport::send). A dropped poll keeps its lane until
     /// its wait is over.
     pub async fn send(
+        &self,
+        lanes: &(impl Lanes + ?Sized),
+        request: Request,
+    ) -> Result<Response, TransportError> {
+        match lanes.tokens() {
+            Some(tokens) if !request.has_token() => {
+                let send = async |request: Request| {
+                    // An error says whether there was a token.
+                    let asked = request.asked();
+                    Ok(self.send_as_it_is(lanes, request).await?.to(asked))
+                };
+                authorized(tokens, request, send).await
+            }
+            _ => self.send_as_it_is(lanes, request).await,
+        }
+    }
+
+    async fn send_as_it_is(
         &self,
         lanes: &(impl Lanes + ?Sized),
         request: Request,

@@ -5,7 +5,7 @@
 //!                 ▲                                         │ 403, and the source has another one by now
 //!                 └──────────── once more ──────────────────┘
 //! ```
-//! A request that is refused for its token was not applied, and may be sent again. If an agent
+//! Without a source, a request has the token of its scope, or else the transport's. If an agent
 //! refuses the namespace, its answer names the namespace.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,9 @@ use async_trait::async_trait;
 
 use crate::api;
 use crate::asked::Asked;
-use crate::http::{Request, Response, TOKEN_HEADER};
-use crate::token_source::{TokenProvider, TokenSource};
+use crate::http::{Request, Response};
+use crate::token::Token;
+use crate::token_source::{TokenProvider, TokenSource, authorized};
 use crate::transport::{Transport, TransportError};
 
 /// The source of a handle's tokens. Without a source, a request keeps its token.
@@ -71,13 +72,22 @@ struct Authorized {
 impl Transport for Authorized {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         let named = api::Named::in_target(request.target());
-        let has_token = request.headers().any(|(name, _)| name == TOKEN_HEADER)
-            || self.tokens.source().is_some();
-        let asked = Asked::of(request.method().as_str(), request.target(), has_token);
-        let answer = self.send_authorized(request).await;
+        let source = self.tokens.source();
+        let has_token = source.is_some() || request.has_token();
+        let (method, target) = (request.method().as_str(), request.target().to_owned());
+        let send = |request| self.transport.send(request);
+        let answer = match source {
+            Some(_) => authorized(&self.tokens, request, send).await,
+            // The transport may have one.
+            None => send(request).await,
+        };
         match answer {
-            Ok(answer) => Ok(named.name_in(answer).to(asked)),
-            Err(error) => Err(error.of(asked)),
+            Ok(answer) => {
+                let has_token = has_token || answer.asked().has_token() == Some(true);
+                let asked = Asked::of(method, &target, has_token);
+                Ok(named.name_in(answer).to(asked))
+            }
+            Err(error) => Err(error.of(Asked::of(method, &target, has_token))),
         }
     }
 
@@ -86,23 +96,14 @@ impl Transport for Authorized {
     }
 }
 
-impl Authorized {
-    async fn send_authorized(&self, request: Request) -> Result<Response, TransportError> {
-        let Some(source) = self.tokens.source() else {
-            return self.transport.send(request).await;
-        };
-        let used = source.token();
-        let sent = request.clone().with_token(used.clone());
-        let answer = self.transport.send(sent).await;
-        if !answer.as_ref().is_ok_and(api::is_denied) {
-            return answer;
+impl TokenSource for Tokens {
+    fn token(&self) -> Option<Token> {
+        self.source()?.token()
+    }
+
+    fn refused(&self, token: Option<&Token>) {
+        if let Some(source) = self.source() {
+            source.refused(token);
         }
-        source.refused(used.as_ref());
-        let fresh = self.tokens.source().and_then(|it| it.token());
-        if fresh == used {
-            return answer;
-        }
-        tracing::debug!(name: "token-changed", "a refused request is sent again with another token");
-        self.transport.send(request.with_token(fresh)).await
     }
 }

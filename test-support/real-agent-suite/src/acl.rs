@@ -1,11 +1,11 @@
 //! Agents with access control that denies by default.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 use real_agent::{Agent, Client};
-use semaphore_core::adapter::TokenFile;
+use semaphore_core::adapter::{Files, Stamp, TokenFile};
 use semaphore_core::{Error, RequestError, Semaphore};
 use serde_json::json;
 
@@ -24,15 +24,8 @@ pub(crate) fn agent() -> Agent {
 
 /// A token with these rules.
 pub(crate) fn token(admin: &Client, name: &str, rules: &str) -> String {
-    let policy = json!({ "Name": name, "Rules": rules }).to_string();
-    let made = admin.put("/v1/acl/policy", policy.as_bytes()).unwrap();
-    assert_eq!(made.status, 200, "{}", made.text());
-    let token = json!({ "Policies": [{ "Name": name }] }).to_string();
-    let made = admin.put("/v1/acl/token", token.as_bytes()).unwrap();
-    made.json().unwrap()["SecretID"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let made = admin.create_token(name, rules);
+    made.unwrap_or_else(|error| panic!("{rules}: {error}"))
 }
 
 fn semaphore<B: Backend>(scene: &Scene<'_, B>, token: &str) -> Semaphore {
@@ -191,13 +184,25 @@ fn any_token(admin: &Client) -> (String, String) {
 
 /// A token source that reads this file.
 fn token_file(path: &Path) -> TokenFile {
-    let (shown, stamped, read) = (path.display().to_string(), path.to_owned(), path.to_owned());
-    let stamp = move || {
-        let metadata = fs::metadata(&stamped).ok()?;
+    TokenFile::new("token_file", path, Disk).unwrap()
+}
+
+struct Disk;
+
+impl Files for Disk {
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        let metadata = fs::metadata(path).ok()?;
         let changed = metadata.modified().ok()?;
         Some((changed.duration_since(UNIX_EPOCH).ok()?, metadata.len()))
-    };
-    TokenFile::new(shown, stamp, move || fs::read(&read)).unwrap()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        Ok(vec![path.to_owned()])
+    }
 }
 
 /// The old token is deleted, and the file gets another one.

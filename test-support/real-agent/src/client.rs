@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Requests to one agent, each on a separate connection.
 #[derive(Clone)]
@@ -103,6 +103,22 @@ impl Client {
         } else {
             Err(answer.refused())
         }
+    }
+
+    /// Creates a policy of this name with these rules, and a token that has it. Returns its secret.
+    ///
+    /// # Errors
+    /// As [`Client::create_session`].
+    pub fn create_token(&self, name: &str, rules: &str) -> io::Result<String> {
+        let policy = json!({ "Name": name, "Rules": rules }).to_string();
+        let made = self.put("/v1/acl/policy", policy.as_bytes())?;
+        if made.status != 200 {
+            return Err(made.refused());
+        }
+        let token = json!({ "Policies": [{ "Name": name }] }).to_string();
+        let made = self.put("/v1/acl/token", token.as_bytes())?;
+        let secret = made.json()?["SecretID"].as_str().map(str::to_owned);
+        secret.ok_or_else(|| made.refused())
     }
 
     fn signed<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {

@@ -206,19 +206,3 @@ pub fn a_proxy_of_the_environment_is_not_used(backend: &impl Backend) {
     ]);
     assert_eq!(proxy.connections(), 0);
 }
-
-pub fn the_token_is_read_from_its_file_first(backend: &impl Backend) {
-    if is_child() {
-        let token = backend.token_from_env().unwrap();
-        assert_eq!(token.unwrap().reveal(), "of-the-file");
-        return;
-    }
-    let files = TempDir::new().unwrap();
-    in_child(&[
-        ("CONSUL_HTTP_TOKEN", "of-the-variable"),
-        (
-            "CONSUL_HTTP_TOKEN_FILE",
-            &write(&files, "token", "of-the-file\n"),
-        ),
-    ]);
-}

@@ -30,7 +30,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use semaphore_core::Token;
 use semaphore_core::adapter::{BlockOn, Method, Request, Response, Transport, TransportError};
 
 pub mod addresses;
@@ -55,6 +54,7 @@ pub mod sockets;
 pub mod texts;
 pub mod timeouts;
 pub mod tls;
+pub mod tokens;
 pub mod unreachable;
 
 /// How an adapter is built.
@@ -70,9 +70,6 @@ pub trait Backend {
 
     /// Builds the adapter from the process's environment.
     fn build_from_env(&self) -> Result<Self::Adapter, BuildError>;
-
-    /// The token of the process's environment.
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError>;
 
     /// An adapter with the default options.
     fn to(&self, url: impl Into<String>) -> Self::Adapter {
@@ -198,8 +195,7 @@ macro_rules! tests {
                 a_folder_of_authorities_is_trusted_and_https_stays,
                 a_certificate_is_not_verified_when_the_environment_says_so,
                 a_misspelt_word_does_not_turn_verification_off,
-                a_proxy_of_the_environment_is_not_used,
-                the_token_is_read_from_its_file_first;
+                a_proxy_of_the_environment_is_not_used;
             hostile_bodies:
                 a_connection_closed_at_any_byte_of_the_answer_is_no_answer,
                 a_connection_closed_before_the_request_is_read_is_no_answer,
@@ -301,6 +297,15 @@ macro_rules! tests {
                 https_where_plain_http_is_spoken_says_so,
                 plain_http_where_https_is_spoken_says_so,
                 a_path_that_is_not_consuls_says_so;
+            tokens:
+                the_token_of_the_environment_is_sent_unless_a_request_has_its_own,
+                without_a_token_in_the_environment_none_is_sent,
+                the_token_file_comes_before_the_variable_and_is_trimmed,
+                an_empty_token_file_leaves_the_variable_until_it_has_a_token,
+                a_missing_token_file_is_named_with_its_variable,
+                a_token_that_can_t_be_sent_is_refused_and_not_shown,
+                a_token_file_is_followed_and_read_again_at_a_refusal,
+                a_handle_sends_its_own_token_and_else_that_of_the_environment;
             unreachable:
                 a_refused_connection_was_not_applied,
                 an_unknown_host_was_not_applied;

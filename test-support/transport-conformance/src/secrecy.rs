@@ -4,9 +4,11 @@
 //! them in a separate test file, not through [`tests!`](crate::tests).
 
 use std::fmt::{Debug, Write as _};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use semaphore_core::adapter::{AgentEnvironment, BlockOn, Request, Transport};
+use semaphore_core::adapter::{AgentEnvironment, BlockOn, Files, Request, Stamp, Transport};
 use semaphore_core::manage::{
     Collect, Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify,
 };
@@ -137,7 +139,7 @@ impl Shown {
         self.result(&AgentEnvironment::read(of_auth));
         let of_auth = |name: &str| (name == "CONSUL_HTTP_AUTH").then(|| format!("user:{SECRET}"));
         self.result(&AgentEnvironment::read(of_auth));
-        self.result(&AgentEnvironment::token(variable, |_| Ok(Vec::new())));
+        self.result(&AgentEnvironment::tokens(variable, NoFiles));
         self.result(
             &Semaphore::builder("service/db", 2)
                 .token(broken)
@@ -342,5 +344,21 @@ fn replaced(backend: &impl Backend, shown: &mut Shown) {
         shown.exchange(&adapter, put("/v1/kv/a", "value"));
         let error = backend.build(options.clone()).unwrap_err();
         shown.error(&*error);
+    }
+}
+
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn stamp(&self, _: &Path) -> Option<Stamp> {
+        None
+    }
+
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        Ok(Vec::new())
     }
 }

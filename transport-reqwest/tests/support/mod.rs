@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use tokio::runtime::Runtime;
 use transport_conformance::{Backend, BuildError, Options};
-use transport_reqwest::{ReqwestTransport, Token, TransportBuilder, reqwest};
+use transport_reqwest::{ReqwestTransport, TransportBuilder, reqwest};
 
 pub(crate) struct Tokio;
 
@@ -24,10 +24,6 @@ impl Backend for Tokio {
     fn build_from_env(&self) -> Result<ReqwestTransport, BuildError> {
         let _inside = RUNTIME.enter();
         Ok(ReqwestTransport::from_env()?)
-    }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(transport_reqwest::token_from_env()?)
     }
 }
 

@@ -3,7 +3,7 @@
 use transport_conformance::{Backend, BuildError, Options};
 #[cfg(feature = "smol")]
 use transport_ureq::SmolTransport;
-use transport_ureq::{Token, TransportBuilder, UreqTransport, ureq};
+use transport_ureq::{TransportBuilder, UreqTransport, ureq};
 
 pub(crate) struct Threads;
 
@@ -16,10 +16,6 @@ impl Backend for Threads {
 
     fn build_from_env(&self) -> Result<UreqTransport, BuildError> {
         Ok(UreqTransport::from_env()?)
-    }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(transport_ureq::token_from_env()?)
     }
 }
 
@@ -36,10 +32,6 @@ impl Backend for Smol {
 
     fn build_from_env(&self) -> Result<SmolTransport, BuildError> {
         Ok(SmolTransport::from_env()?)
-    }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(transport_ureq::token_from_env()?)
     }
 }
 

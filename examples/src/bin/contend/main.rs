@@ -76,7 +76,7 @@ fn run_fleet(plan: &Plan) -> Result<bool, Failure> {
     let hosts = Hosts::new(plan.flags.backend, Agent::find()?)?;
     let builder = |number| {
         let prefix = format!("{}/{number:05}", plan.flags.prefix);
-        plan.builder(&prefix, hosts.agent())
+        plan.builder(&prefix)
     };
     let fleet = Fleet {
         hosts: &hosts,
@@ -112,7 +112,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     // Measured before and after, since the machine may be busy at one of these times.
     let measure_bare = || {
         let acquisitions = plan.contenders.saturating_mul(plan.rounds);
-        bare::measure(&first.host, agent, &flags.prefix, acquisitions)
+        bare::measure(&first.host, &flags.prefix, acquisitions)
     };
     let mut bare = measure_bare()?;
     let beside = bench.held_beside(&first.host)?;
@@ -284,7 +284,7 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         let prefix = format!("{}-beside", flags.prefix);
-        let builder = self.plan.builder(&prefix, self.hosts.agent());
+        let builder = self.plan.builder(&prefix);
         let semaphore = builder.connect(host.clone())?;
         let permit = host.wait(semaphore.acquire_timeout(self.plan.timeout))?;
         Ok(Some((semaphore, permit)))
@@ -369,7 +369,7 @@ impl<'a> Bench<'a> {
 
     fn builder(&self) -> Builder {
         let prefix = self.plan.flags.prefix.as_str();
-        self.plan.builder(prefix, self.hosts.agent())
+        self.plan.builder(prefix)
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, ValueEnum};
-use examples::agent::Agent;
 use examples::backend::{Backend, Transports};
 use examples::flags;
 use semaphore_core::{Builder, Prefix, Semaphore};
@@ -191,8 +190,8 @@ impl Flags {
 }
 
 impl Plan {
-    /// The semaphore at `prefix`, with the settings of the flags and the agent.
-    pub(crate) fn builder(&self, prefix: &str, agent: &Agent) -> Builder {
+    /// The semaphore at `prefix`, with the settings of the flags.
+    pub(crate) fn builder(&self, prefix: &str) -> Builder {
         let flags = &self.flags;
         let mut builder = Semaphore::builder(prefix, self.limit.get());
         if let Some(bytes) = flags.value_bytes {
@@ -207,9 +206,6 @@ impl Plan {
         if let Some(name) = &flags.own_node {
             builder = builder.own_node(name);
         }
-        match agent.tokens() {
-            Some(tokens) => builder.token_source(tokens),
-            None => builder,
-        }
+        builder
     }
 }
