@@ -4,6 +4,7 @@
 //! each election, one after the other, and the second takes over.
 
 use std::fmt;
+use std::future::pending;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
@@ -181,13 +182,15 @@ async fn hand_over(home: &Host, terms: &[Leadership]) -> Vec<Result<Instant, Err
 /// When the second process was told to lead here.
 async fn follow(election: &Election) -> Instant {
     let mut leaders: Follower = election.leaders();
-    loop {
-        if let Some(Ok(LeaderEvent::Elected(leader))) = leaders.next().await
+    while let Some(event) = leaders.next().await {
+        if let Ok(LeaderEvent::Elected(leader)) = event
             && leader.text() == Some(SECOND)
         {
             return Instant::now();
         }
     }
+    // The runtime has ended, and the campaigns say so.
+    pending().await
 }
 
 impl fmt::Display for Outcome {

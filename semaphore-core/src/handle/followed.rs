@@ -238,6 +238,10 @@ impl Followed {
         cx: &mut Context<'_>,
     ) -> Poll<Result<LeaderEvent, Error>> {
         loop {
+            // After the runtime's end every sleep ends at once.
+            if let Some(by) = self.runtime.ended() {
+                return Poll::Ready(Err(by.into()));
+            }
             let now = self.runtime.now();
             if state.under_way.is_none() {
                 state.under_way = self.begin(&mut state.follow, now);

@@ -22,8 +22,8 @@ use crate::time::Instant;
 ///
 /// It asks Consul only while it is [awaited](Self::next). No task runs, except the driver of a
 /// [`Client`](crate::Client) whose followers are checked together. If several changes come
-/// between two calls, it shows the last one. It is also a [`Stream`] of the same items, which does
-/// not end.
+/// between two calls, it shows the last one. It is also a [`Stream`] of the same items, which ends
+/// with the runtime.
 ///
 /// The followers of one [`Discovery`](crate::Discovery), of its clones, and of one
 /// [`Election`](crate::Election) share one read: a thousand followers cost as much as one. A clone
@@ -39,6 +39,9 @@ pub struct Follower {
     told: Told,
     /// The age limit of what it was told: how new it was at least.
     told_of: Option<Instant>,
+    /// Whether it was told that the runtime has ended. Nothing follows, so that a loop around it
+    /// ends, too.
+    has_ended: bool,
 }
 
 impl Follower {
@@ -49,22 +52,25 @@ impl Follower {
             followed,
             told: Told::default(),
             told_of: None,
+            has_ended: false,
         }
     }
 
     /// Waits for the next change. The first item is the present leader.
     ///
-    /// It continues whatever happens, and is never `None`. A transient failure is reported once, as
+    /// It continues whatever Consul answers. A transient failure is reported once, as
     /// [`LeaderEvent::Interrupted`]. A refusal by Consul, or a key that is not an election's, is
-    /// reported once, as an error. The next success is [`LeaderEvent::Resumed`].
+    /// reported once, as an error. The next success is [`LeaderEvent::Resumed`]. Only the end of the
+    /// runtime ends it: the last item is [`Error::Closed`], and then it is `None` for ever.
     ///
     /// # Errors
-    /// [`Error::NotAnElection`], a refused [`Error::Request`]. It keeps trying.
+    /// [`Error::NotAnElection`], a refused [`Error::Request`]. It keeps trying. [`Error::Closed`] if
+    /// the runtime has ended.
     ///
     /// # Cancel safety
     /// Nothing is lost: the poll under way is kept for the next call.
     pub async fn next(&mut self) -> Option<Result<LeaderEvent, Error>> {
-        Some(poll_fn(|cx| self.poll_change(cx)).await)
+        poll_fn(|cx| self.poll_change(cx)).await
     }
 
     /// The last item of this follower, without waiting. `None` before the first item, and after the
@@ -95,18 +101,29 @@ impl Follower {
         &self.key
     }
 
-    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Result<LeaderEvent, Error>> {
+    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<LeaderEvent, Error>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
         let change = self.followed.poll_next(self.no, &mut self.told, cx);
+        self.has_ended = matches!(change, Poll::Ready(Err(Error::Closed { .. })));
         if change.is_ready()
             && let Some(confirmed_at) = self.followed.confirmed_at(&self.told)
         {
             self.told_of = Some(confirmed_at);
         }
-        change.map_err(|error| error.or_about(&self.subject()))
+        let change = change.map_err(|error| error.or_about(&self.subject()));
+        change.map(Some)
     }
 
-    /// The error after the runtime's end.
-    pub(super) fn ended(&self) -> Error {
+    /// Whether there is no further item.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Ends it, since nothing runs it any more. The last item.
+    pub(super) fn end(&mut self) -> Error {
+        self.has_ended = true;
         Error::ended().or_about(&self.subject())
     }
 
@@ -123,6 +140,7 @@ impl Clone for Follower {
             no: self.followed.listen_too(),
             told: self.told.clone(),
             told_of: self.told_of,
+            has_ended: self.has_ended,
         }
     }
 }
@@ -137,7 +155,7 @@ impl Stream for Follower {
     type Item = Result<LeaderEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_change(cx).map(Some)
+        self.poll_change(cx)
     }
 }
 

@@ -67,6 +67,7 @@ mod election_once {
 mod follow_once {
     mod by_hand;
     mod changes;
+    mod ends;
     mod indexes;
     mod many_keys;
     mod shared;

@@ -69,7 +69,6 @@ impl Discovery {
         Follower {
             inner: self.inner.follow(),
             thread: Arc::clone(&self.thread),
-            is_cut_off: false,
         }
     }
 
@@ -96,17 +95,12 @@ impl fmt::Debug for Discovery {
 pub struct Follower {
     inner: AsyncFollower,
     thread: Arc<dyn BlockOn>,
-    /// Whether the runtime has ended.
-    is_cut_off: bool,
 }
 
 impl Follower {
     /// Like [`Iterator::next`], for at most `timeout`. Also `None` if nothing changed by then. The
     /// poll under way is kept for the next call.
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<Result<LeaderEvent, Error>> {
-        if self.has_ended() {
-            return None;
-        }
         let (inner, thread) = (&mut self.inner, &self.thread);
         let changed = block_on(&**thread, async {
             let next = Box::pin(inner.next());
@@ -115,7 +109,7 @@ impl Follower {
                 Either::Right(_) => None,
             }
         });
-        changed.unwrap_or_else(|| Some(Err(self.cut_off())))
+        changed.unwrap_or_else(|| self.cut_off())
     }
 
     /// See [`Follower::current`](crate::Follower::current).
@@ -135,7 +129,7 @@ impl Follower {
 
     /// Whether there is no further item, because the runtime has ended.
     pub fn has_ended(&self) -> bool {
-        self.is_cut_off
+        self.inner.has_ended()
     }
 
     /// See [`Follower::key`](crate::Follower::key).
@@ -143,9 +137,9 @@ impl Follower {
         self.inner.key()
     }
 
-    fn cut_off(&mut self) -> Error {
-        self.is_cut_off = true;
-        self.inner.ended()
+    /// The item if the runtime has ended meanwhile: it is told once.
+    fn cut_off(&mut self) -> Option<Result<LeaderEvent, Error>> {
+        (!self.has_ended()).then(|| Err(self.inner.end()))
     }
 }
 
@@ -154,11 +148,8 @@ impl Iterator for Follower {
 
     /// Blocks until something changes.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.has_ended() {
-            return None;
-        }
         let changed = block_on(&*self.thread, self.inner.next());
-        changed.unwrap_or_else(|| Some(Err(self.cut_off())))
+        changed.unwrap_or_else(|| self.cut_off())
     }
 }
 
