@@ -78,7 +78,8 @@ impl Connections {
             let sleep = lanes.sleep(until.saturating_since(now));
             match select(&mut place, sleep).await {
                 Either::Left((Ok(pass), _)) => return Ok(pass),
-                Either::Right(_) if lanes.now() < ends => {}
+                // The timers of a runtime that has ended ring at once.
+                Either::Right(_) if lanes.now() < ends && until < lanes.now() + AT_ONCE => {}
                 _ => break,
             }
         }
@@ -189,4 +190,55 @@ struct ClosedAtOnce(#[source] TransportError);
 
 fn closed_at_once(error: TransportError) -> TransportError {
     TransportError::with_source(error.kind(), ClosedAtOnce(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::time::Duration;
+
+    use async_trait::async_trait;
+    use futures_util::FutureExt as _;
+    use futures_util::future::pending;
+
+    use super::*;
+
+    /// Lanes on which nothing is answered, and whose timers ring at once. A moment passes with each
+    /// look at the clock.
+    #[derive(Default)]
+    struct Ended {
+        looks: AtomicUsize,
+        sleeps: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Lanes for Ended {
+        async fn send_on(&self, _: Lane, _: Request) -> Answer {
+            pending().await
+        }
+
+        fn close(&self, _: Lane) {}
+
+        fn now(&self) -> Instant {
+            let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+            Instant::from_origin(Duration::from_micros(looks as u64))
+        }
+
+        async fn sleep(&self, _: Duration) {
+            self.sleeps.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_request_that_waits_for_a_lane_ends_with_the_timers_of_its_runtime() {
+        let connections = Connections::new(1, 0).unwrap();
+        let lanes = Ended::default();
+        let read = || Request::new(Method::Get, "/v1/kv/a");
+        let mut first = Box::pin(connections.exchange(&lanes, read()));
+        assert!(first.as_mut().now_or_never().is_none(), "it has the lane");
+        let second = connections.exchange(&lanes, read()).now_or_never();
+        let refused = second.expect("it ends").unwrap_err();
+        assert_eq!(refused.kind(), TransportErrorKind::NoRoom);
+        assert_eq!(lanes.sleeps.load(Ordering::Relaxed), 1);
+    }
 }
