@@ -4,14 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::future::Future;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::{Duration, Instant};
 
 use semaphore_core::adapter::Runtime as _;
 use semaphore_core::error::ClosedBy;
 use tokio::runtime::{Builder, Runtime};
 use transport_mock::LoopbackConsul;
-use transport_reqwest::{Error, Lost, ReqwestTransport, Semaphore, blocking};
+use transport_reqwest::{Client, Election, Error, Lost, ReqwestTransport, Semaphore, blocking};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -105,6 +105,7 @@ fn all_handles_say_the_same_after_the_end_and_none_panics() {
         }
         let last = follower.next().await.unwrap();
         assert!(last.as_ref().is_err_and(has_ended), "{last:?}");
+        assert!(follower.next().await.is_none());
         semaphore.shutdown().await;
     };
     // On another runtime, and on none.
@@ -112,6 +113,38 @@ fn all_handles_say_the_same_after_the_end_and_none_panics() {
     assert!(semaphore.is_closed());
     let error = pollster::block_on(semaphore.inspect()).unwrap_err();
     assert!(has_ended(&error), "{error:?}");
+}
+
+#[test]
+fn a_loop_on_another_runtime_ends_with_the_runtime_of_its_election() {
+    let consul = LoopbackConsul::start().unwrap();
+    for is_of_a_client in [true, false] {
+        let first = runtime();
+        let transport = transport(&first, &consul);
+        let election = if is_of_a_client {
+            let client = Client::builder().connect(transport).unwrap();
+            client.election("leader").unwrap()
+        } else {
+            Election::builder("leader").connect(transport).unwrap()
+        };
+        let (polled, is_polled) = mpsc::channel();
+        let (done, is_done) = mpsc::channel();
+        // It is not joined: a future that never returns from one poll would stop this test, too.
+        std::thread::spawn(move || {
+            let terms = election.terms().hold_back(Duration::from_secs(3));
+            let mut running = Box::pin(terms.run(|_| std::future::pending()));
+            let told = std::future::poll_fn(move |context| {
+                let run = running.as_mut().poll(context);
+                let _ = polled.send(());
+                run
+            });
+            let _ = done.send(runtime().block_on(told));
+        });
+        is_polled.recv().unwrap();
+        drop(first);
+        let ended = is_done.recv_timeout(Duration::from_secs(60));
+        ended.expect("it ends").unwrap();
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::owner::Owner;
 use crate::error::{Awaited, Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
-use crate::machine::{Candidate, ElectionSettings, Status};
+use crate::machine::{Candidate, ElectionSettings, Followed, Status};
 use crate::runtime::Runtime;
 use crate::time::Instant;
 use crate::token::Token;
@@ -229,6 +229,14 @@ impl Election {
             .0
             .within(Awaited::Shutdown, timeout, shutdown)
             .await
+    }
+
+    /// Tells observers what a follower of this election has met.
+    pub(super) fn tell_followed(&self, followed: Followed<'_>) {
+        let now = self.now();
+        self.owner
+            .0
+            .with(|state| state.machine.take_followed(now, followed));
     }
 
     /// The present time, by the driver's clock.

@@ -103,6 +103,16 @@ impl Plan {
         }
     }
 
+    /// A pause of nothing would ask as fast as Consul refuses, and for ever where the refusal is
+    /// known.
+    pub(super) fn with_pause_after_refusal(self, pause: Duration) -> Self {
+        let pause_after_refusal = pause.max(Duration::from_millis(100));
+        Self {
+            pause_after_refusal,
+            ..self
+        }
+    }
+
     pub(super) fn with_hold_back(self, hold_back: Duration) -> Self {
         Self { hold_back, ..self }
     }
@@ -211,9 +221,10 @@ impl<'a> Terms<'a> {
         self
     }
 
-    /// Sets how long it waits after a campaign that Consul refused. The default is 5 s.
+    /// Sets how long it waits after a campaign that Consul refused, 100 ms at least. The default is
+    /// 5 s.
     pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
-        self.plan.pause_after_refusal = pause;
+        self.plan = self.plan.with_pause_after_refusal(pause);
         self
     }
 
@@ -378,12 +389,14 @@ async fn watch(election: Election, call: Option<Call<'_, Leader>>) -> Infallible
         return pending().await;
     };
     let mut leaders = election.leaders();
-    loop {
+    while let Some(event) = leaders.next().await {
         // Failures are left to the campaign, which meets them, too.
-        if let Some(Ok(LeaderEvent::Elected(leader))) = leaders.next().await {
+        if let Ok(LeaderEvent::Elected(leader)) = event {
             call(&leader);
         }
     }
+    // The runtime has ended, and the campaign says so.
+    pending().await
 }
 
 impl fmt::Debug for Terms<'_> {

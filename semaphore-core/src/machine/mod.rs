@@ -31,6 +31,7 @@ mod status;
 pub use command::Commanded;
 pub(crate) use command::{Command, Nanos};
 pub use contract::{Event, Machine, Transmit};
+pub(crate) use election::Followed;
 pub use election::{Candidate, ElectionSettings, Term};
 pub(crate) use follow::attended::{Attended, Interest};
 pub(crate) use follow::known::Told;

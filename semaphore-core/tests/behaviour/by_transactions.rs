@@ -62,6 +62,7 @@ mod election_once {
     mod late_attempts;
     mod shared_reads;
     pub(crate) mod shared_sessions;
+    mod standby;
 }
 #[path = "follow"]
 mod follow_once {

@@ -55,7 +55,7 @@ impl<'a> Terms<'a> {
 
     /// See [`Terms::pause_after_refusal`](crate::terms::Terms::pause_after_refusal).
     pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
-        self.plan.pause_after_refusal = pause;
+        self.plan = self.plan.with_pause_after_refusal(pause);
         self
     }
 

@@ -5,7 +5,6 @@
 //! follows the election instead, without a session. When the key has been free long enough, it
 //! campaigns for a moment.
 
-use core::future::Future;
 use core::pin::pin;
 use core::time::Duration;
 
@@ -15,12 +14,14 @@ use super::limit::{TermLimit, TermPlace};
 use crate::error::Error;
 use crate::handle::{Election, Follower, Leadership};
 use crate::leader::LeaderStatus;
+use crate::machine::{Followed, LeaderEvent};
 
 /// How long it campaigns for a free key. By then it leads, another candidate does, or a lock delay
 /// runs.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// How often a waiting candidate checks whether the election is closed. Nobody tells it.
+/// How often a waiting candidate checks whether the election is closed, of which nobody tells it,
+/// and whether Consul is still silent.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) async fn campaign(
@@ -28,16 +29,20 @@ pub(super) async fn campaign(
     hold_back: Duration,
     limit: Option<&TermLimit>,
 ) -> Result<(Leadership, Option<TermPlace>), Error> {
-    let mut leaders = election.leaders();
+    let mut watch = Watch {
+        election,
+        leaders: election.leaders(),
+    };
     loop {
-        until_closed(election, vacant(&mut leaders)).await?;
-        if !stays_vacant(election, &mut leaders, hold_back).await {
+        while !watch.is_vacant() {
+            watch.look().await?;
+        }
+        if !watch.stays_vacant(hold_back).await? {
             continue;
         }
         let place = match limit {
             Some(limit) => {
-                let entered = enter(limit, &mut leaders);
-                let Some(place) = until_closed(election, entered).await? else {
+                let Some(place) = watch.enter(limit).await? else {
                     continue;
                 };
                 Some(place)
@@ -52,51 +57,74 @@ pub(super) async fn campaign(
     }
 }
 
-/// Waits until nobody leads, as far as is known.
-async fn vacant(leaders: &mut Follower) {
-    while !matches!(leaders.current(), Some(LeaderStatus::Leaderless { .. }))
-        || leaders.is_interrupted()
-    {
-        // Failures are waited out; the attempt would report a refusal.
-        let _ = leaders.next().await;
-    }
+/// Sees who leads, and tells of failures as a campaign does.
+struct Watch<'a> {
+    election: &'a Election,
+    leaders: Follower,
 }
 
-/// Waits for a place. `None` if somebody leads meanwhile: the place would be useless, and others
-/// wait for it.
-async fn enter(limit: &TermLimit, leaders: &mut Follower) -> Option<TermPlace> {
-    match select(pin!(limit.enter()), pin!(led(leaders))).await {
-        Either::Left((place, _)) => Some(place),
-        Either::Right(_) => None,
-    }
-}
-
-/// Waits until somebody leads, as far as is known.
-async fn led(leaders: &mut Follower) {
-    while !matches!(leaders.current(), Some(LeaderStatus::Led(_))) {
-        let _ = leaders.next().await;
-    }
-}
-
-/// Whether nobody leads for this time.
-async fn stays_vacant(election: &Election, leaders: &mut Follower, time: Duration) -> bool {
-    if time.is_zero() {
-        return true;
-    }
-    let passed = pin!(election.sleep(time));
-    matches!(select(passed, pin!(led(leaders))).await, Either::Left(_))
-}
-
-/// Waits for this, or for the election's end.
-async fn until_closed<T>(election: &Election, wanted: impl Future<Output = T>) -> Result<T, Error> {
-    let mut wanted = pin!(wanted);
-    loop {
-        if election.is_closed() {
+impl Watch<'_> {
+    /// Waits for a change, but not long.
+    ///
+    /// # Errors
+    /// What ends a campaign, too: Consul refuses, the key is not an election's, or the election is
+    /// closed.
+    async fn look(&mut self) -> Result<(), Error> {
+        if self.election.is_closed() {
             return Err(Error::closed());
         }
-        match select(&mut wanted, pin!(election.sleep(LOOK))).await {
-            Either::Left((done, _)) => return Ok(done),
-            Either::Right(_) => {}
+        let (next, passed) = (pin!(self.leaders.next()), pin!(self.election.sleep(LOOK)));
+        let tell = |followed| self.election.tell_followed(followed);
+        match select(next, passed).await {
+            Either::Left((Some(Ok(LeaderEvent::Interrupted(failure))), _)) => {
+                tell(Followed::Failed(&failure));
+            }
+            Either::Left((Some(Ok(_)), _)) => tell(Followed::Served),
+            Either::Left((Some(Err(error)), _)) => {
+                tell(Followed::Refused(&error));
+                return Err(error);
+            }
+            Either::Left((None, _)) => return Err(self.election.ended()),
+            Either::Right(_) => tell(Followed::NoNews),
+        }
+        Ok(())
+    }
+
+    /// Whether nobody leads, as far as is known.
+    fn is_vacant(&self) -> bool {
+        let is_leaderless = matches!(
+            self.leaders.current(),
+            Some(LeaderStatus::Leaderless { .. })
+        );
+        is_leaderless && !self.leaders.is_interrupted()
+    }
+
+    /// Waits until somebody leads, as far as is known.
+    async fn led(&mut self) -> Result<(), Error> {
+        while !matches!(self.leaders.current(), Some(LeaderStatus::Led(_))) {
+            self.look().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether nobody leads for this time.
+    async fn stays_vacant(&mut self, time: Duration) -> Result<bool, Error> {
+        if time.is_zero() {
+            return Ok(true);
+        }
+        let passed = pin!(self.election.sleep(time));
+        match select(passed, pin!(self.led())).await {
+            Either::Left(_) => Ok(true),
+            Either::Right((led, _)) => led.map(|()| false),
+        }
+    }
+
+    /// Waits for a place. `None` if somebody leads meanwhile: the place would be useless, and
+    /// others wait for it.
+    async fn enter(&mut self, limit: &TermLimit) -> Result<Option<TermPlace>, Error> {
+        match select(pin!(limit.enter()), pin!(self.led())).await {
+            Either::Left((place, _)) => Ok(Some(place)),
+            Either::Right((led, _)) => led.map(|()| None),
         }
     }
 }

@@ -99,6 +99,7 @@ use crate::transport::TransportError;
 
 pub use candidacy::Term;
 pub use settings::ElectionSettings;
+pub(crate) use terms::Followed;
 
 /// One process's part in one election: a sans-IO machine. Polls may come in any order, and
 /// superfluous calls do nothing.

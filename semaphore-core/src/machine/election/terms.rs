@@ -13,14 +13,41 @@ use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term,
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::outage::Kind;
 use crate::machine::process::reader::check::CheckNews;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Received;
+use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::LoanNews;
 use crate::subject::Subject;
 use crate::time::Instant;
 
+/// What a follower has met that reads the key while nobody campaigns here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Followed<'a> {
+    Served,
+    Failed(&'a RequestError),
+    /// It is as it was.
+    NoNews,
+    /// What a campaign would fail with, too.
+    Refused(&'a Error),
+}
+
 impl Candidate {
+    /// Observers are told the same whoever reads the key.
+    pub(crate) fn take_followed(&mut self, now: Instant, followed: Followed<'_>) {
+        let outage = self.requests.outage_mut();
+        match followed {
+            Followed::Served => outage.served(now, Service::Reads),
+            Followed::Failed(error) => {
+                outage.failed(now, now, (Service::Reads, Kind::Short), error);
+            }
+            Followed::NoNews => outage.goes_on(now),
+            Followed::Refused(error) => self.callers.notices_mut().failed_all(error),
+        }
+        self.tell_outage();
+    }
+
     /// Takes the answer to a request, for the watch or the candidacy.
     pub(super) fn handle_answer(
         &mut self,

@@ -88,11 +88,19 @@ impl Outage {
         });
         failing.services.insert(service, (now, kind));
         failing.cause = cause.clone();
-        if failing.word == Word::Untold && now.saturating_since(failing.since) >= BRIEF {
+        self.goes_on(now);
+    }
+
+    /// Nothing was served meanwhile.
+    pub(in crate::machine) fn goes_on(&mut self, now: Instant) {
+        if let Some(failing) = &mut self.failing
+            && failing.word == Word::Untold
+            && now.saturating_since(failing.since) >= BRIEF
+        {
             failing.word = Word::Told;
             self.news.push_back(Notice::Retrying {
                 since: failing.since,
-                cause: cause.clone(),
+                cause: failing.cause.clone(),
             });
         }
     }
