@@ -52,7 +52,7 @@ use crate::machine::LeaderEvent;
 /// # let transport = world.client("node-1");
 /// # async fn serve(_: Arc<Leadership>) {}
 /// # world.run(async {
-/// let few = TermLimit::new(NonZeroUsize::new(8).unwrap()); // of 32 shards and four processes, say
+/// let few = TermLimit::new(NonZeroUsize::new(8).unwrap()); // as many as this process can serve
 /// let shard = Election::builder("shards/17/leader").connect(transport)?;
 /// # shard.close();
 /// shard
@@ -255,9 +255,12 @@ impl<'a> Terms<'a> {
     }
 
     /// Campaigns only while this process leads fewer elections than `limit` allows. All elections
-    /// with this limit count. It spreads shards over processes: choose the number of shards divided
-    /// by the number of processes, rounded up. If processes are missing and the limit is too low
-    /// for the rest, some shards have no leader.
+    /// with this limit count. If the limits of all processes together are too low, some elections
+    /// have no leader.
+    ///
+    /// It caps what a process leads, and does not spread: those that come first lead as many as
+    /// they may, and keep them. To spread elections over processes, let each process
+    /// [hold back](Self::hold_back) for those that are meant for others.
     pub fn at_most(mut self, limit: &TermLimit) -> Self {
         self.plan = self.plan.with_limit(limit);
         self

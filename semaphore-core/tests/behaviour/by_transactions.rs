@@ -62,6 +62,7 @@ mod election_once {
     mod late_attempts;
     mod shared_reads;
     pub(crate) mod shared_sessions;
+    mod spread;
     mod standby;
 }
 #[path = "follow"]

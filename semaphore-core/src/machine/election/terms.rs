@@ -34,7 +34,7 @@ pub(crate) enum Followed<'a> {
 }
 
 impl Candidate {
-    /// Observers are told the same whoever reads the key.
+    /// Takes it as an answer to this candidate, so that observers are told the same.
     pub(crate) fn take_followed(&mut self, now: Instant, followed: Followed<'_>) {
         let outage = self.requests.outage_mut();
         match followed {

@@ -128,7 +128,7 @@ fn who_holds_back_lets_the_preferred_candidate_lead_and_leads_where_that_can_not
 }
 
 #[test]
-fn shards_spread_over_processes_that_lead_few_each() {
+fn a_process_that_leads_as_many_as_it_may_leaves_the_other_shards_to_others() {
     let world = MockConsul::new(1);
     let book = Book::default();
     let few = || TermLimit::new(NonZeroUsize::new(3).expect("some"));
