@@ -165,6 +165,12 @@ impl Request {
         self.wait().map(longest_wait)
     }
 
+    /// The same blocking query, not given up while the server may hold it open.
+    pub(crate) fn outlasting_its_wait(self) -> Self {
+        let timeout = self.timeout;
+        self.answered_within(timeout)
+    }
+
     /// The answer is expected within this time, plus the time for which the server may hold the
     /// request open.
     pub(crate) fn answered_within(self, timeout: Duration) -> Self {

@@ -45,7 +45,7 @@ impl ListKeys<'_> {
         let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
             .with_token(scope.token().cloned());
         match self.wait {
-            Some(_) => request.as_long_poll(),
+            Some(_) => request.as_long_poll().outlasting_its_wait(),
             None => request,
         }
     }
@@ -108,6 +108,32 @@ mod tests {
             "GET /v1/kv/service/db/?recurse&index=42&wait=15s"
         );
         assert!(blocking.is_long_poll());
+    }
+
+    #[test]
+    fn a_blocking_query_is_not_given_up_while_consul_may_hold_it_open() {
+        let wait = Some((Index(42), Duration::from_secs(30)));
+        let consistent = false;
+        let names = super::super::ListNames {
+            path: "service/db/",
+            wait,
+            consistent,
+        };
+        let key = super::super::ReadKey {
+            key: "service/db/.lock",
+            wait,
+            consistent,
+        };
+        let scope = Scope::new();
+        for poll in [
+            list(wait, consistent),
+            names.request(&scope),
+            key.request(&scope),
+        ] {
+            let usual = Request::new(Method::Get, "/v1/kv/a").timeout();
+            let held_open = poll.longest_wait().unwrap();
+            assert_eq!(poll.timeout(), held_open + usual, "{poll:?}");
+        }
     }
 
     #[test]

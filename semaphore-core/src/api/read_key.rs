@@ -35,7 +35,7 @@ impl ReadKey<'_> {
         let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
             .with_token(scope.token().cloned());
         match self.wait {
-            Some(_) => request.as_long_poll(),
+            Some(_) => request.as_long_poll().outlasting_its_wait(),
             None => request,
         }
     }
