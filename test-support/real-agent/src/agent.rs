@@ -283,11 +283,8 @@ impl Agent {
     /// mistaken for this one.
     pub(crate) fn is_ready(&self) -> bool {
         let client = self.client().with_timeout(READY_ANSWER);
-        let leader = client.get("/v1/status/leader");
-        if !leader.is_ok_and(|answer| answer.status == 200 && answer.body.len() > 2) {
-            return false;
-        }
-        let health = client.get(&format!("/v1/health/node/{}", self.node));
+        // Without a leader a consistent read fails.
+        let health = client.get(&format!("/v1/health/node/{}?consistent", self.node));
         let Ok(Ok(Value::Array(checks))) = health.map(|answer| answer.json()) else {
             return false;
         };
