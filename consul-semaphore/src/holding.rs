@@ -17,6 +17,9 @@ use crate::logs;
 use crate::notices::{Event, Notices};
 use crate::supervise::{Care, MARGIN, OnLost};
 
+/// The default of `--ttl`.
+pub(crate) const TTL: &str = "30s";
+
 /// What `run` and `elect run` have in common.
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
@@ -34,7 +37,7 @@ pub(crate) struct Holding {
     #[arg(long)]
     pub(crate) value: Option<String>,
     /// The least time for which a silent holder keeps its place: 10s to 24h
-    #[arg(long, value_parser = duration::parse, default_value = "30s", value_name = "DURATION")]
+    #[arg(long, value_parser = duration::parse, default_value = TTL, value_name = "DURATION")]
     pub(crate) ttl: Duration,
     /// How long the command may take to end when it is told to
     #[arg(long, value_parser = duration::parse, default_value = "5s", value_name = "DURATION")]
@@ -57,6 +60,9 @@ pub(crate) struct Holding {
     /// Report each step as one line of JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
+    /// Report each step as one line of JSON at the end of this file, which nothing else writes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
 }
 
 impl Holding {
@@ -102,11 +108,15 @@ impl Holding {
     }
 
     /// The output of this program and of the libraries.
-    pub(crate) fn notices(&self) -> Notices {
+    pub(crate) fn notices(&self) -> Result<Notices, Failure> {
+        let notices = Notices::new(self.json, self.verbose);
         if self.verbose && !self.json {
-            logs::begin();
+            logs::begin(notices.stderr());
         }
-        Notices::new(self.json, self.verbose)
+        match &self.events {
+            Some(file) => notices.with_events(file),
+            None => Ok(notices),
+        }
     }
 
     pub(crate) fn care(&self) -> Care {

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::text::printable;
+
 /// Who waits or holds, for people and tools. It never has the command's arguments: they may hold
 /// secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,10 +63,11 @@ pub(crate) fn since_of_name(name: &str) -> Option<Timestamp> {
     since.parse().ok()
 }
 
-/// The present time in whole seconds.
+/// The present time, or a little before it: in whole seconds.
 pub(crate) fn now() -> Timestamp {
     let now = Timestamp::now();
-    now.round(jiff::Unit::Second).unwrap_or(now)
+    // Rounded up, it would be in the future.
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 pub(crate) fn host() -> String {
@@ -94,17 +97,6 @@ pub(crate) fn semaphore(prefix: &str) -> String {
 /// An election, for error texts.
 pub(crate) fn election(key: &str) -> String {
     format!("election {:?}", printable(key))
-}
-
-/// Makes text from others safe for a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    const MOST: usize = 60;
-    let safe = |c: char| if c.is_control() { '?' } else { c };
-    let mut shown: String = text.chars().take(MOST).map(safe).collect();
-    if text.chars().count() > MOST {
-        shown.push('…');
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::elect::election;
 use crate::exit::{Exit, Outcome};
 use crate::failure::Failure;
 use crate::holding::Holding;
+use crate::logs;
 use crate::notices::Notices;
 use crate::program::Program;
 use crate::subject::Subject;
@@ -97,7 +98,10 @@ pub(crate) fn main(arguments: Vec<OsString>) -> Exit {
         }
     };
     let holding = options.holding();
-    let notices = holding.notices();
+    let notices = Notices::new(false, options.verbose);
+    if options.verbose {
+        logs::begin(notices.stderr());
+    }
     match options.take(&holding, &notices) {
         Ok(outcome) => options.exit(outcome),
         Err(failure) => {
@@ -137,6 +141,22 @@ fn as_clap_reads(arguments: Vec<OsString>) -> Vec<OsString> {
     read
 }
 
+/// The prefix as the keys of `consul lock` have it, which Go's `path.Join` makes: without empty
+/// segments and dots. What leads out of Consul's keys stays, and is refused.
+fn cleaned(prefix: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in prefix.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." if kept.last().is_some_and(|last| *last != "..") => {
+                kept.pop();
+            }
+            _ => kept.push(segment),
+        }
+    }
+    kept.join("/")
+}
+
 /// As Go's `strconv.ParseBool`.
 fn truth(text: &str) -> Result<bool, String> {
     match text {
@@ -162,6 +182,7 @@ impl Options {
             record: None,
             verbose: self.verbose,
             json: false,
+            events: None,
         }
     }
 
@@ -173,8 +194,8 @@ impl Options {
         }
     }
 
-    fn prefix(&self) -> &str {
-        self.prefix.strip_prefix('/').unwrap_or(&self.prefix)
+    fn prefix(&self) -> String {
+        cleaned(&self.prefix)
     }
 
     fn take(&self, holding: &Holding, notices: &Notices) -> Result<Outcome, Failure> {
@@ -198,11 +219,11 @@ impl Options {
     fn subject(&self, agent: &Agent, holding: &Holding) -> Result<Subject, Failure> {
         let prefix = self.prefix();
         if self.n == 1 {
-            let key = format!("{}/.lock", prefix.trim_end_matches('/'));
+            let key = format!("{prefix}/.lock");
             let election = election(agent, &key, holding)?;
             return Ok(Subject::Lead { election });
         }
-        let builder = Semaphore::builder(prefix, self.n)
+        let builder = Semaphore::builder(&prefix, self.n)
             .scope(agent.scope.clone())
             .value(holding.value())
             .ttl(holding.ttl)
@@ -261,6 +282,25 @@ mod tests {
             assert!(options.verbose);
             assert_eq!(options.prefix, "p");
             assert_eq!(options.child, ["echo", "-verbose", "--", "x"]);
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_cleaned_as_go_joins_paths() {
+        for (given, clean) in [
+            ("a/b", "a/b"),
+            ("/a/b/", "a/b"),
+            ("a//b", "a/b"),
+            ("./a", "a"),
+            ("a/./b", "a/b"),
+            ("x/../a", "a"),
+            ("a/..", ""),
+            ("../a", "../a"),
+            ("x/../../a", "../a"),
+            (" a", " a"),
+            (".", ""),
+        ] {
+            assert_eq!(cleaned(given), clean, "{given}");
         }
     }
 

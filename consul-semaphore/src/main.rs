@@ -25,6 +25,9 @@
 //! | `signals` | the signals to this process |
 //! | `notices` | its messages: lines for people, or events for programs |
 //! | `logs` | the libraries' messages |
+//! | `outlet` | where both go: nobody waits for a reader that has stopped |
+//! | `output` | standard output, of commands that hold nothing |
+//! | `text` | text from others, made safe for a terminal |
 //! | `status`, `overview`, `timeline`, `list` | who holds, who waits, who held when |
 //! | `manage` | changes by operators; `confirm` asks them before |
 //! | `check` | checks everything that a semaphore needs |
@@ -56,6 +59,7 @@ mod list;
 mod logs;
 mod manage;
 mod notices;
+mod outlet;
 mod output;
 mod overview;
 mod program;
@@ -66,6 +70,7 @@ mod signals;
 mod status;
 mod subject;
 mod supervise;
+mod text;
 mod timeline;
 mod turn;
 

@@ -1,23 +1,35 @@
-//! The program's output on standard error: lines for people, or with `--json` one event a line for
-//! programs.
+//! What the program says while it waits and holds: lines for people on standard error, or with
+//! `--json` one event a line for programs. With `--events` the events go to a file, too.
 
+use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::outlet::Outlet;
 use crate::queue;
+use crate::text;
 
 /// Where notices go, and how many.
 pub(crate) struct Notices {
     json: bool,
     verbose: bool,
     is_terminal: bool,
-    /// Whether a line that changes is on the terminal.
-    has_line: AtomicBool,
+    stderr: Outlet,
+    events: Option<Outlet>,
 }
+
+/// How long a reader that takes nothing is waited for before the command starts. Usually what was said
+/// before is then written before what the command prints.
+const BEFORE_COMMAND: Duration = Duration::from_millis(200);
+
+/// The same at the end, when nothing is held any more.
+const AT_END: Duration = Duration::from_secs(2);
 
 /// An event as JSON.
 #[derive(Debug, Serialize)]
@@ -52,6 +64,8 @@ pub(crate) enum Event<'a> {
     NotReleased { why: &'a str },
     /// This program's exit code, if it is not the command's.
     Failed { code: u8, why: &'a str },
+    /// Events are missing here, because nobody read them in time.
+    Dropped { lines: u64 },
 }
 
 #[derive(Serialize)]
@@ -94,32 +108,70 @@ impl Event<'_> {
                 format!("could not give it back; it is free when its TTL is over: {why}"),
             ),
             Self::Failed { why, .. } => (false, (*why).to_owned()),
+            Self::Dropped { lines } => (
+                false,
+                format!("{lines} lines are missing here: nobody read them in time"),
+            ),
         }
+    }
+
+    /// One line of JSON.
+    fn json(&self) -> String {
+        let stamped = Stamped {
+            at: jiff::Timestamp::now(),
+            event: self,
+        };
+        // Strings and numbers always serialize.
+        let json = serde_json::to_string(&stamped).unwrap_or_default();
+        format!("{}\n", text::safe_json(&json))
+    }
+
+    fn line(&self) -> String {
+        let (_, words) = self.words();
+        format!("consul-semaphore: {}\n", text::safe(&words))
     }
 }
 
 impl Notices {
+    /// Lines for people.
+    pub(crate) fn plain() -> Self {
+        Self::new(false, false)
+    }
+
     pub(crate) fn new(json: bool, verbose: bool) -> Self {
+        let gap = if json { json_gap } else { gap };
         Self {
             json,
             verbose,
             is_terminal: io::stderr().is_terminal(),
-            has_line: AtomicBool::new(false),
+            stderr: Outlet::stderr(gap),
+            events: None,
         }
     }
 
+    /// The same, with all events in this file, too. They are added at its end, so that several may
+    /// write to one file. They have values and sessions, so others may not read it.
+    pub(crate) fn with_events(mut self, file: &Path) -> Result<Self, Failure> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        let opened = options.open(file).map_err(Failure::file("written", file))?;
+        self.events = Some(Outlet::new(move |bytes| (&opened).write(bytes), json_gap));
+        Ok(self)
+    }
+
+    /// Where the lines for people go.
+    pub(crate) fn stderr(&self) -> Outlet {
+        self.stderr.clone()
+    }
+
     pub(crate) fn tell(&self, event: &Event<'_>) {
-        if self.json {
-            let at = jiff::Timestamp::now();
-            if let Ok(line) = serde_json::to_string(&Stamped { at, event }) {
-                say(&format!("{line}\n"));
-            }
-            return;
+        if let Some(events) = &self.events {
+            events.say(event.json());
         }
-        let (is_detail, words) = event.words();
-        if !is_detail || self.verbose {
-            self.clear_line();
-            say(&format!("consul-semaphore: {words}\n"));
+        if self.json {
+            self.stderr.say(event.json());
+        } else if !event.words().0 || self.verbose {
+            self.stderr.say(event.line());
         }
     }
 
@@ -134,22 +186,46 @@ impl Notices {
         self.is_terminal && !self.json
     }
 
-    /// Draws the changing line again.
-    pub(crate) fn draw_line(&self, text: &str) {
+    /// Draws the changing line again. It stays within one row, so that it can be erased.
+    pub(crate) fn draw_line(&self, line: &str) {
         if self.has_watcher() {
-            self.has_line.store(true, Ordering::Relaxed);
-            say(&format!("\r\x1b[K{text}"));
+            let size = terminal_size::terminal_size_of(io::stderr());
+            let columns = size.map_or(80, |(columns, _)| usize::from(columns.0));
+            // In the last column some terminals begin a row already.
+            let columns = columns.saturating_sub(1).max(1);
+            self.stderr.draw(text::cut(line, columns));
         }
     }
 
+    /// Removes the changing line, before the command has the terminal.
     pub(crate) fn clear_line(&self) {
-        if self.has_line.swap(false, Ordering::Relaxed) {
-            say("\r\x1b[K");
+        self.stderr.clear();
+    }
+
+    /// Waits until all is written, but not for a reader that takes nothing.
+    pub(crate) fn settle(&self) {
+        self.settle_within(BEFORE_COMMAND);
+    }
+
+    fn settle_within(&self, patience: Duration) {
+        self.stderr.settle(patience);
+        if let Some(events) = &self.events {
+            events.settle(patience);
         }
     }
 }
 
-/// If the output is closed, nobody can be told that either.
-fn say(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+/// What was said last is read as a rule.
+impl Drop for Notices {
+    fn drop(&mut self) {
+        self.settle_within(AT_END);
+    }
+}
+
+fn gap(lines: u64) -> String {
+    Event::Dropped { lines }.line()
+}
+
+fn json_gap(lines: u64) -> String {
+    Event::Dropped { lines }.json()
 }

@@ -47,7 +47,14 @@ pub(crate) fn run_command(
     command: &[OsString],
     subject: impl FnOnce(&Agent) -> Result<Subject, Failure>,
 ) -> Exit {
-    let notices = holding.notices();
+    let notices = match holding.notices() {
+        Ok(notices) => notices,
+        Err(failure) => {
+            let exit = failure.exit();
+            Notices::plain().fail(&failure, exit);
+            return exit;
+        }
+    };
     let ran = run_while_held(agent, holding, &notices, command, subject);
     conclude(holding, &notices, ran)
 }
@@ -118,6 +125,7 @@ impl Turn<'_> {
     async fn supervise(&self, hold: &Hold, signals: &mut Signals) -> Result<Outcome, Failure> {
         let mut variables = self.subject.variables(hold);
         variables.extend_from_slice(self.variables);
+        self.notices.settle();
         let child = Child::start(self.program, &variables)?;
         let pid = child.pid();
         self.notices.tell(&Event::Started { pid });

@@ -5,7 +5,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command};
 
@@ -13,6 +12,8 @@ use nix::unistd::{Pid, getppid};
 
 use super::terminal::Terminal;
 use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::notices::Notices;
 
 /// The stage's first argument. No subcommand has this name.
 const MARK: &str = "__stage";
@@ -39,15 +40,12 @@ pub(crate) fn enter() -> Option<Exit> {
     if on_terminal {
         Terminal::wait_for_it();
     }
-    let error = Command::new(&program).args(arguments).exec();
-    let program = program.to_string_lossy();
-    let text = format!("consul-semaphore: the command {program:?} can't be run: {error}\n");
-    let _ = io::stderr().write_all(text.as_bytes());
-    Some(if error.kind() == io::ErrorKind::NotFound {
-        Exit::NOT_FOUND
-    } else {
-        Exit::CANNOT_RUN
-    })
+    let source = Command::new(&program).args(arguments).exec();
+    let program = program.to_string_lossy().into_owned();
+    let failure = Failure::Program { program, source };
+    let exit = failure.exit();
+    Notices::plain().fail(&failure, exit);
+    Some(exit)
 }
 
 /// The system kills this process, and the command that it becomes, when its parent ends.

@@ -99,7 +99,7 @@ impl Cli {
         };
         done.unwrap_or_else(|failure| {
             let exit = failure.exit();
-            Notices::new(false, false).fail(&failure, exit);
+            Notices::plain().fail(&failure, exit);
             exit
         })
     }

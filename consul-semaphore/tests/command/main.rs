@@ -18,6 +18,7 @@ mod manage;
 mod pages;
 mod recordings;
 mod signals;
+mod stalled;
 mod status;
 mod support;
 mod terminal;

@@ -7,20 +7,24 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 
-use crate::support::{Running, program, run, scene};
+use crate::support::{Running, program, run, scene, wait_until};
 
 /// A program on a separate terminal, and its output there.
-struct OnTerminal {
+pub(crate) struct OnTerminal {
     child: Child,
     terminal: File,
     seen: String,
 }
 
 impl OnTerminal {
-    fn start(url: &str, arguments: &[&str]) -> Self {
-        let pty = openpty(None, None).expect("a terminal");
+    pub(crate) fn start(url: &str, arguments: &[&str]) -> Self {
+        Self::start_sized(url, arguments, None)
+    }
+
+    fn start_sized(url: &str, arguments: &[&str], size: Option<&Winsize>) -> Self {
+        let pty = openpty(size, None).expect("a terminal");
         let slave = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
         let ours = program(url, arguments);
         // `setsid` makes the terminal the program's own.
@@ -47,7 +51,7 @@ impl OnTerminal {
 
     /// Reads until this text appears.
     #[track_caller]
-    fn wait_for(&mut self, text: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         let mut buffer = [0; 4096];
         while !self.seen.contains(text) {
             let length = self.terminal.read(&mut buffer).unwrap_or(0);
@@ -57,12 +61,18 @@ impl OnTerminal {
         }
     }
 
-    fn write(&mut self, text: &str) {
+    pub(crate) fn write(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).expect("it reads");
     }
 
-    fn end(mut self) -> Option<i32> {
-        self.child.wait().expect("an end").code()
+    /// Waits for its end, and does not wait for ever.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let mut ended = None;
+        wait_until("the end of a program on a terminal", || {
+            ended = self.child.try_wait().expect("a child");
+            ended.is_some()
+        });
+        ended.expect("an end").code()
     }
 }
 
@@ -78,6 +88,31 @@ fn whoever_waits_on_a_terminal_sees_who_holds_since_when() {
     holder.signal("TERM");
     holder.end();
     waiter.wait_for("my turn");
+    assert_eq!(waiter.end(), Some(0));
+}
+
+#[test]
+fn the_waiting_line_stays_within_its_row_however_narrow_the_terminal_is() {
+    let (agent, prefix) = scene();
+    let value = "\u{202e}a value that is wider than the terminal";
+    let holding = ["--value", value, &prefix, "--", "sleep", "1000"];
+    let mut holder = Running::start(agent.url(), &holding);
+    holder.event("started");
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: 20,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let arguments = ["run", &prefix, "--", "echo", "my turn"];
+    let mut waiter = OnTerminal::start_sized(agent.url(), &arguments, Some(&size));
+    let line = format!("{prefix}: next; 1 of 1 held by ");
+    let row = line.chars().take(18).collect::<String>() + "…";
+    waiter.wait_for(&format!("\r\x1b[K{row}\r\x1b[K{row}\r\x1b[K"));
+    holder.signal("TERM");
+    holder.end();
+    waiter.wait_for("my turn");
+    assert!(!waiter.seen.contains('\u{202e}'), "{:?}", waiter.seen);
     assert_eq!(waiter.end(), Some(0));
 }
 
