@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-use super::{Finding, LIMITS, RELEASE, get};
+use super::{Finding, LIMITS, RELEASE, get, said};
 use crate::agent::Agent;
+use crate::failure::whole;
 use crate::identity::printable;
 
-/// What the agent says about itself to tokens with `agent` read.
-#[derive(Default)]
-pub(super) struct Known(Option<Told>);
+/// What the agent says about itself to tokens with `agent` read, or why it says nothing.
+pub(super) struct Known(Result<Told, String>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -63,19 +63,27 @@ const CONNECTIONS: u64 = 64;
 
 impl Known {
     pub(super) async fn read(agent: &Agent) -> Self {
-        let answer = get(agent, "/v1/agent/self").await.ok();
-        let answer = answer.filter(|answer| answer.status() == 200);
-        Self(answer.and_then(|answer| serde_json::from_slice(answer.body()).ok()))
+        let answer = match get(agent, "/v1/agent/self").await {
+            Ok(answer) => answer,
+            Err(error) => return Self(Err(whole(&error))),
+        };
+        let told = match answer.status() {
+            200 => serde_json::from_slice(answer.body()).map_err(|error| error.to_string()),
+            _ => Err(said(&answer)),
+        };
+        Self(told)
     }
 
     pub(super) fn node(&self) -> Option<&str> {
-        self.0.as_ref().map(|told| told.config.node_name.as_str())
+        let told = self.0.as_ref().ok()?;
+        Some(&told.config.node_name)
     }
 
     pub(super) fn release(&self) -> Finding {
         const ABOUT: &str = "release";
-        let Some(told) = &self.0 else {
-            return Finding::unknown(ABOUT, "the token may not know it (agent read)");
+        let told = match &self.0 {
+            Ok(told) => told,
+            Err(why) => return Finding::unknown(ABOUT, untold("it", why)),
         };
         let version = &told.config.version;
         let shown = printable(version);
@@ -97,8 +105,9 @@ impl Known {
 
     pub(super) fn limits(&self) -> Finding {
         const ABOUT: &str = "limits";
-        let Some(Told { debug_config, .. }) = &self.0 else {
-            return Finding::unknown(ABOUT, "the token may not know them (agent read)");
+        let debug_config = match &self.0 {
+            Ok(told) => &told.debug_config,
+            Err(why) => return Finding::unknown(ABOUT, untold("them", why)),
         };
         let Some(connections) = debug_config.connections else {
             return Finding::unknown(ABOUT, "the agent does not tell them");
@@ -122,6 +131,10 @@ impl Known {
     }
 }
 
+fn untold(what: &str, why: &str) -> String {
+    format!("the agent tells {what} to tokens with agent read: {why}")
+}
+
 /// `1.8.7`, `1.15.0-rc1+ent`.
 fn numbers(version: &str) -> Option<(u32, u32, u32)> {
     let plain = version.split(['-', '+']).next()?;
@@ -135,7 +148,7 @@ mod tests {
     use super::*;
 
     fn known(version: &str, connections: Option<u64>) -> Known {
-        Known(Some(Told {
+        Known(Ok(Told {
             config: Config {
                 node_name: "node-1".to_owned(),
                 version: version.to_owned(),
@@ -159,7 +172,8 @@ mod tests {
         ] {
             assert_eq!(known(version, None).release().exit(), exit, "{version}");
         }
-        assert_eq!(Known::default().release().exit(), None);
+        let untold = Known(Err("403 Permission denied".to_owned()));
+        assert_eq!(untold.release().exit(), None);
     }
 
     #[test]

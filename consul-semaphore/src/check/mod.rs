@@ -19,13 +19,18 @@ mod permissions;
 mod token;
 mod way;
 
+use std::time::Duration;
+
 use clap::Args;
 use semaphore_core::adapter::{Method, Request, Response};
+use semaphore_core::sans_io::SessionOptions;
 use transport_ureq::{Prefix, RequestError};
 
 use crate::agent::{Agent, AgentOptions};
+use crate::cli::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::holding;
 use crate::output::print;
 
 /// Check that Consul can be used, and say what to do where it can't
@@ -37,6 +42,9 @@ pub(crate) struct CheckOptions {
     /// Print the least policy that the token needs, and check nothing
     #[arg(long, requires = "prefix")]
     policy: bool,
+    /// The TTL that `run` will be given: the agent must accept it
+    #[arg(long, value_parser = duration::parse, default_value = holding::TTL, value_name = "DURATION")]
+    ttl: Duration,
     /// Skip the clock check, which takes three seconds
     #[arg(long)]
     no_clock: bool,
@@ -157,6 +165,7 @@ impl Report {
 
 pub(crate) fn check(options: &AgentOptions, check: &CheckOptions) -> Result<Exit, Failure> {
     let prefix = check.prefix.as_ref().map(Prefix::new).transpose()?;
+    let session = permissions::session(check.ttl)?;
     let mut report = Report::default();
     let agent = match options.connect() {
         Ok(agent) => agent,
@@ -170,11 +179,16 @@ pub(crate) fn check(options: &AgentOptions, check: &CheckOptions) -> Result<Exit
         print(&policy.unwrap_or_default())?;
         return Ok(Exit::SUCCESS);
     }
-    agent.wait(check.all(&agent, prefix.as_ref()))
+    agent.wait(check.all(&agent, prefix.as_ref(), &session))
 }
 
 impl CheckOptions {
-    async fn all(&self, agent: &Agent, prefix: Option<&Prefix>) -> Result<Exit, Failure> {
+    async fn all(
+        &self,
+        agent: &Agent,
+        prefix: Option<&Prefix>,
+        session: &SessionOptions,
+    ) -> Result<Exit, Failure> {
         let mut report = Report::default();
         let way = way::check(agent).await;
         report.add(&way)?;
@@ -190,7 +204,8 @@ impl CheckOptions {
         if let Some(prefix) = prefix {
             report.add(&keys::check(prefix))?;
             if token.exit().is_none() {
-                report.add(&permissions::check(agent, prefix, known.node()).await)?;
+                let needed = permissions::check(agent, prefix, session, known.node());
+                report.add(&needed.await)?;
                 report.add(&others::check(agent, prefix).await)?;
             }
         }
@@ -205,6 +220,15 @@ impl CheckOptions {
 async fn get(agent: &Agent, path: &str) -> Result<Response, RequestError> {
     let request = Request::new(Method::Get, path).with_token(agent.token());
     agent.send(request).await
+}
+
+/// Whether a refusal is about the token. An agent that does not serve something at all, and a
+/// gateway, refuse with other texts.
+fn is_of_acls(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["acl", "permission denied", "may not read"]
+        .iter()
+        .any(|known| text.contains(known))
 }
 
 /// The content of an answer in one line.

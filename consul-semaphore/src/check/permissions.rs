@@ -1,15 +1,16 @@
-//! Tests a token's permissions by using them: with a session of a few seconds, and a key that no
-//! client reads.
+//! Tests a token's permissions by using them: with a session as `run` makes it, a key that no client
+//! reads, and a write of the record that comes too late to change it.
 
 use std::time::Duration;
 
-use semaphore_core::sans_io::SessionOptions;
-use semaphore_core::sans_io::api::{AcquireKey, CreateSession, DestroySession, ListKeys};
+use semaphore_core::sans_io::api::{AcquireKey, CasKey, CreateSession, DestroySession, ListKeys};
+use semaphore_core::sans_io::{Index, SessionOptions};
 use transport_ureq::{Behavior, Prefix, RequestError, SessionId};
 
-use super::{Finding, PERMISSION};
+use super::{Finding, KEY, LIMITS, PERMISSION, is_of_acls};
 use crate::agent::Agent;
-use crate::failure::{Failure, whole};
+use crate::failure::Failure;
+use crate::identity::Identity;
 
 const ABOUT: &str = "permissions";
 
@@ -26,12 +27,30 @@ pub(super) fn policy(prefix: &Prefix, node: Option<&str>) -> String {
 
 /// What went wrong, and where.
 enum Fault {
+    /// The token lacks a permission.
     Denied(&'static str, String),
+    /// `run` would be refused, too.
+    Refused(&'static str, Failure),
+    /// It may pass.
     Other(String),
 }
 
-pub(super) async fn check(agent: &Agent, prefix: &Prefix, node: Option<&str>) -> Finding {
-    match tried(agent, prefix).await {
+/// The session that `run` would make, but for its end: what it holds is free at once.
+pub(super) fn session(ttl: Duration) -> Result<SessionOptions, Failure> {
+    Ok(SessionOptions::new()
+        .with_name("consul-semaphore check")?
+        .with_ttl(ttl)?
+        .with_lock_delay(Duration::ZERO)?
+        .with_behavior(Behavior::Delete))
+}
+
+pub(super) async fn check(
+    agent: &Agent,
+    prefix: &Prefix,
+    session: &SessionOptions,
+    node: Option<&str>,
+) -> Finding {
+    match tried(agent, prefix, session).await {
         Ok(()) => Finding::good(ABOUT, format!("all that {prefix} needs")),
         Err(Fault::Denied(what, text)) => Finding::bad(
             ABOUT,
@@ -42,12 +61,24 @@ pub(super) async fn check(agent: &Agent, prefix: &Prefix, node: Option<&str>) ->
                 policy(prefix, node)
             ),
         ),
+        Err(Fault::Refused(what, failure)) => {
+            let (exit, advice) = match &failure {
+                Failure::Request(RequestError::InvalidKey { .. }) => (KEY, "use another prefix"),
+                _ => (LIMITS, REFUSED),
+            };
+            let text = format!("{what} is refused: {}", failure.whole());
+            Finding::bad(ABOUT, exit, text, advice)
+        }
         Err(Fault::Other(text)) => Finding::unknown(ABOUT, text),
     }
 }
 
-async fn tried(agent: &Agent, prefix: &Prefix) -> Result<(), Fault> {
-    let session = created(agent).await.map_err(judged(
+/// Settings by which an agent refuses what the token may do.
+const REFUSED: &str = "`run` would be refused, too: see session_ttl_min of the servers and --ttl; http_config.block_endpoints and \
+                       allow_write_http_from; limits.kv_max_value_size; and what stands before the agent";
+
+async fn tried(agent: &Agent, prefix: &Prefix, options: &SessionOptions) -> Result<(), Fault> {
+    let session = created(agent, options).await.map_err(judged(
         "making a session (session write on the agent's node)",
     ))?;
     let keys = used(agent, prefix, &session).await;
@@ -56,28 +87,25 @@ async fn tried(agent: &Agent, prefix: &Prefix) -> Result<(), Fault> {
     let destroyed = agent.send(destroy).await;
     let destroyed = destroyed.and_then(|answer| DestroySession::parse(&answer));
     keys?;
-    destroyed.map_err(|error| Fault::Other(whole(&error)))
+    destroyed
+        .map_err(Failure::from)
+        .map_err(judged("ending a session"))
 }
 
-async fn created(agent: &Agent) -> Result<SessionId, Failure> {
-    let options = SessionOptions::new()
-        .with_name("consul-semaphore check")?
-        .with_ttl(SessionOptions::MIN_TTL)?
-        .with_lock_delay(Duration::ZERO)?
-        .with_behavior(Behavior::Delete);
-    let create = CreateSession { options: &options };
+async fn created(agent: &Agent, options: &SessionOptions) -> Result<SessionId, Failure> {
+    let create = CreateSession { options };
     let answer = agent.send(create.request(&agent.scope())).await?;
     Ok(CreateSession::parse(&answer)?)
 }
 
-/// Writes a key below the prefix, and checks whether it can be read there.
+/// Writes a key below the prefix, tries to write the record, and checks whether all can be read.
 async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(), Fault> {
     // It is not directly below the prefix, so it is not a contender's.
     let key = format!("{}.check/{session}", prefix.directory());
     let acquire = AcquireKey {
         key: &key,
         session,
-        value: b"",
+        value: &Identity::of_this_process().to_value(),
         flags: 0,
     };
     let answer = agent.send(acquire.request(&agent.scope())).await;
@@ -85,6 +113,18 @@ async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(),
         .and_then(|answer| AcquireKey::parse(&answer))
         .map_err(Failure::from)
         .map_err(judged("writing below the prefix (key_prefix write)"))?;
+    // No key was last changed at this index, so nothing is written. Permissions are checked first.
+    let write = CasKey {
+        key: &prefix.record_key(),
+        index: Index(u64::MAX),
+        value: b"",
+        flags: 0,
+    };
+    let answer = agent.send(write.request(&agent.scope())).await;
+    answer
+        .and_then(|answer| CasKey::parse(&answer))
+        .map_err(Failure::from)
+        .map_err(judged("writing the record (key write on PREFIX/.lock)"))?;
     let what = "reading all below the prefix (key_prefix read)";
     let list = ListKeys {
         prefix,
@@ -106,7 +146,10 @@ async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(),
 
 fn judged(what: &'static str) -> impl FnOnce(Failure) -> Fault {
     move |failure| match &failure {
-        Failure::Request(RequestError::Denied { text, .. }) => Fault::Denied(what, text.clone()),
+        Failure::Request(RequestError::Denied { text, .. }) if is_of_acls(text) => {
+            Fault::Denied(what, text.clone())
+        }
+        Failure::Request(error) if error.is_permanent() => Fault::Refused(what, failure),
         _ => Fault::Other(failure.whole()),
     }
 }

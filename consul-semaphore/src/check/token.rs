@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Finding, TOKEN, get, said};
+use super::{Finding, TOKEN, get, is_of_acls, said};
 use crate::agent::Agent;
 use crate::failure::whole;
 use crate::identity::printable;
@@ -38,8 +38,10 @@ pub(super) async fn check(agent: &Agent) -> Finding {
             Finding::good(ABOUT, text)
         }
         // Without a permission nobody learns more about the anonymous token.
-        403 | 404 if !has_token => Finding::unknown(ABOUT, "ACLs are on, and there is none"),
-        401 | 403 | 404 => Finding::bad(
+        403 | 404 if !has_token && is_of_acls(&text) => {
+            Finding::unknown(ABOUT, "ACLs are on, and there is none")
+        }
+        401 | 403 | 404 if is_of_acls(&text) => Finding::bad(
             ABOUT,
             TOKEN,
             format!("Consul does not know it: {}", said(&answer)),

@@ -1,9 +1,10 @@
 //! Checks the address, TLS, and that there is a leader.
 
 use semaphore_core::adapter::TransportErrorKind;
+use semaphore_core::sans_io::api::ReadKey;
 use transport_ureq::{BuildError, RequestError};
 
-use super::{ADDRESS, Finding, NO_LEADER, TLS, UNREACHABLE, get, said};
+use super::{ADDRESS, Finding, NO_LEADER, TLS, UNREACHABLE, get, is_of_acls, said};
 use crate::agent::Agent;
 use crate::failure::{Failure, whole};
 
@@ -38,17 +39,38 @@ pub(super) async fn check(agent: &Agent) -> Finding {
         (200, Some(leader)) if !leader.is_empty() => {
             Finding::good("agent", format!("it answers; Consul's leader is {leader}"))
         }
-        (200, Some(_)) | (429 | 500.., _) => Finding::bad(
+        (200, Some(_)) | (429 | 500.., _) => without_leader(agent, &said(&answer)),
+        _ => untold(agent, &said(&answer)).await,
+    }
+}
+
+/// An agent may keep its status to itself (`http_config.block_endpoints`), and so may what stands
+/// before it. Then a read that the leader confirms shows whether it serves.
+async fn untold(agent: &Agent, why: &str) -> Finding {
+    let read = ReadKey {
+        key: "consul-semaphore-check",
+        wait: None,
+        consistent: true,
+    };
+    let answer = match agent.send(read.request(&agent.scope())).await {
+        Ok(answer) => answer,
+        Err(error) => return unanswered(agent, &error),
+    };
+    match ReadKey::parse(&answer) {
+        Err(RequestError::Unavailable { .. }) => without_leader(agent, &said(&answer)),
+        Err(RequestError::Denied { text, .. }) if is_of_acls(&text) => serves(why),
+        Ok(_) => serves(why),
+        Err(RequestError::Denied { .. }) => Finding::bad(
             "agent",
-            NO_LEADER,
+            UNREACHABLE,
             format!(
-                "{} can't serve: {}",
+                "{} serves no keys: {}",
                 agent.place("the agent"),
                 said(&answer)
             ),
-            "most of the servers must be up and reach each other: see `consul operator raft list-peers`",
+            "see http_config.block_endpoints, and what stands before the agent",
         ),
-        _ => Finding::bad(
+        Err(_) => Finding::bad(
             "agent",
             UNREACHABLE,
             format!(
@@ -59,6 +81,19 @@ pub(super) async fn check(agent: &Agent) -> Finding {
             "check the address, and what stands before the agent",
         ),
     }
+}
+
+fn serves(why: &str) -> Finding {
+    Finding::good("agent", format!("it serves; who leads is not told: {why}"))
+}
+
+fn without_leader(agent: &Agent, said: &str) -> Finding {
+    Finding::bad(
+        "agent",
+        NO_LEADER,
+        format!("{} can't serve: {said}", agent.place("the agent")),
+        "most of the servers must be up and reach each other: see `consul operator raft list-peers`",
+    )
 }
 
 fn unanswered(agent: &Agent, error: &RequestError) -> Finding {

@@ -1,5 +1,7 @@
 //! What is wrong with the connection to Consul, with an exit code for each case.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use real_agent::{Agent, Gateway};
 
 use crate::false_agent::FalseAgent;
@@ -70,24 +72,20 @@ fn a_token_that_lacks_something_is_told_what_and_the_policy_that_is_printed_is_e
     let checked = with_token(unknown, &["check", "--no-clock", "p"]);
     assert_eq!(checked.code, Some(14), "{checked:?}");
 
-    let client = agent.client();
-    let token = |rules: &str| {
-        let name = format!("p{}", rules.len());
-        let policy = serde_json::json!({ "Name": name, "Rules": rules }).to_string();
-        let made = client.put("/v1/acl/policy", policy.as_bytes());
-        assert_eq!(made.expect("an answer").status, 200);
-        let token = serde_json::json!({ "Policies": [{ "Name": name }] }).to_string();
-        let made = client.put("/v1/acl/token", token.as_bytes());
-        let made = made.and_then(|answer| answer.json()).expect("a token");
-        made["SecretID"].as_str().expect("a secret").to_owned()
-    };
+    let token = |rules: &str| token(&agent, rules);
     let sessions = "session_prefix \"\" { policy = \"write\" }\n";
+    let keys = "key_prefix \"p/\" { policy = \"write\" }\n";
+    let record = "key \"p/.lock\" { policy = \"read\" }\n";
     for (rules, said) in [
         (
             "key_prefix \"p/\" { policy = \"write\" }",
             "making a session",
         ),
         (sessions, "writing below the prefix"),
+        (
+            &format!("{sessions}{keys}{record}"),
+            "writing the record (key write on PREFIX/.lock) is refused",
+        ),
     ] {
         let checked = with_token(&token(rules), &["check", "--no-clock", "p"]);
         assert_eq!(checked.code, Some(15), "{checked:?}");
@@ -100,6 +98,77 @@ fn a_token_that_lacks_something_is_told_what_and_the_policy_that_is_printed_is_e
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let ran = with_token(&enough, &["run", "p", "--", "sh", "-c", "exit 3"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
+    let before = agent.client().get("/v1/kv/p/.lock").expect("an answer");
+    let checked = with_token(&enough, &["check", "--no-clock", "p"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let after = agent.client().get("/v1/kv/p/.lock").expect("an answer");
+    assert_eq!(after.text(), before.text());
+    agent.assert_nothing_left("p");
+}
+
+/// A token with these rules.
+fn token(agent: &Agent, rules: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let client = agent.client();
+    let name = format!("p{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let policy = serde_json::json!({ "Name": name, "Rules": rules }).to_string();
+    let made = client.put("/v1/acl/policy", policy.as_bytes());
+    assert_eq!(made.expect("an answer").status, 200);
+    let token = serde_json::json!({ "Policies": [{ "Name": name }] }).to_string();
+    let made = client.put("/v1/acl/token", token.as_bytes());
+    let made = made.and_then(|answer| answer.json()).expect("a token");
+    made["SecretID"].as_str().expect("a secret").to_owned()
+}
+
+#[test]
+fn a_ttl_that_the_agent_refuses_is_told_with_the_setting_that_forbids_it() {
+    let agent = Agent::builder().config("session_ttl_min = \"60s\"");
+    let agent = agent.start().expect("an agent");
+    for (ttl, code, ran) in [("30s", 17, 122), ("60s", 0, 0)] {
+        let checked = run(&agent.url(), &["check", "--no-clock", "--ttl", ttl, "p"]);
+        assert_eq!(checked.code, Some(code), "{checked:?}");
+        assert_eq!(
+            checked.stdout.contains("session_ttl_min"),
+            code > 0,
+            "{checked:?}"
+        );
+        let used = run(&agent.url(), &["run", "--ttl", ttl, "p", "--", "true"]);
+        assert_eq!(used.code, Some(ran), "{used:?}");
+    }
+    let checked = run(&agent.url(), &["check", "--no-clock", "p"]);
+    assert_eq!(checked.code, Some(17), "{checked:?}");
+    run(&agent.url(), &["check", "--ttl", "5s", "p"]).assert(125, "TTL");
+    agent.assert_nothing_left("p");
+}
+
+#[test]
+fn an_agent_that_keeps_its_status_to_itself_is_still_consul() {
+    let blocked = r#"http_config { block_endpoints = ["/v1/agent", "/v1/status", "/v1/acl"] }"#;
+    let agent = Agent::builder().config(blocked).start().expect("an agent");
+    let mut with_token = program(&agent.url(), &["check", "p"]);
+    with_token.env("CONSUL_HTTP_TOKEN", MANAGEMENT);
+    for checked in [run(&agent.url(), &["check", "p"]), run_with(with_token, "")] {
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        let lines: Vec<&str> = checked.stdout.lines().collect();
+        for (line, start) in lines.iter().zip(["ok    agent", "?     token"]) {
+            assert!(line.starts_with(start), "{checked:?}");
+        }
+        assert!(checked.stdout.contains("ok    clock"), "{checked:?}");
+    }
+    let ran = run(&agent.url(), &["run", "p", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn an_agent_that_refuses_what_a_token_may_do_is_told_apart_from_a_token() {
+    let blocked = r#"http_config { block_endpoints = ["/v1/session"] }"#;
+    let agent = Agent::builder().config(blocked).start().expect("an agent");
+    let checked = run(&agent.url(), &["check", "--no-clock", "p"]);
+    assert_eq!(checked.code, Some(17), "{checked:?}");
+    assert!(checked.stdout.contains("block_endpoints"), "{checked:?}");
+    assert!(!checked.stdout.contains("policy"), "{checked:?}");
+    let ran = run(&agent.url(), &["run", "p", "--", "true"]);
+    assert_eq!(ran.code, Some(122), "{ran:?}");
 }
 
 #[test]
