@@ -1,6 +1,7 @@
 //! `list`: every semaphore and election below a prefix.
 
 use jiff::Timestamp;
+use semaphore_core::adapter::{Method, Request};
 use semaphore_core::sans_io::Record;
 use semaphore_core::sans_io::api::{Entry, KeyList, LOCK_FLAGS, ListKeys};
 use serde::Serialize;
@@ -20,7 +21,7 @@ use crate::status::ago;
 /// List the semaphores and elections below a prefix
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ListOptions {
-    /// The prefix, such as service
+    /// The prefix, such as service; the empty text means all of Consul
     prefix: String,
     /// One line of JSON for each
     #[arg(long)]
@@ -67,20 +68,33 @@ pub(crate) fn list(agent: &AgentOptions, options: &ListOptions) -> Result<Exit, 
 
 impl ListOptions {
     async fn find(&self, agent: &Agent) -> Result<Vec<Found>, Failure> {
-        let prefix = Prefix::new(&self.prefix)?;
-        let list = ListKeys {
-            prefix: &prefix,
-            wait: None,
-            consistent: true,
-        };
-        let answer = agent.send(list.request(&agent.scope())).await?;
+        let answer = agent.send(self.request(agent)?).await?;
         let list = ListKeys::parse(&answer)?;
         if list.filtered {
-            let prefix = prefix.to_string();
+            let prefix = self.prefix.clone();
             return Err(Failure::Hidden { prefix });
         }
         let found = list.entries.iter().filter_map(|entry| of(entry, &list));
         found.collect()
+    }
+
+    fn request(&self, agent: &Agent) -> Result<Request, Failure> {
+        let list = |prefix: &Prefix| {
+            let list = ListKeys {
+                prefix,
+                wait: None,
+                consistent: true,
+            };
+            list.request(&agent.scope())
+        };
+        if !self.prefix.trim_matches('/').is_empty() {
+            return Ok(list(&Prefix::new(&self.prefix)?));
+        }
+        // The same question about all keys.
+        let below = list(&Prefix::new("prefix")?);
+        let query = below.target().split_once('?').map_or("", |it| it.1);
+        let whole = Request::new(Method::Get, format!("/v1/kv/?{query}"));
+        Ok(whole.with_token(agent.token()))
     }
 }
 

@@ -80,7 +80,11 @@ fn member(member: &Member) -> String {
 
 fn described(value: &[u8]) -> String {
     match Identity::read(value) {
-        Some(identity) => format!("{} since {}", shown(value), clock(identity.since)),
+        Some(identity) => {
+            // Its clock may be ahead of ours.
+            let since = identity.since.min(Timestamp::now());
+            format!("{} since {}", shown(value), clock(since))
+        }
         None => shown(value),
     }
 }

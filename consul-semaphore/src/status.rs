@@ -1,7 +1,7 @@
 //! `status`: who holds and who waits, once or as it changes.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,9 +14,10 @@ use crate::cli::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::identity::{printable, semaphore};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, redraw};
 use crate::overview::{Member, Overview, Reader};
 use crate::queue::clock;
+use crate::text;
 use crate::timeline::Timeline;
 
 /// Show who holds a semaphore and who waits
@@ -58,37 +59,45 @@ impl StatusOptions {
         Ok(Exit::SUCCESS)
     }
 
+    /// Only the first read must succeed: later the semaphore may be deleted and created again, and
+    /// Consul may be away.
     async fn watch(&self, agent: &Agent, reader: &mut Reader<'_>) -> Result<Exit, Failure> {
         let mut timeline = Timeline::default();
         let mut wait = None;
-        let mut before = None;
+        let mut shown = None;
+        let mut trouble = None;
         loop {
             match reader.read(wait).await {
                 Ok((index, overview)) => {
                     wait = next(wait, index);
-                    if before.as_ref() != Some(&overview) {
+                    trouble = None;
+                    if shown.as_ref() != Some(&overview) {
                         let now = Timestamp::now();
                         timeline.note(&overview, now);
                         self.draw(&overview, &timeline, now)?;
-                        before = Some(overview);
+                        shown = Some(overview);
                     }
                 }
-                // It may be created or deleted at any moment.
-                Err(Failure::NoSemaphore) if wait.is_some() => {
+                Err(failure) if shown.is_some() && may_pass(&failure) => {
+                    // An agent that was restarted may count from the beginning.
                     wait = None;
-                    before = None;
-                    agent.transport.sleep(PAUSE).await;
-                }
-                Err(Failure::Request(error)) if !error.is_permanent() && before.is_some() => {
-                    let place = agent.place(semaphore(&self.prefix));
-                    let why = crate::failure::whole(&error);
-                    let text = format!("consul-semaphore: {place}: not up to date: {why}\n");
-                    let _ = io::stderr().write_all(text.as_bytes());
+                    let why = failure.whole();
+                    if trouble.as_ref() != Some(&why) {
+                        self.tell(agent, &why);
+                        trouble = Some(why);
+                    }
                     agent.transport.sleep(PAUSE).await;
                 }
                 Err(failure) => return Err(failure),
             }
         }
+    }
+
+    fn tell(&self, agent: &Agent, why: &str) {
+        let place = agent.place(semaphore(&self.prefix));
+        let line = format!("consul-semaphore: {place}: not up to date: {why}\n");
+        // If the output is closed, nobody can be told that either.
+        let _ = io::stderr().write_all(text::safe(&line).as_bytes());
     }
 
     fn draw(
@@ -100,15 +109,20 @@ impl StatusOptions {
         if self.json {
             return print_json(overview);
         }
-        let mut text = String::new();
-        if io::stdout().is_terminal() {
-            // Moves the cursor home, and clears the rest.
-            text.push_str("\x1b[H\x1b[J");
-        }
-        text.push_str(&table(overview, now));
-        text.push_str(&timeline.drawn(now));
-        text.push('\n');
-        print(&text)
+        redraw(&format!(
+            "{}{}\n",
+            table(overview, now),
+            timeline.drawn(now)
+        ))
+    }
+}
+
+/// Whether a later read may succeed.
+fn may_pass(failure: &Failure) -> bool {
+    match failure {
+        Failure::NoSemaphore => true,
+        Failure::Request(error) => !error.is_permanent(),
+        _ => false,
     }
 }
 
@@ -138,6 +152,8 @@ fn table(overview: &Overview, now: Timestamp) -> String {
     let waits = waiters.iter().zip(1..);
     let waits = waits.map(|(member, place)| (format!("waits {place}"), member));
     let rows: Vec<_> = held.chain(waits).collect();
+    let states = rows.iter().map(|(state, _)| state.chars().count());
+    let states = states.max().unwrap_or_default();
     let width = rows.iter().map(|(_, member)| member.value.chars().count());
     let width = width.max().unwrap_or_default();
     for (state, member) in rows {
@@ -158,7 +174,7 @@ fn table(overview: &Overview, now: Timestamp) -> String {
         };
         let _ = writeln!(
             text,
-            "  {state:<9}{value:<width$}  since {since:<20}  node {node}  session {session}{remark}"
+            "  {state:<states$}  {value:<width$}  since {since:<20}  node {node}  session {session}{remark}"
         );
     }
     if *orphans > 0 {
@@ -170,8 +186,9 @@ fn table(overview: &Overview, now: Timestamp) -> String {
     text
 }
 
-/// `12:00:01 (35s)`.
+/// `12:00:01 (35s)`. A clock that is ahead of ours does not begin in the future.
 pub(crate) fn ago(since: Timestamp, now: Timestamp) -> String {
+    let since = since.min(now);
     let past = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     format!("{} ({})", clock(since), duration::shown(past))
 }

@@ -140,7 +140,14 @@ impl Subject {
             ),
         ];
         match self {
-            Self::Slots { permits, limit, .. } => {
+            Self::Slots {
+                semaphore,
+                permits,
+                limit,
+            } => {
+                // With `--adopt-limit` the record has another one.
+                let known = semaphore.available_permits().map(|it| it.limit);
+                let limit = known.unwrap_or(*limit);
                 variables.push(("CONSUL_SEMAPHORE_PREFIX", variable(self.name())));
                 variables.push(("CONSUL_SEMAPHORE_PERMITS", variable(permits.to_string())));
                 variables.push(("CONSUL_SEMAPHORE_LIMIT", variable(limit.to_string())));

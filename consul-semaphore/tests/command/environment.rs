@@ -30,6 +30,21 @@ fn the_command_learns_what_it_runs_under() {
 }
 
 #[test]
+fn a_command_that_adopts_the_limit_learns_which_one_that_is() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", "-n", "5", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for wait in ["--try", "--timeout=60s"] {
+        let script = "echo $CONSUL_SEMAPHORE_LIMIT";
+        let run_with_another = ["run", "-n", "2", "--adopt-limit", wait, &prefix, "--"];
+        let mut arguments = run_with_another.to_vec();
+        arguments.extend(["sh", "-c", script]);
+        let ran = run(agent.url(), &arguments);
+        assert_eq!(ran.stdout, "5\n", "{ran:?}");
+    }
+}
+
+#[test]
 fn a_shell_runs_one_line_if_it_is_asked_for_and_no_shell_otherwise() {
     let (agent, prefix) = scene();
     let plain = run(agent.url(), &["run", &prefix, "--", "echo", "$HOME;", "a"]);

@@ -187,6 +187,43 @@ fn it_and_consul_lock_share_a_semaphore() {
 }
 
 #[test]
+fn a_prefix_names_the_key_that_consul_lock_would_take() {
+    let agent = Agent::start().expect("an agent");
+    let client = agent.client();
+    for (given, key) in [
+        ("a//b", "a/b/.lock"),
+        ("./c", "c/.lock"),
+        ("x/../d", "d/.lock"),
+        ("/e/", "e/.lock"),
+    ] {
+        for n in ["1", "2"] {
+            let arguments = ["-n", n, "-child-exit-code", given, "exit 1"];
+            for command in [ours(&agent, &arguments), theirs(&agent, &arguments)] {
+                let ran = run_with(command, "");
+                assert_eq!(ran.code, Some(2), "{given} {n}: {ran:?}");
+            }
+            let holding = ["-n", n, given, "sleep 1000"];
+            let holder = Holder::start(ours(&agent, &holding));
+            wait_until("a record", || {
+                let entry = client.get(&format!("/v1/kv/{key}")).expect("an answer");
+                entry.status == 200
+            });
+            holder.end();
+            client.delete(&format!("/v1/kv/{key}")).expect("an answer");
+        }
+    }
+    // All releases take neither of these.
+    for given in [" a", "a b ", "../a", "a%20b"] {
+        let arguments = ["-n", "2", "-timeout", "5s", given, "true"];
+        assert_eq!(
+            run_with(ours(&agent, &arguments), "").code,
+            Some(1),
+            "{given}"
+        );
+    }
+}
+
+#[test]
 fn a_lock_that_is_lost_is_one_and_the_wait_ends_at_once_by_a_signal() {
     let (agent, prefix) = scene();
     let key = format!("{prefix}/.lock");

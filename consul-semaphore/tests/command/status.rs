@@ -1,11 +1,14 @@
 //! Who holds and who waits, for people and for programs.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
+use real_agent::{Agent, Proxy};
 use serde_json::Value as Json;
 
-use crate::support::{Running, contenders, program, run, scene, wait_until};
+use crate::support::{PATIENCE, Running, contenders, program, run, scene, wait_until};
 
 fn json(text: &str) -> Json {
     serde_json::from_str(text.trim()).expect("JSON")
@@ -100,6 +103,173 @@ fn watch_tells_each_change() {
     while next()["holders"] != Json::Array(Vec::new()) {}
     watch.kill().expect("it runs");
     watch.wait().expect("an end");
+}
+
+/// A program that prints JSON until it is dropped.
+struct Watch {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watch {
+    fn start(url: &str, arguments: &[&str]) -> Self {
+        let mut command = program(url, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = stdout.lines().map_while(Result::ok);
+            lines
+                .map_while(|line| sender.send(line).ok())
+                .for_each(drop);
+        });
+        Self { child, lines }
+    }
+
+    /// Reads until a line is as expected.
+    #[track_caller]
+    fn wait_for(&self, what: &str, is_so: impl Fn(&Json) -> bool) {
+        while !is_so(&json(&self.lines.recv_timeout(PATIENCE).expect(what))) {}
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An agent that has lost its state, and has new keys already, in the place of one with a higher
+/// index: a poll at the old index would wait for ever.
+#[test]
+fn watches_go_on_where_an_agent_counts_from_the_beginning_again() {
+    let before = Agent::start().expect("an agent");
+    let after = Agent::start().expect("an agent");
+    for number in 0..200 {
+        let key = format!("/v1/kv/other/{number}");
+        before.client().put(&key, b"").expect("an answer");
+    }
+    let proxy = Proxy::start(before.addr()).expect("a port");
+    for (agent, limit) in [(&before, "1"), (&after, "2")] {
+        let ran = run(&agent.url(), &["run", "-n", limit, "p", "--", "true"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let leader = program(&after.url(), &["elect", "run", "--json"]);
+    let mut leader = Running::spawn(leader, &["l", "--", "sleep", "1000"]);
+    leader.event("started");
+    let slots = Watch::start(&proxy.url(), &["status", "--watch", "--json", "p"]);
+    let lead = Watch::start(&proxy.url(), &["elect", "watch", "--json", "l"]);
+    slots.wait_for("the state before", |it| it["limit"] == 1);
+    lead.wait_for("the state before", |it| it["event"] == "leaderless");
+    proxy.set_target(after.addr());
+    proxy.cut();
+    slots.wait_for("the state after", |it| it["limit"] == 2);
+    lead.wait_for("the state after", |it| it["event"] == "elected");
+    leader.signal("TERM");
+    leader.end();
+}
+
+#[test]
+fn columns_stay_apart_however_many_wait() {
+    let (agent, prefix) = scene();
+    let session = |key: &str, flags: &str| {
+        let made = agent.create_session(r#"{"Behavior":"delete","TTL":"60s"}"#);
+        let session = made.expect("a session");
+        let key = key.replace("SESSION", &session);
+        let path = format!("/v1/kv/{prefix}/{key}?acquire={session}&flags={flags}");
+        assert!(agent.put(&path, b"same").expect("an answer").is_true());
+        session
+    };
+    let flags = "16210313421097356768";
+    let sessions: Vec<String> = (0..101).map(|_| session("SESSION", flags)).collect();
+    let record = format!(r#"{{"Limit":1,"Holders":{{"{}":true}}}}"#, sessions[0]);
+    let path = format!("/v1/kv/{prefix}/.lock?flags={flags}");
+    agent.put(&path, record.as_bytes()).expect("an answer");
+    let shown = run(agent.url(), &["status", &prefix]).stdout;
+    for session in &sessions {
+        agent.destroy_session(session).expect("an answer");
+    }
+    let rows: Vec<&str> = shown.lines().skip(1).collect();
+    let column = rows[0].find("same").expect("a value");
+    assert!(
+        rows.iter().all(|row| row.find("same") == Some(column)),
+        "{shown}"
+    );
+    assert!(rows.iter().all(|row| row.contains("  same  ")), "{shown}");
+    assert!(rows[100].starts_with("  waits 100  same"), "{shown}");
+}
+
+#[test]
+fn what_turns_text_around_reaches_no_terminal_and_stays_in_json() {
+    let (agent, prefix) = scene();
+    let value = "a\u{202e}b\u{9b}c";
+    let name = "a\u{202e}b";
+    let held = ["--value", value, "--name", name, &prefix, "--"];
+    let sleep = ["sleep", "1000"];
+    let arguments: Vec<&str> = held.into_iter().chain(sleep).collect();
+    let mut holder = Running::start(agent.url(), &arguments);
+    holder.event("started");
+    let is_bad = |c: char| matches!(c, '\u{202e}' | '\u{9b}');
+    for arguments in [
+        &["status", &prefix][..],
+        &["status", "--json", &prefix],
+        &["list", &prefix],
+        &["run", "--try", &prefix, "--", "true"],
+        &["run", "--json", "--try", &prefix, "--", "true"],
+        &["status", value],
+        &["run", "--verbose", "--try", value, "--", "true"],
+    ] {
+        let shown = run(agent.url(), arguments);
+        assert!(!shown.stdout.contains(is_bad), "{shown:?}");
+        assert!(!shown.stderr.contains(is_bad), "{shown:?}");
+    }
+    let shown = json(&run(agent.url(), &["status", "--json", &prefix]).stdout);
+    assert_eq!(
+        shown["holders"][0]["name"]
+            .as_str()
+            .map(|it| it.starts_with(name)),
+        Some(true)
+    );
+    holder.signal("TERM");
+    holder.end();
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn list_without_a_prefix_shows_all_of_consul() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", "-n", "4", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for all in ["", "/"] {
+        let listed = run(agent.url(), &["list", "--json", all]);
+        assert_eq!(listed.code, Some(0), "{listed:?}");
+        let mut found = listed.stdout.lines().map(json);
+        let ours = found.find(|it| it["prefix"] == prefix.as_str());
+        assert_eq!(ours.expect("ours")["limit"], 4, "{listed:?}");
+    }
+}
+
+#[test]
+fn nothing_is_shown_to_have_begun_in_the_future() {
+    let (agent, prefix) = scene();
+    let ahead = r#"{"host":"h","pid":1,"since":"2999-01-01T00:00:00Z"}"#;
+    let arguments = ["--value", ahead, &prefix, "--", "sleep", "1000"];
+    let mut holder = Running::start(agent.url(), &arguments);
+    holder.event("started");
+    let shown = run(agent.url(), &["status", &prefix]).stdout;
+    assert!(shown.contains("(0s)") && !shown.contains("2999"), "{shown}");
+    let mut own = Running::start(agent.url(), &["-n", "1", &prefix, "--", "true"]);
+    wait_until("a waiter", || contenders(&agent, &prefix) == 2);
+    let shown = json(&run(agent.url(), &["status", "--json", &prefix]).stdout);
+    let since = shown["waiters"][0]["since"].as_str().expect("a time");
+    let since: jiff::Timestamp = since.parse().expect("a time");
+    assert!(since <= jiff::Timestamp::now(), "{since}");
+    holder.signal("TERM");
+    holder.end();
+    own.event("released");
+    assert_eq!(own.end().0, Some(0));
 }
 
 #[test]
