@@ -4,10 +4,11 @@
 //! `SEMAPHORE_FLEET_HOLD_MS` sets how long they are held. The default is 15 s: a lease lasts 13.5
 //! s, so a hold that can't be renewed is lost.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{env, process, thread};
+use std::{env, fs, process, thread};
 
 use real_agent::Agent;
 use serde_json::{Map, Value};
@@ -316,12 +317,13 @@ fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
 
 /// A script that runs a command with this limit. The system counts the threads of a user. So root
 /// has to become another user, and other users run in a user namespace, where counting starts at
-/// zero.
+/// zero. The other user may still read what root may: the program may be in a folder of root's.
 fn thirty_threads(number: u32) -> String {
     let user = 1_000_000 + 10 * process::id() + number;
     format!(
         r#"if [ "$(id -u)" = 0 ]
-        then exec setpriv --reuid={user} --clear-groups prlimit --nproc=30 "$0" "$@"
+        then exec setpriv --reuid={user} --clear-groups --inh-caps=+dac_override \
+            --ambient-caps=+dac_override prlimit --nproc=30 "$0" "$@"
         else exec unshare --user prlimit --nproc=30 "$0" "$@"
         fi"#
     )
@@ -336,6 +338,24 @@ fn assert_binds() {
         .output()
         .expect("it starts");
     assert!(!started.status.success(), "no limit: {started:?}");
+}
+
+/// As in root's home, or below a folder of `mktemp -d`.
+#[test]
+fn a_program_in_a_folder_that_other_users_may_not_enter_runs_with_thirty_threads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("a program");
+    fs::write(&program, "#!/bin/sh\necho \"$1\"\n").expect("written");
+    for path in [folder.path(), &program] {
+        fs::set_permissions(path, PermissionsExt::from_mode(0o700)).expect("private");
+    }
+    let ran = Command::new("sh")
+        .args(["-c", &thirty_threads(2)])
+        .args([program.as_os_str(), "an argument".as_ref()])
+        .output()
+        .expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(ran.stdout, b"an argument\n");
 }
 
 /// The turns per second of this many handles of one process, one turn each.
