@@ -135,6 +135,10 @@
 //! | [`adapter`] | for adapters: `Transport`, `Runtime`, connections, addresses |
 //! | [`sans_io`] | for your own event loop: the machines behind the handles, and their types |
 //!
+//! # Features
+//! - `metrics`: `observe::Metrics`, figures for the facade `metrics`.
+//! - `serialize`: what `inspect` returns can be serialized by serde.
+//!
 //! # What is promised
 //! [`promises`] lists the promises S1 to S5 and L1 to L4, with bounds and assumptions. In the repository, `docs/EVIDENCE.md` says
 //! how each promise is checked, and `docs/ARCHITECTURE.md` how this crate is built. `docs/guides` has guides with code: TTL, loss,

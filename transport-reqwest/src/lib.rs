@@ -36,6 +36,8 @@
 //! - `tls` (default): `https://` agents, with rustls and ring, by HTTP/2 if they offer it. Without this feature such an address is
 //!   [`BuildError::TlsNotBuilt`].
 //! - `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes tokio-util's `CancellationToken`.
+//! - `metrics`: `observe::Metrics`, figures for the facade `metrics`.
+//! - `serialize`: what `inspect` returns can be serialized by serde.
 //!
 //! # Where to go next
 //! Read [`Semaphore`], [`Permit`], [`Election`] and [`Builder`] here. The repository's README has other ways to acquire, many

@@ -29,6 +29,8 @@
 //! - `tls` (default): `https://` agents, with rustls and ring. Without this feature such an address is
 //!   [`BuildError::TlsNotBuilt`].
 //! - `smol`: `SmolTransport`, for programs on smol.
+//! - `metrics`: `observe::Metrics`, figures for the facade `metrics`.
+//! - `serialize`: what `inspect` returns can be serialized by serde.
 //!
 //! # The clock
 //! Leases end by a clock that keeps running while the machine is suspended. The crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,

@@ -6,7 +6,7 @@
 //!  Discovery::builder ─┤
 //!  Client::builder ────┘
 //! ```
-//! The blocking handles have separate builders with the same options.
+//! The blocking handles have the same builder: `Builder<blocking::Semaphore>` and so on.
 
 mod client;
 mod discovery;
