@@ -140,8 +140,10 @@ fn machine(consul: &Path) -> Result<String, Failure> {
     let version = String::from_utf8_lossy(&output.stdout);
     let version = version.lines().next().unwrap_or_default();
     let cores = thread::available_parallelism().map_or(0, usize::from);
+    // `scripts/bench` says which commit this is, and which day.
+    let state = std::env::var("BENCH_STATE").unwrap_or_else(|_| "state unknown".to_owned());
     Ok(format!(
-        "{cores} cores, {}, {version}",
+        "{cores} cores, {}, {version}; {state}",
         std::env::consts::OS
     ))
 }
