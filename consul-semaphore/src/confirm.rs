@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::text;
 
 /// Whether to ask.
 #[derive(Args, Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ impl Confirmation {
         }
         let cannot = || Failure::system("the answer can't be read");
         let mut stderr = io::stderr().lock();
-        write!(stderr, "{what}. Go on? [y/N] ").map_err(cannot())?;
+        write!(stderr, "{}. Go on? [y/N] ", text::safe(what)).map_err(cannot())?;
         stderr.flush().map_err(cannot())?;
         let mut answer = String::new();
         io::stdin()

@@ -101,7 +101,7 @@ Exit codes of `run` and `elect run`:
   127      the command was not found
   128+N    signal N ended the command, or the wait for its turn
 
-The command may use 120 to 127 itself; with --json an event tells whose code it was.
+The command may use 120 to 127 itself; with --json or --events an event tells whose code it was.
 
 Called as consul-lock, or with --like-consul-lock as its first argument, it takes the flags of `consul lock`.";
 

@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Write as _};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,6 +22,9 @@ const MOST: usize = 256;
 /// How long a writer that waits for its reader sleeps, if its file says that it would block.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Writes a part of these bytes, and says how many.
+type Write = dyn Fn(&[u8]) -> io::Result<usize> + Send + Sync;
+
 /// Lines on their way to one reader. All clones are the same.
 #[derive(Clone)]
 pub(crate) struct Outlet(Arc<Shared>);
@@ -30,7 +33,7 @@ struct Shared {
     pending: Mutex<Pending>,
     /// For the writer: something is there. For those who wait for it: it has come further.
     changed: Condvar,
-    write: Box<dyn Fn(&[u8]) -> io::Result<usize> + Send + Sync>,
+    write: Box<Write>,
     /// The line that says how many were dropped.
     gap: fn(u64) -> String,
 }
@@ -43,12 +46,21 @@ struct Pending {
     change: Option<Change>,
     /// Whether a line that changes is on the terminal.
     is_drawn: bool,
-    is_writing: bool,
+    writer: Writer,
     /// Whether the last line could not be written, as to a closed pipe.
     is_broken: bool,
     /// How often something was written.
     steps: u64,
-    has_thread: bool,
+}
+
+/// What the writing thread does.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Writer {
+    /// There is none yet.
+    #[default]
+    None,
+    Waits,
+    Writes,
 }
 
 /// What is written at once.
@@ -139,16 +151,16 @@ impl Outlet {
     fn push(&self, change: impl FnOnce(&mut Pending)) {
         let mut pending = self.0.lock();
         change(&mut pending);
-        if !mem::replace(&mut pending.has_thread, true) {
+        if pending.writer == Writer::None {
             let shared = Arc::clone(&self.0);
             let writer = thread::Builder::new().name("output".to_owned());
             if writer.spawn(move || shared.write_all()).is_err() {
                 // Without a thread nothing can be held, since the command needs one, too. So
                 // nobody is kept waiting, and the user learns why.
-                pending.has_thread = false;
-                self.0.write_pending(pending);
+                self.0.write_pending(pending, Writer::None);
                 return;
             }
+            pending.writer = Writer::Waits;
         }
         drop(pending);
         self.0.changed.notify_all();
@@ -170,17 +182,18 @@ impl Shared {
         loop {
             let pending = self.lock();
             let waited = self.changed.wait_while(pending, |it| it.is_empty());
-            self.write_pending(waited.unwrap_or_else(PoisonError::into_inner));
+            let pending = waited.unwrap_or_else(PoisonError::into_inner);
+            self.write_pending(pending, Writer::Waits);
         }
     }
 
-    fn write_pending<'a>(&'a self, mut pending: MutexGuard<'a, Pending>) {
+    fn write_pending<'a>(&'a self, mut pending: MutexGuard<'a, Pending>, after: Writer) {
         while let Some(Text { text, lines }) = pending.next(self.gap) {
-            pending.is_writing = true;
+            pending.writer = Writer::Writes;
             drop(pending);
             let is_written = self.write(text.as_bytes());
             pending = self.lock();
-            pending.is_writing = false;
+            pending.writer = after;
             pending.is_broken = !is_written;
             pending.steps += 1;
             if !is_written {
@@ -212,11 +225,15 @@ impl Pending {
     /// Whether there is nothing left to write, or nothing that could be written.
     fn is_empty(&self) -> bool {
         let is_told = self.dropped == 0 || self.is_broken;
-        self.lines.is_empty() && self.change.is_none() && is_told && !self.is_writing
+        self.lines.is_empty() && self.change.is_none() && is_told && !self.is_writing()
     }
 
     fn may_be_drawn(&self) -> bool {
-        self.is_drawn || self.change.is_some() || self.is_writing
+        self.is_drawn || self.change.is_some() || self.is_writing()
+    }
+
+    fn is_writing(&self) -> bool {
+        self.writer == Writer::Writes
     }
 
     fn gap(&mut self, gap: fn(u64) -> String) -> Option<Text> {
@@ -259,12 +276,12 @@ mod tests {
 
     /// An outlet whose reader takes a text for each word to it, and what it has taken.
     fn slow() -> (Outlet, Sender<()>, Receiver<String>) {
-        let (go, taken) = mpsc::channel::<()>();
-        let (wrote, texts) = mpsc::channel();
-        let taken = Mutex::new(taken);
+        let (go, words) = mpsc::channel::<()>();
+        let (taker, texts) = mpsc::channel();
+        let words = Mutex::new(words);
         let write = move |bytes: &[u8]| {
-            let _ = taken.lock().unwrap().recv();
-            let _ = wrote.send(String::from_utf8_lossy(bytes).into_owned());
+            let _ = words.lock().unwrap().recv();
+            let _ = taker.send(String::from_utf8_lossy(bytes).into_owned());
             Ok(bytes.len())
         };
         let gap = |lines| format!("{lines} are missing");
@@ -272,7 +289,7 @@ mod tests {
     }
 
     fn one_is_being_written(outlet: &Outlet) {
-        while !outlet.0.lock().is_writing {
+        while !outlet.0.lock().is_writing() {
             thread::yield_now();
         }
     }

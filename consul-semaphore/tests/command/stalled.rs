@@ -4,10 +4,13 @@ use std::io::{PipeReader, PipeWriter, Write as _, pipe};
 use std::process::{Child, Command, Stdio};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::pty::openpty;
+use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-use crate::support::{Running, program, scene, wait_until};
+use crate::support::{Running, names, program, run, scene, wait_until};
+use crate::terminal::OnTerminal;
 
 /// A pipe in which there is no room left.
 fn full_pipe() -> (PipeReader, PipeWriter) {
@@ -78,7 +81,7 @@ fn events_have_a_file_of_their_own_into_which_the_command_does_not_write() {
     let script = r#"echo '{"event":"forged"}'; echo '{"event":"forged"}' >&2; exit 3"#;
     for _ in 0..2 {
         let arguments = ["run", "--events", path, &prefix, "--", "sh", "-c", script];
-        let ran = crate::support::run(agent.url(), &arguments);
+        let ran = run(agent.url(), &arguments);
         assert_eq!(ran.code, Some(3), "{ran:?}");
         assert_eq!(ran.stdout, "{\"event\":\"forged\"}\n");
         assert_eq!(ran.stderr, "{\"event\":\"forged\"}\n");
@@ -89,7 +92,7 @@ fn events_have_a_file_of_their_own_into_which_the_command_does_not_write() {
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     let of_one = ["waiting", "granted", "started", "ended", "released"];
-    assert_eq!(crate::support::names(&events), of_one.repeat(2));
+    assert_eq!(names(&events), of_one.repeat(2));
 }
 
 #[test]
@@ -121,12 +124,31 @@ fn whoever_stops_the_terminal_while_it_waits_stops_only_what_is_shown() {
     let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
     holder.event("started");
     let arguments = ["run", "--verbose", &prefix, "--", "sh", "-c", "exit 5"];
-    let mut waiter = crate::terminal::OnTerminal::start(agent.url(), &arguments);
+    let mut waiter = OnTerminal::start(agent.url(), &arguments);
     waiter.wait_for("next; 1 of 1 held by ");
     // ^S
     waiter.write("\x13");
     holder.signal("TERM");
     holder.end();
     assert_eq!(waiter.end(), Some(5));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn what_is_said_while_the_command_has_the_terminal_stops_nobody() {
+    let (agent, prefix) = scene();
+    let pty = openpty(None, None).expect("a terminal");
+    let mut settings = tcgetattr(&pty.slave).expect("settings");
+    // `stty tostop`: whoever writes without having the terminal is stopped.
+    settings.local_flags.insert(LocalFlags::TOSTOP);
+    tcsetattr(&pty.slave, SetArg::TCSANOW, &settings).expect("settings");
+    let script = "read line; exit 4";
+    let arguments = ["run", "--verbose", &prefix, "--", "sh", "-c", script];
+    let mut running = OnTerminal::start_on(pty, agent.url(), &arguments);
+    running.wait_for("runs the command, process ");
+    running.write("a line\n");
+    running.wait_for("the command has ended with 4");
+    running.wait_for("has given it back");
+    assert_eq!(running.end(), Some(4));
     agent.assert_nothing_left(&prefix);
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use nix::pty::{Winsize, openpty};
+use nix::pty::{OpenptyResult, Winsize, openpty};
 
 use crate::support::{Running, program, run, scene, wait_until};
 
@@ -20,11 +20,11 @@ pub(crate) struct OnTerminal {
 
 impl OnTerminal {
     pub(crate) fn start(url: &str, arguments: &[&str]) -> Self {
-        Self::start_sized(url, arguments, None)
+        let pty = openpty(None, None).expect("a terminal");
+        Self::start_on(pty, url, arguments)
     }
 
-    fn start_sized(url: &str, arguments: &[&str], size: Option<&Winsize>) -> Self {
-        let pty = openpty(size, None).expect("a terminal");
+    pub(crate) fn start_on(pty: OpenptyResult, url: &str, arguments: &[&str]) -> Self {
         let slave = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
         let ours = program(url, arguments);
         // `setsid` makes the terminal the program's own.
@@ -105,7 +105,8 @@ fn the_waiting_line_stays_within_its_row_however_narrow_the_terminal_is() {
         ws_ypixel: 0,
     };
     let arguments = ["run", &prefix, "--", "echo", "my turn"];
-    let mut waiter = OnTerminal::start_sized(agent.url(), &arguments, Some(&size));
+    let narrow = openpty(&size, None).expect("a terminal");
+    let mut waiter = OnTerminal::start_on(narrow, agent.url(), &arguments);
     let line = format!("{prefix}: next; 1 of 1 held by ");
     let row = line.chars().take(18).collect::<String>() + "…";
     waiter.wait_for(&format!("\r\x1b[K{row}\r\x1b[K{row}\r\x1b[K"));
