@@ -174,7 +174,7 @@ impl Shared {
 
     /// The writing thread.
     fn write_all(&self) {
-        // With `stty tostop`, whoever writes while the command has the terminal would be stopped.
+        // With `stty tostop`, a process that writes while another has the terminal is stopped.
         let mut stops = SigSet::empty();
         stops.add(Signal::SIGTTOU);
         // An error leaves the writer as it was.

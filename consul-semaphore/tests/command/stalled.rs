@@ -139,7 +139,7 @@ fn what_is_said_while_the_command_has_the_terminal_stops_nobody() {
     let (agent, prefix) = scene();
     let pty = openpty(None, None).expect("a terminal");
     let mut settings = tcgetattr(&pty.slave).expect("settings");
-    // `stty tostop`: whoever writes without having the terminal is stopped.
+    // `stty tostop`: a process that writes without having the terminal is stopped.
     settings.local_flags.insert(LocalFlags::TOSTOP);
     tcsetattr(&pty.slave, SetArg::TCSANOW, &settings).expect("settings");
     let script = "read line; exit 4";
