@@ -1,8 +1,9 @@
 //! The common options of `run` and `elect run`: how long to wait, the shown value, and how the
 //! command is supervised.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, OpenOptions};
+use std::io::IsTerminal as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -101,9 +102,23 @@ impl Holding {
         let Some(file) = &self.record else {
             return Ok(None);
         };
+        let kind = fs::metadata(file).map(|found| found.file_type());
+        let is_pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket());
+        // Each step is recorded before the next, so a reader that stops would stop the renewals.
+        let stream = || {
+            Failure::usage(format!(
+                "{file:?} is a pipe or a terminal, whose reader may stop: give --record a file"
+            ))
+        };
+        if is_pipe {
+            return Err(stream());
+        }
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let opened = options.open(file).map_err(Failure::file("written", file))?;
+        if opened.is_terminal() {
+            return Err(stream());
+        }
         Ok(Some(Recorder::new(opened)))
     }
 

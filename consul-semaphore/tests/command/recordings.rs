@@ -105,6 +105,13 @@ fn a_recording_that_was_cut_off_or_is_another_versions_is_told_apart() {
 }
 
 #[test]
+fn a_reader_that_could_stop_the_renewals_is_refused_as_the_place_of_a_recording() {
+    // Its standard error is a pipe here.
+    let record = ["run", "--record", "/dev/stderr", "p", "--", "true"];
+    run(&closed_port(), &record).assert(125, "give --record a file");
+}
+
+#[test]
 fn a_recording_that_can_not_be_written_is_told_before_anything_is_sent() {
     let record = ["run", "--record", "/no/such/folder", "p", "--", "true"];
     run(&closed_port(), &record).assert(125, "can't be written");
