@@ -38,6 +38,12 @@ pub(crate) enum Failure {
          `list` shows what there is"
     )]
     NoSemaphore,
+    /// It is an election.
+    #[error("{key} is an election's key, not a semaphore: `elect status {key}` shows who leads")]
+    AnElection {
+        /// The key.
+        key: String,
+    },
     /// The record belongs to something else.
     #[error("the key {key:?} is not a semaphore's: {source}; give another prefix")]
     NotASemaphore {
@@ -153,7 +159,7 @@ impl Failure {
             Self::Consul(error) => of_error(error),
             Self::Request(error) => of_request(error),
             Self::Silent { .. } | Self::Unavailable { .. } => Exit::UNREACHABLE,
-            Self::NotASemaphore { .. } => Exit::CONFLICT,
+            Self::NotASemaphore { .. } | Self::AnElection { .. } => Exit::CONFLICT,
             Self::Hidden { .. } => Exit::REFUSED,
             Self::Replay { source, .. } => of_replay(source),
             Self::NotGranted(_) => Exit::NOT_GRANTED,
@@ -174,6 +180,7 @@ impl Failure {
         match self {
             Self::Request(_)
             | Self::NoSemaphore
+            | Self::AnElection { .. }
             | Self::NotASemaphore { .. }
             | Self::Hidden { .. }
             | Self::Unavailable { .. }

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use semaphore_core::sans_io::View;
-use semaphore_core::sans_io::api::{Entry, KeyList, ListKeys, SessionDetails, SessionInfo};
+use semaphore_core::sans_io::api::{
+    Entry, KeyList, LOCK_FLAGS, ListKeys, ReadKey, SessionDetails, SessionInfo,
+};
 use semaphore_core::sans_io::{Index, Record};
 use serde::Serialize;
-use transport_ureq::{Prefix, RequestError, SessionId};
+use transport_ureq::{Conflict, Prefix, RequestError, SessionId};
 
 use crate::agent::Agent;
 use crate::failure::Failure;
@@ -74,7 +76,13 @@ impl<'a> Reader<'a> {
         };
         let answer = self.agent.send(list.request(&self.agent.scope())).await?;
         let list = ListKeys::parse(&answer)?;
-        let mut overview = of_list(&self.prefix, &list)?;
+        let mut overview = match of_list(&self.prefix, &list) {
+            Err(Failure::NoSemaphore) if is_election(self.agent, &self.prefix).await? => {
+                let key = self.prefix.to_string();
+                return Err(Failure::AnElection { key });
+            }
+            overview => overview?,
+        };
         let members = overview.holders.iter_mut().chain(&mut overview.waiters);
         for member in members.filter(|member| member.alive) {
             self.describe(member).await?;
@@ -116,6 +124,40 @@ pub(crate) async fn details(
     }
 }
 
+/// Whether this is an election's key: it has the flags of one, or somebody leads with it.
+pub(crate) async fn is_election(agent: &Agent, prefix: &Prefix) -> Result<bool, Failure> {
+    let is = |it: &Entry<'_>| it.flags() == LOCK_FLAGS || it.session().is_some();
+    is_at(agent, prefix.as_str(), is).await
+}
+
+/// Whether there is a semaphore at this name.
+pub(crate) async fn is_semaphore(agent: &Agent, name: &str) -> Result<bool, Failure> {
+    let is = |it: &Entry<'_>| {
+        let value = it.value().ok();
+        value.is_some_and(|value| Record::decode(&value, it.flags()).is_ok())
+    };
+    is_at(agent, &format!("{name}/.lock"), is).await
+}
+
+/// Whether this key is so, as far as the token may look.
+async fn is_at(
+    agent: &Agent,
+    key: &str,
+    is: impl FnOnce(&Entry<'_>) -> bool,
+) -> Result<bool, Failure> {
+    let read = ReadKey {
+        key,
+        wait: None,
+        consistent: true,
+    };
+    let answer = agent.send(read.request(&agent.scope())).await?;
+    match ReadKey::parse(&answer) {
+        Ok(found) => Ok(found.is_some_and(|entry| is(&entry))),
+        Err(RequestError::Denied { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The semaphore at this prefix in a list of keys.
 pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, Failure> {
     let view = View::new(prefix, list);
@@ -124,13 +166,17 @@ pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, F
         return Err(Failure::Hidden { prefix });
     }
     let lock = view.lock().ok_or(Failure::NoSemaphore)?;
-    let record = lock
-        .record
-        .as_ref()
-        .map_err(|conflict| Failure::NotASemaphore {
-            key: prefix.record_key(),
-            source: conflict.clone(),
-        })?;
+    let record = lock.record.as_ref().map_err(|conflict| {
+        let key = prefix.record_key();
+        match conflict {
+            // `consul lock -n 1` elects there.
+            Conflict::Flags { flags: LOCK_FLAGS } => Failure::AnElection { key },
+            _ => Failure::NotASemaphore {
+                key,
+                source: conflict.clone(),
+            },
+        }
+    })?;
     let member = |session: &str| member(prefix, list, &view, session);
     let waits = |session: &SessionId| !record.holds(session.as_str());
     let waiters = view.waiters().map(|waiter| &waiter.session);

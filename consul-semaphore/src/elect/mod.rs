@@ -33,7 +33,7 @@ impl ElectCommand {
     }
 }
 
-fn discovery(agent: &Agent, key: &str) -> Result<Discovery, Failure> {
+pub(crate) fn discovery(agent: &Agent, key: &str) -> Result<Discovery, Failure> {
     let builder = Discovery::builder(key).scope(agent.scope.clone());
     Ok(builder.connect(agent.transport.clone())?)
 }

@@ -4,14 +4,14 @@ use clap::Args;
 use jiff::Timestamp;
 use semaphore_core::sans_io::api::SessionDetails;
 use serde::Serialize;
-use transport_ureq::Leader;
+use transport_ureq::{Leader, LeaderStatus};
 
 use crate::agent::{Agent, AgentOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::identity::{Identity, election, printable, shown, since_of_name};
 use crate::output::{print, print_json};
-use crate::overview::details;
+use crate::overview::{details, is_semaphore};
 use crate::status::ago;
 
 /// Show who leads; exit code 1 when nobody does
@@ -70,7 +70,17 @@ impl Led {
 
 pub(super) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
     let agent = agent.connect()?;
-    let leader = agent.wait_for(election(&options.key), options.read(&agent))?;
+    let found = agent.wait_for(election(&options.key), options.read(&agent))?;
+    let (leader, nobody) = match found {
+        Found::Leader(led) => (Some(led), None),
+        Found::Nobody => (None, Some("nobody leads".to_owned())),
+        Found::Semaphore => {
+            let key = printable(&options.key);
+            let text =
+                format!("nobody leads; it is a semaphore, and `status {key}` shows who holds");
+            (None, Some(text))
+        }
+    };
     let exit = if leader.is_some() {
         Exit::SUCCESS
     } else {
@@ -80,19 +90,32 @@ pub(super) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Ex
     if options.json {
         print_json(&Shown { key, leader })?;
     } else {
-        let words = leader.map_or_else(|| "nobody leads".to_owned(), |led| led.words());
+        let words = leader.map(|led| led.words()).or(nobody).unwrap_or_default();
         print(&format!("{key}: {words}\n"))?;
     }
     Ok(exit)
 }
 
+/// What is at the key.
+enum Found {
+    Leader(Led),
+    Nobody,
+    Semaphore,
+}
+
 impl StatusOptions {
-    async fn read(&self, agent: &Agent) -> Result<Option<Led>, Failure> {
+    async fn read(&self, agent: &Agent) -> Result<Found, Failure> {
         let discovery = super::discovery(agent, &self.key)?;
-        let Some(leader) = discovery.leader().await? else {
-            return Ok(None);
+        let leader = match discovery.status().await? {
+            LeaderStatus::Led(leader) => leader,
+            LeaderStatus::Leaderless { last_value: None }
+                if is_semaphore(agent, &self.key).await? =>
+            {
+                return Ok(Found::Semaphore);
+            }
+            LeaderStatus::Leaderless { .. } => return Ok(Found::Nobody),
         };
         let details = details(agent, &leader.session).await?;
-        Ok(Some(Led::new(&leader, details)))
+        Ok(Found::Leader(Led::new(&leader, details)))
     }
 }

@@ -86,6 +86,37 @@ fn where_there_is_no_semaphore_the_answer_is_no() {
 }
 
 #[test]
+fn what_is_an_election_is_told_and_how_to_see_its_leader() {
+    let (agent, prefix) = scene();
+    let key = format!("{prefix}/leader");
+    let record = format!("{prefix}/.lock");
+    for (key, asked) in [(&key, &key), (&record, &prefix)] {
+        let ran = run(agent.url(), &["elect", "run", key, "--", "true"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        for arguments in [["status", "--json"], ["status", "--watch"]] {
+            let arguments = [&arguments[..], &[asked]].concat();
+            let shown = run(agent.url(), &arguments);
+            shown.assert(123, &format!("`elect status {key}` shows who leads"));
+        }
+        let shown = run(agent.url(), &["elect", "status", key]);
+        assert_eq!(shown.stdout, format!("{key}: nobody leads\n"));
+    }
+}
+
+#[test]
+fn who_asks_for_the_leader_of_a_semaphore_is_told_how_to_see_its_holders() {
+    let (agent, prefix) = scene();
+    let nobody = run(agent.url(), &["elect", "status", &prefix]);
+    assert_eq!(nobody.stdout, format!("{prefix}: nobody leads\n"));
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = run(agent.url(), &["elect", "status", &prefix]);
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    let said = format!("it is a semaphore, and `status {prefix}` shows who holds");
+    assert!(shown.stdout.contains(&said), "{shown:?}");
+}
+
+#[test]
 fn watch_tells_each_change() {
     let (agent, prefix) = scene();
     let first = run(agent.url(), &["run", &prefix, "--", "true"]);
