@@ -1,4 +1,4 @@
-//! `check`: whether a semaphore has everything that it needs. It says what is wrong and what to do,
+//! `check`: whether a semaphore or an election has everything that it needs. It says what is wrong and what to do,
 //! with an exit code for each case.
 //!
 //! | file | looks at |
@@ -7,15 +7,17 @@
 //! | `token` | whether Consul knows the token |
 //! | `permissions` | whether it may do what is needed: by doing it |
 //! | `agent` | the release, and its limits |
-//! | `keys` | whether every release takes the prefix |
+//! | `keys` | whether every release takes the name |
 //! | `clock` | whether this machine's clock runs as fast as the agent's |
-//! | `others` | who else is on the prefix |
+//! | `others` | who else is there |
+//! | `target` | nothing: it is what is checked |
 
 mod agent;
 mod clock;
 mod keys;
 mod others;
 mod permissions;
+mod target;
 mod token;
 mod way;
 
@@ -24,8 +26,9 @@ use std::time::Duration;
 use clap::Args;
 use semaphore_core::adapter::{Method, Request, Response};
 use semaphore_core::sans_io::SessionOptions;
-use transport_ureq::{Prefix, RequestError};
+use transport_ureq::RequestError;
 
+use self::target::Target;
 use crate::agent::{Agent, AgentOptions};
 use crate::cli::duration;
 use crate::exit::Exit;
@@ -37,10 +40,13 @@ use crate::output::print;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct CheckOptions {
-    /// The semaphore; without it neither permissions nor keys are checked
-    prefix: Option<String>,
+    /// The semaphore, or the election's key; without it neither permissions nor keys are checked
+    name: Option<String>,
+    /// The name is an election's key
+    #[arg(long, requires = "name")]
+    election: bool,
     /// Print the least policy that the token needs, and check nothing
-    #[arg(long, requires = "prefix")]
+    #[arg(long, requires = "name")]
     policy: bool,
     /// The TTL that `run` will be given: the agent must accept it
     #[arg(long, value_parser = duration::parse, default_value = holding::TTL, value_name = "DURATION")]
@@ -54,9 +60,9 @@ const HELP: &str = "\
 The exit code is that of the first failure:
   10  the address can't be understood       16  the release is too old, or one to avoid
   11  TLS fails                             17  the agent's limits are too low
-  12  the agent can't be reached            18  not every release takes the prefix as a key
+  12  the agent can't be reached            18  not every release takes the name as a key
   13  the agent has no leader               19  the clock runs slower or faster than the agent's
-  14  Consul does not know the token        20  clients of another kind are on the prefix
+  14  Consul does not know the token        20  clients of another kind are there
   15  the token lacks a permission";
 
 const ADDRESS: Exit = Exit::of_code(10);
@@ -164,7 +170,9 @@ impl Report {
 }
 
 pub(crate) fn check(options: &AgentOptions, check: &CheckOptions) -> Result<Exit, Failure> {
-    let prefix = check.prefix.as_ref().map(Prefix::new).transpose()?;
+    let name = check.name.as_ref();
+    let target = name.map(|name| Target::new(name, check.election));
+    let target = target.transpose()?;
     let session = permissions::session(check.ttl)?;
     let mut report = Report::default();
     let agent = match options.connect() {
@@ -175,18 +183,18 @@ pub(crate) fn check(options: &AgentOptions, check: &CheckOptions) -> Result<Exit
         }
     };
     if check.policy {
-        let policy = prefix.map(|prefix| permissions::policy(&prefix, None));
+        let policy = target.map(|target| target.policy(None));
         print(&policy.unwrap_or_default())?;
         return Ok(Exit::SUCCESS);
     }
-    agent.wait(check.all(&agent, prefix.as_ref(), &session))
+    agent.wait(check.all(&agent, target.as_ref(), &session))
 }
 
 impl CheckOptions {
     async fn all(
         &self,
         agent: &Agent,
-        prefix: Option<&Prefix>,
+        target: Option<&Target>,
         session: &SessionOptions,
     ) -> Result<Exit, Failure> {
         let mut report = Report::default();
@@ -201,12 +209,13 @@ impl CheckOptions {
         let known = agent::Known::read(agent).await;
         report.add(&known.release())?;
         report.add(&known.limits())?;
-        if let Some(prefix) = prefix {
-            report.add(&keys::check(prefix))?;
+        if let Some(target) = target {
+            report.add(&keys::check(target.name()))?;
             if token.exit().is_none() {
-                let needed = permissions::check(agent, prefix, session, known.node());
-                report.add(&needed.await)?;
-                report.add(&others::check(agent, prefix).await)?;
+                let needed = permissions::check(agent, target, session, known.node()).await;
+                report.add(&needed)?;
+                let sees_all = matches!(needed.verdict, Verdict::Good);
+                report.add(&others::check(agent, target, sees_all).await)?;
             }
         }
         if !self.no_clock {

@@ -1,14 +1,17 @@
-//! Other clients on the prefix. Clients of another kind don't wait for lock delays.
+//! Other clients of the semaphore or the election. On a semaphore, clients of another kind don't wait
+//! for lock delays.
 
 use semaphore_core::sans_io::api::ListKeys;
 use semaphore_core::sans_io::{Dialect, View};
-use transport_ureq::Prefix;
+use transport_ureq::{Error, LeaderStatus, LockKey, Prefix};
 
+use super::target::Target;
 use super::{Finding, OTHERS};
 use crate::agent::Agent;
+use crate::elect::discovery;
 use crate::failure::{Failure, whole};
-use crate::identity::printable;
-use crate::overview::details;
+use crate::identity::{printable, shown};
+use crate::overview::{details, is_election};
 
 const ABOUT: &str = "others";
 
@@ -22,14 +25,16 @@ const OF_GO: &[&str] = &[
 /// The most contenders whose sessions are requested.
 const MOST: usize = 64;
 
-pub(super) async fn check(agent: &Agent, prefix: &Prefix) -> Finding {
-    match found(agent, prefix).await {
-        Ok(found) => found,
-        Err(failure) => Finding::unknown(ABOUT, failure.whole()),
-    }
+/// `sees_all` says whether the token was seen to read everything there.
+pub(super) async fn check(agent: &Agent, target: &Target, sees_all: bool) -> Finding {
+    let found = match target {
+        Target::Semaphore(prefix) => contenders(agent, prefix, sees_all).await,
+        Target::Election(key) => candidates(agent, key).await,
+    };
+    found.unwrap_or_else(|failure| Finding::unknown(ABOUT, failure.whole()))
 }
 
-async fn found(agent: &Agent, prefix: &Prefix) -> Result<Finding, Failure> {
+async fn contenders(agent: &Agent, prefix: &Prefix, sees_all: bool) -> Result<Finding, Failure> {
     let list = ListKeys {
         prefix,
         wait: None,
@@ -40,7 +45,15 @@ async fn found(agent: &Agent, prefix: &Prefix) -> Result<Finding, Failure> {
     let advice = "clients of other kinds take the place of a dead holder without waiting for its lock delay: use one kind on a \
                   prefix";
     match view.lock().map(|lock| &lock.record) {
-        None => return Ok(Finding::good(ABOUT, format!("nobody uses {prefix} yet"))),
+        None if is_election(agent, prefix).await? => {
+            let text = format!("{prefix} is an election's key: check it with --election");
+            return Ok(Finding::unknown(ABOUT, text));
+        }
+        None if sees_all => return Ok(Finding::good(ABOUT, format!("nobody uses {prefix} yet"))),
+        None => {
+            let text = format!("the token may not look who uses {prefix}");
+            return Ok(Finding::unknown(ABOUT, text));
+        }
         Some(Err(conflict)) => {
             let text = format!("{prefix}/.lock is not a semaphore's: {}", whole(conflict));
             return Ok(Finding::bad(ABOUT, OTHERS, text, "use another prefix"));
@@ -67,8 +80,31 @@ async fn found(agent: &Agent, prefix: &Prefix) -> Result<Finding, Failure> {
         }
     }
     let count = view.contenders().len();
-    Ok(Finding::good(
-        ABOUT,
-        format!("{count} contend for {prefix}, none of another kind"),
-    ))
+    let text = format!("{count} contend for {prefix}, none of another kind");
+    Ok(if sees_all {
+        Finding::good(ABOUT, text)
+    } else {
+        Finding::unknown(ABOUT, format!("{text}, as far as the token may look"))
+    })
+}
+
+/// All kinds of clients elect one leader together. So only something else at the key is told.
+async fn candidates(agent: &Agent, key: &LockKey) -> Result<Finding, Failure> {
+    match discovery(agent, key.as_str())?.status().await {
+        Ok(LeaderStatus::Led(leader)) => {
+            let text = format!("{} leads {key}", shown(&leader.value));
+            Ok(Finding::good(ABOUT, text))
+        }
+        Ok(LeaderStatus::Leaderless { last_value: None }) => {
+            Ok(Finding::good(ABOUT, format!("nobody uses {key} yet")))
+        }
+        Ok(LeaderStatus::Leaderless { .. }) => {
+            Ok(Finding::good(ABOUT, format!("nobody leads {key} now")))
+        }
+        Err(Error::NotAnElection { conflict, .. }) => {
+            let text = format!("{key} is not an election's key: {}", whole(&conflict));
+            Ok(Finding::bad(ABOUT, OTHERS, text, "use another key"))
+        }
+        Err(error) => Err(error.into()),
+    }
 }

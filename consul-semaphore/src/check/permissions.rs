@@ -1,29 +1,21 @@
 //! Tests a token's permissions by using them: with a session as `run` makes it, a key that no client
-//! reads, and a write of the record that comes too late to change it.
+//! reads, and a write of the record, or of the election's key, that comes too late to change it.
 
 use std::time::Duration;
 
-use semaphore_core::sans_io::api::{AcquireKey, CasKey, CreateSession, DestroySession, ListKeys};
+use semaphore_core::sans_io::api::{
+    AcquireKey, CasKey, CreateSession, DestroySession, ListKeys, ReadKey,
+};
 use semaphore_core::sans_io::{Index, SessionOptions};
-use transport_ureq::{Behavior, Prefix, RequestError, SessionId};
+use transport_ureq::{Behavior, LockKey, Prefix, RequestError, SessionId};
 
+use super::target::Target;
 use super::{Finding, KEY, LIMITS, PERMISSION, is_of_acls};
 use crate::agent::Agent;
 use crate::failure::Failure;
 use crate::identity::Identity;
 
 const ABOUT: &str = "permissions";
-
-/// The least policy that a token needs for this semaphore, ready to paste.
-pub(super) fn policy(prefix: &Prefix, node: Option<&str>) -> String {
-    let session = match node {
-        Some(node) => format!("session {node:?} {{ policy = \"write\" }}"),
-        None => "session_prefix \"\" { policy = \"write\" } # or: session \"NODE\", the agent's"
-            .to_owned(),
-    };
-    let keys = prefix.directory();
-    format!("key_prefix {keys:?} {{ policy = \"write\" }}\n{session}\n")
-}
 
 /// What went wrong, and where.
 enum Fault {
@@ -46,24 +38,24 @@ pub(super) fn session(ttl: Duration) -> Result<SessionOptions, Failure> {
 
 pub(super) async fn check(
     agent: &Agent,
-    prefix: &Prefix,
+    target: &Target,
     session: &SessionOptions,
     node: Option<&str>,
 ) -> Finding {
-    match tried(agent, prefix, session).await {
-        Ok(()) => Finding::good(ABOUT, format!("all that {prefix} needs")),
+    match tried(agent, target, session).await {
+        Ok(()) => Finding::good(ABOUT, format!("all that {target} needs")),
         Err(Fault::Denied(what, text)) => Finding::bad(
             ABOUT,
             PERMISSION,
             format!("{what} is refused: {text}"),
             format!(
                 "give the token this policy, which is the least:\n{}",
-                policy(prefix, node)
+                target.policy(node)
             ),
         ),
         Err(Fault::Refused(what, failure)) => {
             let (exit, advice) = match &failure {
-                Failure::Request(RequestError::InvalidKey { .. }) => (KEY, "use another prefix"),
+                Failure::Request(RequestError::InvalidKey { .. }) => (KEY, "use another name"),
                 _ => (LIMITS, REFUSED),
             };
             let text = format!("{what} is refused: {}", failure.whole());
@@ -77,11 +69,14 @@ pub(super) async fn check(
 const REFUSED: &str = "`run` would be refused, too: see session_ttl_min of the servers and --ttl; http_config.block_endpoints and \
                        allow_write_http_from; limits.kv_max_value_size; and what stands before the agent";
 
-async fn tried(agent: &Agent, prefix: &Prefix, options: &SessionOptions) -> Result<(), Fault> {
+async fn tried(agent: &Agent, target: &Target, options: &SessionOptions) -> Result<(), Fault> {
     let session = created(agent, options).await.map_err(judged(
         "making a session (session write on the agent's node)",
     ))?;
-    let keys = used(agent, prefix, &session).await;
+    let keys = match target {
+        Target::Semaphore(prefix) => used(agent, prefix, &session).await,
+        Target::Election(key) => touched(agent, key).await,
+    };
     // The end of the session deletes its key.
     let destroy = DestroySession { session: &session }.request(&agent.scope());
     let destroyed = agent.send(destroy).await;
@@ -113,18 +108,13 @@ async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(),
         .and_then(|answer| AcquireKey::parse(&answer))
         .map_err(Failure::from)
         .map_err(judged("writing below the prefix (key_prefix write)"))?;
-    // No key was last changed at this index, so nothing is written. Permissions are checked first.
-    let write = CasKey {
-        key: &prefix.record_key(),
-        index: Index(u64::MAX),
-        value: b"",
-        flags: 0,
-    };
-    let answer = agent.send(write.request(&agent.scope())).await;
-    answer
-        .and_then(|answer| CasKey::parse(&answer))
-        .map_err(Failure::from)
-        .map_err(judged("writing the record (key write on PREFIX/.lock)"))?;
+    let record = prefix.record_key();
+    may_write(
+        agent,
+        &record,
+        "writing the record (key write on PREFIX/.lock)",
+    )
+    .await?;
     let what = "reading all below the prefix (key_prefix read)";
     let list = ListKeys {
         prefix,
@@ -144,6 +134,34 @@ async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(),
     Ok(())
 }
 
+/// Tries to write an election's key, and checks whether it can be read.
+async fn touched(agent: &Agent, key: &LockKey) -> Result<(), Fault> {
+    may_write(agent, key.as_str(), "writing the key (key write)").await?;
+    let read = ReadKey {
+        key: key.as_str(),
+        wait: None,
+        consistent: true,
+    };
+    let answer = agent.send(read.request(&agent.scope())).await;
+    let read = answer.and_then(|answer| ReadKey::parse(&answer).map(drop));
+    read.map_err(Failure::from)
+        .map_err(judged("reading the key (key read)"))
+}
+
+/// Tries to write a key that stays as it is.
+async fn may_write(agent: &Agent, key: &str, what: &'static str) -> Result<(), Fault> {
+    // No key was last changed at this index, so nothing is written. Permissions are checked first.
+    let write = CasKey {
+        key,
+        index: Index(u64::MAX),
+        value: b"",
+        flags: 0,
+    };
+    let answer = agent.send(write.request(&agent.scope())).await;
+    let written = answer.and_then(|answer| CasKey::parse(&answer).map(drop));
+    written.map_err(Failure::from).map_err(judged(what))
+}
+
 fn judged(what: &'static str) -> impl FnOnce(Failure) -> Fault {
     move |failure| match &failure {
         Failure::Request(RequestError::Denied { text, .. }) if is_of_acls(text) => {
@@ -151,20 +169,5 @@ fn judged(what: &'static str) -> impl FnOnce(Failure) -> Fault {
         }
         Failure::Request(error) if error.is_permanent() => Fault::Refused(what, failure),
         _ => Fault::Other(failure.whole()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_least_policy_names_the_prefix_and_the_node() {
-        let prefix = Prefix::new("service/db").unwrap();
-        assert_eq!(
-            policy(&prefix, Some("node-1")),
-            "key_prefix \"service/db/\" { policy = \"write\" }\nsession \"node-1\" { policy = \"write\" }\n"
-        );
-        assert!(policy(&prefix, None).contains("session_prefix \"\""));
     }
 }

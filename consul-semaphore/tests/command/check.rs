@@ -106,6 +106,107 @@ fn a_token_that_lacks_something_is_told_what_and_the_policy_that_is_printed_is_e
     agent.assert_nothing_left("p");
 }
 
+#[test]
+fn an_elections_key_is_checked_with_what_elect_run_needs_and_stays_as_it_was() {
+    let agent = Agent::builder().acl(MANAGEMENT).start().expect("an agent");
+    let url = agent.url();
+    let with_token = |token: &str, arguments: &[&str]| {
+        let mut command = program(&url, arguments);
+        command.env("CONSUL_HTTP_TOKEN", token);
+        run_with(command, "")
+    };
+    let check = ["check", "--no-clock", "--election", "p/leader"];
+    let sessions = "session_prefix \"\" { policy = \"write\" }\n";
+    for (rules, said) in [
+        (
+            "key \"p/leader\" { policy = \"write\" }",
+            "making a session",
+        ),
+        (sessions, "writing the key (key write) is refused"),
+        (
+            &format!("{sessions}key \"p/leader\" {{ policy = \"read\" }}"),
+            "writing the key (key write) is refused",
+        ),
+    ] {
+        let checked = with_token(&token(&agent, rules), &check);
+        assert_eq!(checked.code, Some(15), "{checked:?}");
+        assert!(checked.stdout.contains(said), "{checked:?}");
+        let advice = "key \"p/leader\" { policy = \"write\" }";
+        assert!(checked.stdout.contains(advice), "{checked:?}");
+    }
+    let policy = ["check", "--policy", "--election", "p/leader"];
+    let enough = token(&agent, &with_token(MANAGEMENT, &policy).stdout);
+    let checked = with_token(&enough, &check);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let nobody = "ok    others       nobody uses p/leader yet";
+    assert!(checked.stdout.contains(nobody), "{checked:?}");
+    assert_eq!(
+        agent
+            .client()
+            .get("/v1/kv/p/leader")
+            .expect("an answer")
+            .status,
+        404
+    );
+    let ran = with_token(
+        &enough,
+        &["elect", "run", "p/leader", "--", "sh", "-c", "exit 3"],
+    );
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let before = agent.client().get("/v1/kv/p/leader").expect("an answer");
+    let checked = with_token(&enough, &check);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(
+        checked.stdout.contains("nobody leads p/leader now"),
+        "{checked:?}"
+    );
+    let after = agent.client().get("/v1/kv/p/leader").expect("an answer");
+    assert_eq!(after.text(), before.text());
+    agent.assert_nothing_left("p/leader");
+}
+
+#[test]
+fn who_uses_a_prefix_is_not_known_where_the_token_may_not_look() {
+    let agent = Agent::builder().acl(MANAGEMENT).start().expect("an agent");
+    let url = agent.url();
+    let with_token = |token: &str, arguments: &[&str]| {
+        let mut command = program(&url, arguments);
+        command.env("CONSUL_HTTP_TOKEN", token);
+        run_with(command, "")
+    };
+    let ran = with_token(MANAGEMENT, &["run", "p", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let sessions = "session_prefix \"\" { policy = \"write\" }";
+    let others = "key_prefix \"q/\" { policy = \"write\" }";
+    for rules in [sessions.to_owned(), format!("{sessions}\n{others}")] {
+        let checked = with_token(&token(&agent, &rules), &["check", "--no-clock", "p"]);
+        let line = checked.stdout.lines().find(|it| it.contains(" others "));
+        let line = line.expect("a line");
+        assert!(line.starts_with('?'), "{checked:?}");
+        assert!(line.contains("may not look"), "{checked:?}");
+    }
+}
+
+#[test]
+fn what_is_something_else_than_it_was_called_is_told() {
+    let (agent, prefix) = scene();
+    let key = format!("{prefix}/leader");
+    let ran = run(agent.url(), &["elect", "run", &key, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let checked = run(agent.url(), &["check", "--no-clock", &key]);
+    let said = format!("?     others       {key} is an election's key: check it with --election");
+    assert!(checked.stdout.contains(&said), "{checked:?}");
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let record = format!("{prefix}/.lock");
+    let checked = run(agent.url(), &["check", "--no-clock", "--election", &record]);
+    assert_eq!(checked.code, Some(20), "{checked:?}");
+    assert!(
+        checked.stdout.contains("is not an election's key"),
+        "{checked:?}"
+    );
+}
+
 /// A token with these rules.
 fn token(agent: &Agent, rules: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
