@@ -106,8 +106,9 @@ impl Holding {
         let is_pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket());
         // Each step is recorded before the next, so a reader that stops would stop the renewals.
         let stream = || {
+            let name = file.to_string_lossy();
             Failure::usage(format!(
-                "{file:?} is a pipe or a terminal, whose reader may stop: give --record a file"
+                "{name:?} is a pipe or a terminal, whose reader may stop: give --record a file"
             ))
         };
         if is_pipe {
