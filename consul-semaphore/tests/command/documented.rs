@@ -97,7 +97,11 @@ impl Reader {
     fn new() -> Self {
         let reader = Self {
             agent: Agent::start().expect("an agent"),
-            folder: tempfile::tempdir().expect("a folder"),
+            // With a space, as a path of the user's may have one.
+            folder: tempfile::Builder::new()
+                .prefix("a reader ")
+                .tempdir()
+                .expect("a folder"),
         };
         fs::create_dir(reader.programs()).expect("a folder");
         let program = reader.programs().join("consul-semaphore");
@@ -117,12 +121,14 @@ impl Reader {
         let programs = self.programs();
         let programs = programs.to_str().expect("text");
         let mut shell = Command::new("sh");
+        let line_here = line.replace("/usr/local/bin", r#""$PROGRAMS""#);
         shell
             .arg("-c")
-            .arg(format!("exec {}", line.replace("/usr/local/bin", programs)))
+            .arg(format!("exec {line_here}"))
             .current_dir(self.folder.path())
             .env_clear()
             .env("CONSUL_HTTP_ADDR", self.agent.url())
+            .env("PROGRAMS", programs)
             .env("PATH", format!("{programs}:/usr/bin:/bin"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped());

@@ -77,10 +77,9 @@ fn keeps_the_limit(shown: &str) {
         counts.chars().all(|count| ('0'..='3').contains(&count)),
         "{shown}"
     );
-    assert!(
-        shown.lines().all(|line| line.chars().count() <= 80),
-        "{shown}"
-    );
+    // The address may be the path of a socket, which may have any length.
+    let mut others = shown.lines().filter(|line| !line.contains("the agent at"));
+    assert!(others.all(|line| line.chars().count() <= 80), "{shown}");
 }
 
 #[test]

@@ -11,8 +11,12 @@ const PREFIX: &str = "examples/contend";
 
 #[track_caller]
 fn measured(consul: Consul<'_>, args: &str) -> Map<String, Value> {
-    let args: Vec<_> = args.split(' ').chain(["--json"]).collect();
-    let shown = run(CONTEND, consul, &args).success();
+    measured_with(consul, &args.split(' ').collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn measured_with(consul: Consul<'_>, args: &[&str]) -> Map<String, Value> {
+    let shown = run(CONTEND, consul, &[args, &["--json"]].concat()).success();
     serde_json::from_str(&shown).expect("one JSON object")
 }
 
@@ -220,12 +224,10 @@ fn a_hold_lasts_no_shorter_than_it_was_told_to() {
 #[test]
 fn holds_are_written_down_one_line_for_each() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("holds");
+    let file = folder.path().join("the holds");
     let file = file.to_str().expect("text");
-    measured(
-        Consul::InMemory,
-        &format!("--contenders 4 --hold-ms 5 --holds {file}"),
-    );
+    let args = ["--contenders", "4", "--hold-ms", "5", "--holds", file];
+    measured_with(Consul::InMemory, &args);
     let lines = std::fs::read_to_string(file).expect("text");
     assert_eq!(lines.lines().count(), 4, "{lines}");
 }

@@ -125,7 +125,7 @@ impl Agent {
     /// The URL (`unix://…`) of the socket of its HTTP API. Only an agent that was built with
     /// [`Builder::socket`] has one.
     pub fn socket_url(&self) -> String {
-        format!("unix://{}", socket(self.scratch.path()).display())
+        format!("unix://{}", self.scratch.path().join(SOCKET).display())
     }
 
     /// Its node's name.
@@ -394,7 +394,8 @@ impl Builder {
     pub(crate) fn launch(self, ports: Ports, peers: Option<&[u16]>) -> Result<Agent, StartError> {
         let binary = Binary::find()?;
         let node = self.node.clone().unwrap_or_else(unique_node);
-        let scratch = tempfile::Builder::new().prefix("real-agent-").tempdir()?;
+        // With a space, as a path of the user's may have one.
+        let scratch = tempfile::Builder::new().prefix("real agent ").tempdir()?;
         self.write_config(&binary, &node, &ports, peers, scratch.path())?;
         let process = launch(&binary, &self, &scratch)?;
         Ok(Agent {
@@ -435,7 +436,8 @@ impl Builder {
             config["retry_interval"] = json!("1s");
         }
         if self.socket {
-            let addresses = format!("127.0.0.1 unix://{}", socket(scratch).display());
+            // Consul splits this at spaces, so the path must have none: it is below Consul's folder.
+            let addresses = format!("127.0.0.1 unix://{SOCKET}");
             config["addresses"] = json!({ "http": addresses });
         }
         if let Some(token) = &self.management_token {
@@ -466,9 +468,7 @@ impl Builder {
     }
 }
 
-fn socket(scratch: &Path) -> PathBuf {
-    scratch.join("consul.sock")
-}
+const SOCKET: &str = "consul.sock";
 
 fn file(folder: &Path, name: &str, content: &str) -> io::Result<Value> {
     let path = folder.join(name);

@@ -46,7 +46,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `binary` with its output appended to `scratch/log`.
+    /// Starts `binary` in the folder `scratch`, with its output appended to `scratch/log`.
     pub(crate) fn start<A: AsRef<OsStr>>(
         binary: &Path,
         args: &[A],
@@ -59,6 +59,7 @@ impl Process {
             .arg(scratch)
             .arg(binary)
             .args(args)
+            .current_dir(scratch)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(output)
