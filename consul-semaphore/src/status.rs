@@ -33,8 +33,8 @@ pub(crate) struct StatusOptions {
     json: bool,
 }
 
-/// How long one request waits for a change.
-const POLL: Duration = Duration::from_secs(30);
+/// How long one request waits for a change. An index that has gone backwards is seen only after it.
+const POLL: Duration = Duration::from_secs(10);
 
 /// The pause between two tries, while Consul does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
