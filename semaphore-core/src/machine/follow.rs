@@ -372,7 +372,7 @@ impl Follow {
             Err(conflict) => {
                 self.watch.forget();
                 let key = self.key.to_string();
-                self.known.conflicts(index, key, conflict);
+                self.known.conflicts((sent_at, now), index, key, conflict);
             }
         }
     }

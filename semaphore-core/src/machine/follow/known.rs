@@ -152,8 +152,16 @@ impl Known {
             .take_if(|it| matches!(it.why, Why::Unreachable(_)));
     }
 
-    /// The key has become something else's. Its leader is not known to lead any more.
-    pub(super) fn conflicts(&mut self, index: Index, key: String, conflict: Conflict) {
+    /// The key has become something else's: so said the answer to a request that was sent and
+    /// answered at these times. Its leader is not known to lead any more.
+    pub(super) fn conflicts(
+        &mut self,
+        (asked_at, answered_at): (Instant, Instant),
+        index: Index,
+        key: String,
+        conflict: Conflict,
+    ) {
+        self.confirm(asked_at, answered_at);
         self.status = None;
         self.index = index;
         self.begin_trouble(Why::NotAnElection { key, conflict });

@@ -1,10 +1,13 @@
 //! Following a leader while indexes go backwards: agents lag behind, snapshots are restored, data
 //! moves to another cluster. A former leader is never shown as the present one.
 
-use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus};
+use semaphore_core::sans_io::Method;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::{Conflict, Discovery, Error, Follower, LeaderEvent, LeaderStatus};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::candidate::{Candidate, LEADER};
+use crate::support::stranger::operate;
 use crate::support::*;
 
 fn follower(world: &MockConsul) -> Follower {
@@ -91,6 +94,34 @@ fn indexes_that_are_counted_anew_change_nobody() {
         }
     });
     assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
+}
+
+/// A restored snapshot brings a session back whose owner has given it up. Then somebody writes the
+/// key without acquiring it, so nobody leads until that session ends.
+#[test]
+fn a_key_without_a_leader_to_show_is_asked_about_no_more_often_than_any_other() {
+    let world = MockConsul::new(3);
+    let first = Candidate::leading(&world, "first");
+    let snapshot = world.consul(|consul, _| consul.snapshot());
+    world.consul(|consul, now| consul.destroy_session(now, first.session.as_str()));
+    let mut follower = follower(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
+    world.consul(|consul, now| consul.restore(now, &snapshot));
+    assert_eq!(seen(&world, &mut follower, 8), ["first"]);
+    let target = format!("/v1/kv/{LEADER}?flags={LOCK_FLAGS}");
+    operate(&world, Method::Put, &target, "by hand");
+    let overwritten = world.run(follower.next()).expect("an item");
+    let conflict = |error: &Error| {
+        let conflict = Conflict::Overwritten;
+        matches!(error, Error::NotAnElection { conflict: found, .. } if *found == conflict)
+    };
+    assert!(overwritten.as_ref().is_err_and(conflict), "{overwritten:?}");
+    let before = world.stats_of("follower").total_requests();
+    assert_eq!(seen(&world, &mut follower, 120), [""; 0]);
+    let requests = world.stats_of("follower").total_requests() - before;
+    assert!(requests <= 26, "{requests} in two minutes");
+    first.dies(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["!", "nobody"]);
 }
 
 #[test]

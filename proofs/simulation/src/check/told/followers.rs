@@ -60,11 +60,18 @@ impl Followers {
                 let Subject::Key { after, .. } = &change.of else {
                     return Vec::new();
                 };
-                // If a stranger has overwritten the key it has no leader, although it keeps its
-                // session.
-                let led_by = after.as_ref().filter(|key| key.lock_index > 0);
-                let session = led_by.and_then(|key| key.session.as_deref());
-                let (place, sight) = (Place(change.prefix), session.map_or(nobody(), led));
+                // If a stranger has overwritten the key it has no leader, and no state to show for
+                // as long as it keeps its session.
+                let place = Place(change.prefix);
+                let tied = after.as_ref().and_then(|key| {
+                    let session = key.session.as_deref()?;
+                    Some((session, key.lock_index > 0))
+                });
+                let sight = match tied {
+                    Some((session, true)) => led(session),
+                    Some((_, false)) => Sight::Unknown,
+                    None => nobody(),
+                };
                 vec![Event::Shows { place, sight }]
             }
             _ => Vec::new(),
