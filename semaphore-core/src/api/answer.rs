@@ -39,17 +39,30 @@ pub(super) fn json<T: DeserializeOwned>(
     read.map_err(|error| garbled(what, error).of(response))
 }
 
-/// `X-Consul-Index`: where a blocking query continues. Only Consul sends it.
-pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index, RequestError> {
+/// `X-Consul-Index`: where a blocking query continues.
+///
+/// A gateway may drop it. What a success shows is still true, but nothing can wait on it: its index
+/// is zero, with which Consul does not block. Nothing else shows that an absence is Consul's word.
+pub(super) fn index(response: &Response, what: &'static str) -> Result<Index, RequestError> {
     if response.status() == 404 && is_on(Defect::Html404Believed) {
         return Ok(Index(1));
     }
-    let index = response.header("X-Consul-Index");
-    let index = index.and_then(|index| index.trim().parse().ok());
-    index
-        .map(Index)
-        .ok_or_else(|| RequestError::garbled(missing).of(response))
+    let index = match response.header("X-Consul-Index") {
+        Some(index) => index.trim().parse().ok().map(Index),
+        None => (response.status() == 200).then_some(Index::ZERO),
+    };
+    index.ok_or_else(|| RequestError::garbled(what).of(response))
 }
+
+/// The answer to a read, but for the index that it lacks. `None` if it has one, or is no success.
+pub(crate) fn lacks_index(response: &Response) -> Option<RequestError> {
+    let is_lacking = response.status() == 200 && response.header("X-Consul-Index").is_none();
+    is_lacking.then(|| RequestError::garbled(WITHOUT_INDEX).of(response))
+}
+
+/// What a read lacks behind a gateway that drops the header.
+pub(super) const WITHOUT_INDEX: &str =
+    "it has no X-Consul-Index, as if a gateway had dropped that header";
 
 /// Whether the server says that it left keys out because of missing permissions.
 pub(crate) fn is_filtered(response: &Response) -> bool {

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::answer::{self, garbled};
+use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::entry::Entry;
 use super::printed;
 use super::target::Target;
@@ -25,7 +25,7 @@ pub struct ListKeys<'a> {
 /// The content of a prefix.
 #[derive(Clone, Debug)]
 pub struct KeyList<'a> {
-    /// `X-Consul-Index`: where a blocking query continues.
+    /// `X-Consul-Index`: where a blocking query continues. [`Index::ZERO`] without that header.
     pub index: Index,
     /// Whether the server says that it left keys out because of missing permissions. Consul says so
     /// from 1.11 on; older servers don't.
@@ -53,10 +53,10 @@ impl ListKeys<'_> {
     /// The list. A prefix without keys is an empty list, not an error.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but a list with its index.
+    /// [`RequestError`] for anything but a list. [`RequestError::Garbled`] for an empty one without
+    /// its index, which anybody may have sent.
     pub fn parse(response: &Response) -> Result<KeyList<'_>, RequestError> {
-        // A 404 without the index comes from a proxy, and nothing can wait on it.
-        let index = answer::index(response, "a list without X-Consul-Index");
+        let index = answer::index(response, WITHOUT_INDEX);
         let filtered = answer::is_filtered(response);
         if response.status() == 404 {
             return Ok(KeyList {
@@ -71,6 +71,9 @@ impl ListKeys<'_> {
             .map_err(|error| garbled("a list that is not UTF-8", error))?;
         let entries =
             printed::list(text).map_err(|error| garbled("not a list of entries", error))?;
+        if index == Index::ZERO && entries.is_empty() {
+            return Err(RequestError::garbled(WITHOUT_INDEX).of(response));
+        }
         Ok(KeyList {
             index,
             filtered,
@@ -170,7 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_an_index_or_without_a_list_is_garbled() {
+    fn entries_without_an_index_are_read_and_can_not_be_waited_on() {
+        let response = Response::new(200, r#"[{"Key":"p/.lock","ModifyIndex":5}]"#);
+        let list = ListKeys::parse(&response).unwrap();
+        assert_eq!((list.index, list.entries.len()), (Index::ZERO, 1));
+    }
+
+    #[test]
+    fn nothing_without_an_index_is_no_answer_of_consul() {
         let index = |response: Response| response.with_header("X-Consul-Index", "7");
         for response in [
             Response::new(404, "<html>not found</html>"),

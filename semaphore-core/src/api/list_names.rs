@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use super::answer::{self, garbled};
+use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
@@ -25,7 +25,7 @@ pub struct ListNames<'a> {
 /// The names that were found.
 #[derive(Clone, Debug)]
 pub struct NameList {
-    /// `X-Consul-Index`: the highest index below the path.
+    /// `X-Consul-Index`: the highest index below the path. [`Index::ZERO`] without that header.
     pub index: Index,
     /// Whether the server says that it left names out because of missing permissions.
     pub filtered: bool,
@@ -54,9 +54,10 @@ impl ListNames<'_> {
     /// The names. An empty list is not an error.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but a list with its index.
+    /// [`RequestError`] for anything but a list. [`RequestError::Garbled`] for an empty one without
+    /// its index, which anybody may have sent.
     pub fn parse(response: &Response) -> Result<NameList, RequestError> {
-        let index = answer::index(response, "a list of names without X-Consul-Index");
+        let index = answer::index(response, WITHOUT_INDEX);
         let filtered = answer::is_filtered(response);
         if response.status() == 404 {
             return Ok(NameList {
@@ -67,8 +68,11 @@ impl ListNames<'_> {
         }
         let body = answer::served(response)?;
         let index = index?;
-        let names = serde_json::from_slice(body)
+        let names: Vec<String> = serde_json::from_slice(body)
             .map_err(|error| garbled("not a list of names", error).of(response))?;
+        if index == Index::ZERO && names.is_empty() {
+            return Err(RequestError::garbled(WITHOUT_INDEX).of(response));
+        }
         Ok(NameList {
             index,
             filtered,
@@ -116,6 +120,12 @@ mod tests {
         assert_eq!((list.index, list.filtered), (Index(17), false));
         assert_eq!(list.names.len(), 4);
         assert_eq!(list.names[2], "p/deep/");
+    }
+
+    #[test]
+    fn names_without_an_index_are_read_and_can_not_be_waited_on() {
+        let list = ListNames::parse(&Response::new(200, r#"["p/.lock"]"#)).unwrap();
+        assert_eq!((list.index, list.names.len()), (Index::ZERO, 1));
     }
 
     #[test]

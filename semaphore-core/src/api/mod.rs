@@ -24,7 +24,7 @@ mod txn;
 mod txn_answer;
 
 pub(crate) use answer::{
-    excerpt, flag, is_denied, is_filtered, is_out_of_service, refusal, trouble,
+    excerpt, flag, is_denied, is_filtered, is_out_of_service, lacks_index, refusal, trouble,
 };
 pub(crate) use tenancy::Named;
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::answer::{self, garbled};
+use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::entry::Entry;
 use super::printed;
 use super::target::Target;
@@ -59,16 +59,21 @@ impl ReadKey<'_> {
     }
 
     /// Like [`Self::parse`], with the `X-Consul-Index` where a blocking query continues.
+    /// [`Index::ZERO`] if an entry comes without that header.
     ///
     /// # Errors
-    /// As [`Self::parse`], and [`RequestError::Garbled`] without that index.
+    /// As [`Self::parse`], and [`RequestError::Garbled`] for an absence without its index, which
+    /// anybody may have sent.
     pub fn parse_at(response: &Response) -> Result<(Index, Option<Entry<'_>>), RequestError> {
-        let index = answer::index(response, "an entry without X-Consul-Index");
+        let index = answer::index(response, WITHOUT_INDEX);
         if response.status() == 404 {
             return Ok((index?, absent(response)?));
         }
         let found = Self::parse(response)?;
-        Ok((index?, found))
+        match (index?, found) {
+            (Index::ZERO, None) => Err(RequestError::garbled(WITHOUT_INDEX).of(response)),
+            read => Ok(read),
+        }
     }
 }
 
@@ -132,8 +137,11 @@ mod tests {
     #[test]
     fn an_answer_without_an_index_can_not_be_waited_on() {
         let entry = r#"[{"Key":"a/b"}]"#;
+        let bare = Response::new(200, entry);
+        let (index, found) = ReadKey::parse_at(&bare).unwrap();
+        assert_eq!((index, found.is_some()), (Index::ZERO, true));
         for response in [
-            Response::new(200, entry),
+            Response::new(200, "[]"),
             Response::new(200, entry).with_header("X-Consul-Index", "soon"),
             Response::new(404, "<html>"),
             Response::new(404, "").with_header("X-Consul-Index", "-1"),

@@ -128,7 +128,7 @@ impl Task for Evict {
     }
 
     fn step(&mut self, answer: &Response) -> Result<Step<Eviction>, RequestError> {
-        let (index, found) = ReadKey::parse_at(answer)?;
+        let found = ReadKey::parse(answer)?;
         let is_its = |entry: &Entry<'_>| entry.session() == Some(self.session.as_str());
         let Some(entry) = found.filter(is_its) else {
             return Ok(Step::Done(Ok(match self.stage {
@@ -139,7 +139,7 @@ impl Task for Evict {
         };
         Ok(match self.stage {
             Stage::Asking if ContenderFlags::ask_to_go(entry.flags()) => {
-                self.stage = Stage::Asked(index);
+                self.stage = Stage::Asked(entry.modify_index());
                 Step::Read
             }
             Stage::Asking => Step::Write(self.ask(&entry)),

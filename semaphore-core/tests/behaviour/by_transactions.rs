@@ -51,10 +51,12 @@ mod failures_once {
     mod errors;
     mod lost_transactions;
     mod refused_transactions;
+    mod without_index;
 }
 #[path = "record"]
 mod record_once {
     mod atomic_steps;
+    mod lost_state;
     mod transaction_sizes;
 }
 #[path = "election"]
@@ -83,7 +85,7 @@ mod machine_once {
 mod watched_once {
     mod figures;
     mod levels;
-    mod log;
+    pub(crate) mod log;
 }
 #[path = "cost"]
 mod cost_once {

@@ -5,7 +5,7 @@
 //!  client ───────────────────────────────────▶ applied ───────────────────────────▶ client
 //!     │ Refuse      LoseRequest   Answer          │    LoseAnswer   AnswerAfter
 //!     │ (not sent)  ResetBefore   (not applied)   │    ResetAfter   BadAnswer
-//!     │             Delay  Duplicate              │    DelayAnswer  Index
+//!     │             Delay  Duplicate              │    DelayAnswer  Index  NoIndex
 //! ```
 //!
 //! A [`Rule`] aims a fault; the rates of [`Faults`] make faults at random. Rules come first, in the
@@ -56,6 +56,8 @@ pub enum Fault {
     BadAnswer,
     /// `X-Consul-Index` of the answer is replaced, as after a restored snapshot.
     Index(u64),
+    /// `X-Consul-Index` of the answer is missing, as behind a gateway that drops it.
+    NoIndex,
 }
 
 impl Fault {
@@ -98,6 +100,7 @@ impl fmt::Display for Fault {
             }
             Self::BadAnswer => f.write_str("answer cut short"),
             Self::Index(index) => write!(f, "index replaced by {index}"),
+            Self::NoIndex => f.write_str("index left out"),
         }
     }
 }

@@ -345,7 +345,8 @@ impl Network {
             Some(Fault::LoseAnswer) => return,
             Some(Fault::AnswerAfter(instead)) => Ok(instead),
             Some(Fault::BadAnswer) => Err(TransportErrorKind::BadAnswer),
-            Some(Fault::Index(index)) => Ok(with_index(&response, index)),
+            Some(Fault::Index(index)) => Ok(with_index(&response, Some(index))),
+            Some(Fault::NoIndex) => Ok(with_index(&response, None)),
             Some(Fault::DelayAnswer(by)) => {
                 arrives = arrives + by;
                 Ok(response)
@@ -419,15 +420,15 @@ impl Network {
     }
 }
 
-fn with_index(response: &Response, index: u64) -> Response {
+fn with_index(response: &Response, index: Option<u64>) -> Response {
     let bare = Response::new(response.status(), response.body());
-    response.headers().fold(bare, |answer, (name, value)| {
-        if name.eq_ignore_ascii_case("X-Consul-Index") {
-            answer.with_header(name, index.to_string())
-        } else {
-            answer.with_header(name, value)
-        }
-    })
+    response
+        .headers()
+        .fold(bare, |answer, (name, value)| match index {
+            _ if !name.eq_ignore_ascii_case("X-Consul-Index") => answer.with_header(name, value),
+            Some(index) => answer.with_header(name, index.to_string()),
+            None => answer,
+        })
 }
 
 struct ShownIndex<'a>(Option<&'a str>);

@@ -96,8 +96,6 @@ impl Candidate {
             }
             Err(error) => {
                 self.watch.poller.failed(now, &mut self.rng);
-                // A plain read tells at once where Consul is now, even if indexes went backwards.
-                self.watch.poller.restart();
                 self.candidacy.as_mut()?.fail(error)
             }
         }

@@ -4,7 +4,7 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::api::trouble;
+use crate::api::{lacks_index, trouble};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::RequestId;
@@ -173,7 +173,11 @@ impl<F: Sender> Requests<F> {
             (sent_at, Kind::Short)
         };
         match &answer {
-            Ok(response) => match trouble(response) {
+            // A gateway that drops the index breaks every poll, however well the rest works.
+            Ok(response) => match trouble(response).or_else(|| match service {
+                Service::Reads if !is_transaction => lacks_index(response),
+                _ => None,
+            }) {
                 Some(error) => self.outage.failed(now, since, (service, kind), &error),
                 None => self.outage.served(now, service),
             },

@@ -323,7 +323,9 @@ impl Participant {
         {
             let key = self.settings.prefix.contender_key(&session);
             let names = answer.and_then(ListNames::parse);
-            let is_as_before = names.map(|list| list.names.contains(&key) && list.index <= index);
+            let is_as_before = names.map(|list| {
+                list.names.contains(&key) && list.index != Index::ZERO && list.index <= index
+            });
             return self.handle_name(now, is_as_before);
         }
         match answer.and_then(ReadKey::parse_at) {
@@ -362,7 +364,7 @@ impl Participant {
                 }
             }
             Err(error) => {
-                self.watch.failed(now, &mut self.rng);
+                self.key_failed(now);
                 match self.watch.polled() {
                     _ if !error.is_permanent() => {}
                     // A contender that leaves needs only the record.
@@ -375,6 +377,13 @@ impl Participant {
                 self.note(now, Some(error));
             }
         }
+    }
+
+    /// A poll of one key failed. The key may be gone, and its index from before an agent lost its
+    /// state: the prefix shows what there is now.
+    fn key_failed(&mut self, now: Instant) {
+        self.watch.failed(now, &mut self.rng);
+        self.look(now);
     }
 
     /// Takes the answer to a poll of the name of the next one ahead: whether it exists and was not
@@ -400,7 +409,7 @@ impl Participant {
                 }
             }
             Err(error) => {
-                self.watch.failed(now, &mut self.rng);
+                self.key_failed(now);
                 if error.is_permanent() {
                     self.fail_waiting(now, |_| Error::Request(error.clone()));
                 }

@@ -317,7 +317,7 @@ fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
         if !is_info_answered {
             let lose =
                 |kind| world.inject(Rule::new(Fault::LoseRequest).host("a").kind(kind).always());
-            lose(RequestKind::KvWatch);
+            // After a poll that failed comes a plain read.
             lose(RequestKind::KvRead);
             lose(RequestKind::SessionRead);
         }

@@ -27,6 +27,9 @@ use crate::time::Instant;
 /// How long the server may hold a poll open without a change, by default.
 pub(in crate::machine) const WAIT: Duration = Duration::from_secs(15);
 
+/// How long after an answer without an index the next read follows.
+const WITHOUT_INDEX: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Poller {
     state: State,
@@ -151,11 +154,17 @@ impl Poller {
         Some((self.cursor.index(), self.wait)).filter(|_| !self.cursor.is_at_start())
     }
 
-    /// Takes its answer. Returns how it relates to the one before it.
+    /// Takes its answer. Returns how it relates to the one before it. If nothing can wait on it,
+    /// only time tells when to read again.
     pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
         self.backoff.reset();
         let progress = self.cursor.answered(now, index, self.wait);
-        self.ended(now);
+        let rest = if index == Index::ZERO {
+            WITHOUT_INDEX
+        } else {
+            Duration::ZERO
+        };
+        self.ended(now + rest);
         progress
     }
 
@@ -184,7 +193,10 @@ impl Poller {
         self.ended(now);
     }
 
+    /// The next one is a plain read, which tells at once where Consul is now: the agent may have
+    /// come back without its state, and a poll with the former index would wait for nothing.
     pub(in crate::machine) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        self.cursor.restart();
         let wait = self.backoff.next(rng);
         if !is_on(Defect::WatchStoppedAfterTransient) {
             self.ended(now + wait);
@@ -279,6 +291,28 @@ mod tests {
                 "{index} after {after} s"
             );
         }
+    }
+
+    #[test]
+    fn after_a_failure_comes_a_plain_read() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut poller = poller();
+        poller.start();
+        poll(&mut poller, at(SECOND));
+        poller.answered(at(SECOND), Index(7));
+        assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
+        poller.failed(at(SECOND), &mut rng);
+        assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(START));
+    }
+
+    #[test]
+    fn after_an_answer_without_an_index_the_next_read_comes_in_time() {
+        let mut poller = poller();
+        poller.start();
+        poll(&mut poller, at(SECOND));
+        poller.answered(at(SECOND), Index::ZERO);
+        assert_eq!(poller.timeout(), Some(at(2 * SECOND)));
+        assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(START));
     }
 
     #[test]
