@@ -43,6 +43,7 @@ mod queue_once {
 mod lease_once {
     mod first_moments;
     mod loss_beside_a_write;
+    mod room_after_silence;
     mod session_of_the_turn_before;
 }
 #[path = "failures"]
@@ -61,6 +62,7 @@ mod record_once {
 }
 #[path = "election"]
 mod election_once {
+    mod elected_late;
     mod late_attempts;
     mod shared_reads;
     pub(crate) mod shared_sessions;
