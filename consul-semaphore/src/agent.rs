@@ -6,8 +6,12 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
-use semaphore_core::adapter::{BlockOn as _, Request, Response, TokenProvider, Transport as _};
-use transport_ureq::{RequestError, Scope, Token, TransportBuilder, UreqTransport, token_file};
+use semaphore_core::adapter::{
+    BlockOn as _, InvalidEnvironment, Request, Response, TokenProvider, Transport as _,
+};
+use transport_ureq::{
+    BuildError, RequestError, Scope, Token, TransportBuilder, UreqTransport, token_file,
+};
 
 use crate::failure::Failure;
 
@@ -69,22 +73,55 @@ pub(crate) struct Agent {
 }
 
 impl AgentOptions {
-    /// The flag that replaces a variable, or else the variable.
-    fn lookup(&self, variable: &str) -> Option<OsString> {
-        let given = match variable {
-            "CONSUL_HTTP_ADDR" => &self.http_addr,
-            "CONSUL_CACERT" => &self.ca_file,
-            "CONSUL_CAPATH" => &self.ca_path,
-            "CONSUL_CLIENT_CERT" => &self.client_cert,
-            "CONSUL_CLIENT_KEY" => &self.client_key,
-            "CONSUL_TLS_SERVER_NAME" => &self.tls_server_name,
-            "CONSUL_NAMESPACE" => &self.namespace,
-            "CONSUL_PARTITION" => &self.partition,
-            "CONSUL_HTTP_TOKEN_FILE" | "CONSUL_HTTP_TOKEN" if self.names_token() => return None,
-            _ => &None,
+    /// The flag that replaces a variable, with its name.
+    fn flag(&self, variable: &str) -> Option<(&'static str, &String)> {
+        let (name, given) = match variable {
+            "CONSUL_HTTP_ADDR" => ("--http-addr", &self.http_addr),
+            "CONSUL_CACERT" => ("--ca-file", &self.ca_file),
+            "CONSUL_CAPATH" => ("--ca-path", &self.ca_path),
+            "CONSUL_CLIENT_CERT" => ("--client-cert", &self.client_cert),
+            "CONSUL_CLIENT_KEY" => ("--client-key", &self.client_key),
+            "CONSUL_TLS_SERVER_NAME" => ("--tls-server-name", &self.tls_server_name),
+            "CONSUL_NAMESPACE" => ("--namespace", &self.namespace),
+            "CONSUL_PARTITION" => ("--partition", &self.partition),
+            _ => return None,
         };
-        let given = given.as_ref().map(OsString::from);
-        given.or_else(|| env::var_os(variable))
+        given.as_ref().map(|given| (name, given))
+    }
+
+    /// What the flag says that replaces a variable, or else the variable.
+    fn lookup(&self, variable: &str) -> Option<OsString> {
+        match (self.flag(variable), variable) {
+            (Some((_, given)), _) => Some(given.into()),
+            (None, "CONSUL_HTTP_TOKEN_FILE" | "CONSUL_HTTP_TOKEN") if self.names_token() => None,
+            (None, _) => env::var_os(variable),
+        }
+    }
+
+    /// What the user wrote is named as they wrote it: by the flag, if it replaces a variable.
+    fn by_flags(&self, error: BuildError) -> Failure {
+        let name = |variable| self.flag(variable).map(|(name, _)| name);
+        match error {
+            BuildError::File { variable, .. } => match name(variable) {
+                Some(flag) => file_of(flag, error),
+                None => Failure::Connection(error),
+            },
+            BuildError::Environment(InvalidEnvironment::Address(error))
+                if self.http_addr.is_some() =>
+            {
+                Failure::usage(format!(
+                    "--http-addr is not the address of an agent: {error}"
+                ))
+            }
+            BuildError::Environment(InvalidEnvironment::Name {
+                variable,
+                ref source,
+            }) => match name(variable) {
+                Some(flag) => Failure::usage(format!("{flag} is not a name: {source}")),
+                None => Failure::Connection(error),
+            },
+            error => Failure::Connection(error),
+        }
     }
 
     /// Whether a flag replaces the token of the environment.
@@ -106,17 +143,19 @@ impl AgentOptions {
         let Some(path) = &self.token_file else {
             return Ok(None);
         };
-        let file = token_file(path.clone()).map_err(Failure::Connection)?;
+        let file = token_file(path.clone());
+        let file = file.map_err(|error| file_of("--token-file", error))?;
         Ok(Some(TokenProvider::new(file)))
     }
 
     pub(crate) fn connect(&self) -> Result<Agent, Failure> {
+        let by_flags = |error| self.by_flags(error);
         let builder = TransportBuilder::from_lookup(|variable| self.lookup(variable));
-        let mut builder = builder.map_err(Failure::Connection)?;
+        let mut builder = builder.map_err(by_flags)?;
         if let Some(tokens) = self.given_token()? {
             builder = builder.token_source(tokens);
         }
-        let transport = builder.build().map_err(Failure::Connection)?;
+        let transport = builder.build().map_err(by_flags)?;
         let mut scope = Scope::new();
         if let Some(name) = &self.datacenter {
             scope = scope.with_datacenter(name.clone())?;
@@ -124,6 +163,18 @@ impl AgentOptions {
         let scope = scope.or(transport.defaults());
         Ok(Agent { transport, scope })
     }
+}
+
+/// The error about a file, which this flag names.
+fn file_of(flag: &'static str, error: BuildError) -> Failure {
+    Failure::Connection(match error {
+        BuildError::File { path, source, .. } => BuildError::File {
+            variable: flag,
+            path,
+            source,
+        },
+        error => error,
+    })
 }
 
 impl Agent {

@@ -9,6 +9,7 @@ use semaphore_core::sans_io::api::{ListKeys, ReadKey};
 use transport_ureq::{Election, Error, Refusal, Scope, Semaphore};
 
 use crate::child::variable;
+use crate::failure::whole;
 use crate::hold::Hold;
 use crate::identity::{election, semaphore};
 use crate::queue;
@@ -97,6 +98,18 @@ impl Subject {
         match self {
             Self::Slots { semaphore, .. } => queue::ahead(semaphore),
             Self::Lead { .. } => None,
+        }
+    }
+
+    /// Why Consul serves nothing at the moment: it says so, or does not answer.
+    pub(crate) fn trouble(&self) -> String {
+        let status = match self {
+            Self::Slots { semaphore, .. } => semaphore.status(),
+            Self::Lead { election } => election.status(),
+        };
+        match status.trouble {
+            Some(trouble) => whole(&trouble.cause),
+            None => "Consul does not answer".to_owned(),
         }
     }
 

@@ -131,9 +131,15 @@ impl Turn<'_> {
         self.notices.tell(&Event::Started { pid });
         let transport = &self.agent.transport;
         let care = self.holding.care();
-        Supervisor::new(transport, hold, signals, care, self.notices)
-            .look_after(child)
-            .await
+        Supervisor::new(
+            transport,
+            (&self.subject, hold),
+            signals,
+            care,
+            self.notices,
+        )
+        .look_after(child)
+        .await
     }
 
     async fn wait(&self, signals: &mut Signals) -> Result<Waited, Failure> {
@@ -231,9 +237,10 @@ impl Turn<'_> {
                 let why = whole(&error);
                 self.notices.tell(&Event::NotReleased { why: &why });
             }
-            None => self.notices.tell(&Event::NotReleased {
-                why: "Consul does not answer",
-            }),
+            None => {
+                let why = self.subject.trouble();
+                self.notices.tell(&Event::NotReleased { why: &why });
+            }
         }
     }
 

@@ -71,8 +71,8 @@ impl WatchOptions {
         }
         let words = match (leader, why, name) {
             (Some(led), ..) => led.words(),
-            (None, Some(why), _) => format!("Consul does not answer: {why}"),
-            (None, None, "resumed") => "Consul answers again".to_owned(),
+            (None, Some(why), _) => format!("the leader is not known now: {why}"),
+            (None, None, "resumed") => "the leader is known again".to_owned(),
             (None, None, _) => "nobody leads".to_owned(),
         };
         print(&format!("{} {key}: {words}\n", clock(at)))

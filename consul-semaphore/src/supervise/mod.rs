@@ -24,6 +24,7 @@ use crate::failure::{Failure, whole};
 use crate::hold::Hold;
 use crate::notices::{Event, Notices};
 use crate::signals::Signals;
+use crate::subject::Subject;
 
 /// How often the processes that the command left behind are checked.
 const STEP: Duration = Duration::from_millis(5);
@@ -31,6 +32,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// Supervises one command.
 pub(crate) struct Supervisor<'a> {
     transport: &'a UreqTransport,
+    subject: &'a Subject,
     hold: &'a Hold,
     signals: &'a mut Signals,
     care: Care,
@@ -53,13 +55,14 @@ enum Next {
 impl<'a> Supervisor<'a> {
     pub(crate) fn new(
         transport: &'a UreqTransport,
-        hold: &'a Hold,
+        (subject, hold): (&'a Subject, &'a Hold),
         signals: &'a mut Signals,
         care: Care,
         notices: &'a Notices,
     ) -> Self {
         Self {
             transport,
+            subject,
             hold,
             signals,
             care,
@@ -157,7 +160,7 @@ impl<'a> Supervisor<'a> {
     fn why(&self) -> String {
         match &self.lost {
             Some(lost) => whole(lost),
-            None => "Consul does not answer, and the lease is about to end".to_owned(),
+            None => format!("the lease is about to end: {}", self.subject.trouble()),
         }
     }
 

@@ -6,7 +6,7 @@ use rcgen::{CertificateParams, KeyPair};
 use real_agent::Agent;
 use tempfile::TempDir;
 
-use crate::support::{closed_port, run};
+use crate::support::{closed_port, program, run, run_with};
 
 #[test]
 fn over_tls_it_trusts_whom_it_is_told_to_trust_and_nobody_else() {
@@ -72,8 +72,27 @@ fn a_token_comes_from_a_file() {
     ];
     let ran = run(&agent.url(), &arguments);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let missing = ["run", "-token-file", "/no/such/file", "p", "--", "true"];
-    run(&agent.url(), &missing).assert(125, "/no/such/file");
+}
+
+#[test]
+fn what_a_flag_says_is_called_by_the_flag_and_what_a_variable_says_by_the_variable() {
+    let nowhere = closed_port();
+    let flags = [
+        ("--token-file", "CONSUL_HTTP_TOKEN_FILE", "/no/such/file"),
+        ("--ca-file", "CONSUL_CACERT", "/no/such/file"),
+        ("--ca-path", "CONSUL_CAPATH", "/no/such/file"),
+        ("--http-addr", "CONSUL_HTTP_ADDR", "ftp://a"),
+        ("--namespace", "CONSUL_NAMESPACE", "a\nb"),
+    ];
+    for (flag, variable, value) in flags {
+        let by_flag = run(&nowhere, &["run", flag, value, "p", "--", "true"]);
+        assert_eq!(by_flag.code, Some(125), "{by_flag:?}");
+        assert!(!by_flag.stderr.contains("CONSUL_"), "{by_flag:?}");
+        assert!(by_flag.stderr.contains(flag), "{by_flag:?}");
+        let mut by_variable = program(&nowhere, &["run", "p", "--", "true"]);
+        by_variable.env(variable, value);
+        run_with(by_variable, "").assert(125, variable);
+    }
 }
 
 #[test]

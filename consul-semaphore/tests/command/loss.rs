@@ -1,8 +1,10 @@
 //! The command ends when the hold is lost, before anybody else can hold.
 
+use std::fs;
 use std::time::Duration;
 
 use real_agent::{Agent, Proxy};
+use tempfile::TempDir;
 
 use crate::support::{Running, contenders, is_alive, names, scene, wait_until};
 
@@ -33,6 +35,36 @@ fn a_session_that_is_destroyed_ends_the_command_and_has_a_code() {
         (&last["event"], &last["code"]),
         (&"failed".into(), &120.into())
     );
+}
+
+#[test]
+fn a_command_that_ends_since_consul_refuses_renewals_is_told_the_refusal() {
+    let management = "11111111-2222-3333-4444-555555555555";
+    let agent = Agent::builder().acl(management).start().expect("an agent");
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("token");
+    fs::write(&file, management).expect("a file");
+    let file_shown = file.to_string_lossy();
+    let mut running = Running::start(
+        &agent.url(),
+        &[
+            "--token-file",
+            &file_shown,
+            "--ttl",
+            "10s",
+            "p",
+            "--",
+            "sleep",
+            "1000",
+        ],
+    );
+    running.event("started");
+    fs::write(&file, "99999999-2222-3333-4444-555555555555").expect("a file");
+    let told = running.event("told");
+    let why = told["why"].as_str().expect("a reason");
+    assert!(why.contains("ACL not found"), "{why}");
+    assert!(!why.contains("not answer"), "{why}");
+    assert_eq!(running.end().0, Some(120));
 }
 
 #[test]

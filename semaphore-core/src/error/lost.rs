@@ -18,13 +18,13 @@ pub enum Lost {
     /// The session is gone: an operator destroyed it, it expired, its node was deregistered, or a
     /// health check failed. A contender key that vanished also counts, since that is what an ended
     /// session leaves behind.
-    #[error(
-        "{}lost: the session {session} is gone: it was destroyed, it expired, or its node or a health check of it failed",
-        .on.intro()
-    )]
+    #[error("{}lost: {}", .on.intro(), what_is_gone(session, *.key_alone))]
     SessionGone {
         /// The session.
         session: SessionId,
+        /// Whether all that is known is that its contender key is gone. Then somebody may have
+        /// deleted or released the key alone.
+        key_alone: bool,
         /// What was held.
         on: Subject,
     },
@@ -202,6 +202,17 @@ impl Lost {
         }
         self
     }
+}
+
+fn what_is_gone(session: &SessionId, key_alone: bool) -> String {
+    if key_alone {
+        return format!(
+            "the contender key of session {session} is gone: somebody deleted or released it, or the session has ended"
+        );
+    }
+    format!(
+        "the session {session} is gone: it was destroyed, it expired, or its node or a health check of it failed"
+    )
 }
 
 /// Why no renewal has succeeded.

@@ -255,6 +255,10 @@ fn missing_permission(text: &str, asked: &Asked) -> String {
         return "Consul does not know the token: it was deleted, or is another cluster's"
             .to_owned();
     }
+    if text.contains("Access is restricted") {
+        return "the agent takes writes only from some addresses: see `allow_write_http_from` in its configuration"
+            .to_owned();
+    }
     let whose = match asked.has_token() {
         Some(false) => "no token was given, and without one",
         _ => "the token",

@@ -423,6 +423,7 @@ fn l4_a_loss_has_somebody_who_took_it() {
     let gone = || {
         lost(Lost::SessionGone {
             session: session(),
+            key_alone: false,
             on: semaphore_core::error::Subject::default(),
         })
     };

@@ -586,6 +586,7 @@ impl Candidacy {
                 let session = self.session.id()?.clone();
                 Some(CandidacyEvent::Lost(Lost::SessionGone {
                     session,
+                    key_alone: false,
                     on: Subject::default(),
                 }))
             }

@@ -71,6 +71,16 @@ pub(in crate::machine) enum ContenderEvent {
     Refused(RequestError),
 }
 
+impl ContenderEvent {
+    /// The same, where a missing key is all that tells of the session's end.
+    fn by_key_alone(mut self) -> Self {
+        if let Self::Lost(_, Lost::SessionGone { key_alone, .. }) = &mut self {
+            *key_alone = true;
+        }
+        self
+    }
+}
+
 impl Contender {
     pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
         Self {
@@ -466,7 +476,7 @@ impl Contender {
         // If the lease is over, that explains the missing key.
         let is_over = self.session.lease().is_some_and(|it| !it.is_valid(now));
         let event = match self.key.observe(view, sent, &session) {
-            Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
+            Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::Gone),
             event => event,
         };
         let event = event.and_then(|event| self.key_event(event, settings));
@@ -624,7 +634,7 @@ impl Contender {
         // probably has Consul's default, which is to release (its documentation of sessions).
         let event = match event {
             KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
-            KeyEvent::Freed => KeyEvent::SessionGone,
+            KeyEvent::Freed => KeyEvent::Gone,
             event => event,
         };
         match event {
@@ -633,6 +643,10 @@ impl Contender {
             KeyEvent::SessionGone => {
                 self.session.found_gone();
                 self.check_session()
+            }
+            KeyEvent::Gone => {
+                self.session.found_gone();
+                self.check_session().map(ContenderEvent::by_key_alone)
             }
             // A waiter learns it from the end of its session.
             KeyEvent::Evicted => {
@@ -671,6 +685,7 @@ impl Contender {
                     acquire,
                     Lost::SessionGone {
                         session,
+                        key_alone: false,
                         on: Subject::default(),
                     },
                 )

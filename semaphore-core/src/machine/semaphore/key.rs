@@ -109,6 +109,8 @@ pub(in crate::machine) enum KeyEvent {
     Freed,
     /// Its session is gone.
     SessionGone,
+    /// The key is gone, as after the end of its session.
+    Gone,
     /// Somebody asks its holder to leave.
     Evicted,
     /// The key was acquired, but the view does not show it.
@@ -555,7 +557,7 @@ impl ContenderKey {
                     return Some(KeyEvent::Taken);
                 }
                 Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
-                Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
+                Key::Absent if self.seen.is_some() => return Some(KeyEvent::Gone),
                 Key::Free(_) | Key::Absent if sent > since => {
                     return Some(KeyEvent::Unseen);
                 }

@@ -1,7 +1,8 @@
 //! What hostile answers leave in errors: one short line that is fit for a log.
 
+use semaphore_core::Scope;
 use semaphore_core::sans_io::api::{CasKey, CreateSession, ListKeys, RenewSession};
-use semaphore_core::sans_io::{Record, Response};
+use semaphore_core::sans_io::{Record, Response, SessionOptions};
 
 /// The text of an answer ends up in a log. There, another line could forge an entry.
 #[test]
@@ -49,6 +50,25 @@ fn a_conflict_is_one_short_line_whatever_the_record_says() {
         let conflict = Record::decode(value.as_bytes(), 0).expect_err("no record");
         assert_line(&conflict);
     }
+}
+
+/// An agent with `allow_write_http_from` refuses writes from other addresses, whatever the token
+/// (1.8.7).
+#[test]
+fn an_agent_that_takes_writes_only_from_some_addresses_is_not_told_as_a_missing_permission() {
+    let request = CreateSession {
+        options: &SessionOptions::new(),
+    };
+    let request = request.request(&Scope::new());
+    let response = Response::new(403, "Access is restricted").answering(&request);
+    let error = CreateSession::parse(&response).expect_err("refused");
+    let text = error.to_string();
+    assert!(text.contains("Access is restricted"), "{text}");
+    assert!(text.contains("allow_write_http_from"), "{text}");
+    assert!(
+        !text.contains("permission") && !text.contains("token"),
+        "{text}"
+    );
 }
 
 fn assert_line(error: &dyn std::error::Error) {

@@ -94,6 +94,27 @@ fn a_session_that_is_destroyed_is_noticed() {
 }
 
 #[test]
+fn a_contender_key_that_is_gone_is_told_as_that() {
+    for how in ["DELETE", "release"] {
+        let holder = Holder::new();
+        let key = format!("/v1/kv/{PREFIX}/{}", holder.session);
+        let (method, target) = match how {
+            "DELETE" => (Method::Delete, key),
+            _ => (Method::Put, format!("{key}?release={}", holder.session)),
+        };
+        operate(&holder.world, method, &target, "");
+        let lost = holder.loses();
+        let told = lost.to_string();
+        let is_told = match lost {
+            Lost::SessionGone { key_alone, .. } => key_alone && told.contains("somebody deleted"),
+            Lost::ContenderKeyTaken { .. } => how == "release",
+            _ => false,
+        };
+        assert!(is_told, "{how}: {told}");
+    }
+}
+
+#[test]
 fn a_node_that_is_deregistered_is_noticed() {
     let holder = Holder::new();
     holder

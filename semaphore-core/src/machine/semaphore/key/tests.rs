@@ -238,7 +238,7 @@ fn a_key_that_is_not_seen_is_missed_only_in_a_view_that_must_show_it() {
 #[test]
 fn a_key_that_was_seen_and_is_no_more_tells_what_happened() {
     for (key, event) in [
-        (None, KeyEvent::SessionGone),
+        (None, KeyEvent::Gone),
         (Some(("", 0)), KeyEvent::Freed),
         (Some((B, 0)), KeyEvent::Taken),
     ] {
