@@ -36,6 +36,9 @@ pub(crate) struct StatusOptions {
 /// How long one request waits for a change. An index that has gone backwards is seen only after it.
 const POLL: Duration = Duration::from_secs(10);
 
+/// The pause after a read. A gateway may answer polls at once, whether something changed or not.
+const BETWEEN: Duration = Duration::from_millis(100);
+
 /// The pause between two tries, while Consul does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -77,6 +80,7 @@ impl StatusOptions {
                         self.draw(&overview, &timeline, now)?;
                         shown = Some(overview);
                     }
+                    agent.transport.sleep(BETWEEN).await;
                 }
                 Err(failure) if shown.is_some() && may_pass(&failure) => {
                     // An agent that was restarted may count from the beginning.

@@ -1,9 +1,11 @@
 //! Who holds and who waits, for people and for programs.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use real_agent::{Agent, Proxy};
 use serde_json::Value as Json;
@@ -200,6 +202,47 @@ fn watches_go_on_where_an_agent_counts_from_the_beginning_again() {
     lead.wait_for("the state after", |it| it["event"] == "elected");
     leader.signal("TERM");
     leader.end();
+}
+
+/// An agent behind a gateway that answers each poll at once, with what is known already. Each answer
+/// is reported.
+fn hasty_agent() -> (String, Receiver<Instant>) {
+    const RECORD: &str = r#"[{"LockIndex":0,"Key":"p/.lock","Flags":16210313421097356768,
+        "Value":"eyJMaW1pdCI6MSwiSG9sZGVycyI6e319","CreateIndex":5,"ModifyIndex":5}]"#;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let (answered, answers) = mpsc::channel();
+    let serve = move |connection: &TcpStream| -> io::Result<()> {
+        let mut lines = BufReader::new(connection).lines();
+        while lines.next().transpose()?.is_some() {
+            while lines.next().transpose()?.is_some_and(|it| !it.is_empty()) {}
+            let length = RECORD.len();
+            let head = format!("X-Consul-Index: 5\r\nContent-Length: {length}\r\n");
+            write!(&mut &*connection, "HTTP/1.1 200 OK\r\n{head}\r\n{RECORD}")?;
+            if answered.send(Instant::now()).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    thread::spawn(move || {
+        for connection in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            // An error ends the connection, which the client sees.
+            thread::spawn(move || serve(&connection));
+        }
+    });
+    (url, answers)
+}
+
+#[test]
+fn a_watch_rests_between_polls_that_are_answered_at_once() {
+    let (url, answers) = hasty_agent();
+    let _watch = Watch::start(&url, &["status", "--watch", "--json", "p"]);
+    let answers = (0..12).map(|_| answers.recv_timeout(PATIENCE).expect("an answer"));
+    let answers: Vec<Instant> = answers.collect();
+    let took = answers[11].duration_since(answers[1]);
+    assert!(took >= Duration::from_millis(900), "{took:?}");
 }
 
 #[test]

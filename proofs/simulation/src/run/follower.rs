@@ -120,7 +120,9 @@ impl Follower {
             let news = {
                 let next = pin!(follower.next());
                 match select(next, pin!(self.process.sleep(LOOK))).await {
-                    Either::Left((event, _)) => event,
+                    Either::Left((Some(event), _)) => Some(event),
+                    // Its client has ended.
+                    Either::Left((None, _)) => return Ok(()),
                     Either::Right(_) => None,
                 }
             };
