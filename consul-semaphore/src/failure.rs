@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use signal_hook::consts::SIGPIPE;
 use transport_ureq::recording::ReplayError;
 use transport_ureq::{BuildError, Conflict, Error, InvalidInput, RequestError, SessionId};
 
@@ -132,6 +133,9 @@ pub(crate) enum Failure {
     /// The user said no.
     #[error("nothing was changed")]
     Declined,
+    /// The reader of the output, such as `head`, has read enough.
+    #[error("nobody reads the output any more")]
+    ReaderGone,
 }
 
 impl Failure {
@@ -167,6 +171,7 @@ impl Failure {
                 Exit::NOT_FOUND
             }
             Self::Program { .. } => Exit::CANNOT_RUN,
+            Self::ReaderGone => Exit::of_signal(SIGPIPE),
             Self::Declined | Self::NoSession | Self::NotThere { .. } | Self::NoSemaphore => {
                 Exit::NO
             }

@@ -176,6 +176,10 @@ impl Notices {
     }
 
     pub(crate) fn fail(&self, failure: &Failure, exit: Exit) {
+        // As other programs of a pipeline that is cut, it ends without a word.
+        if matches!(failure, Failure::ReaderGone) {
+            return;
+        }
         let why = failure.whole();
         let code = exit.code();
         self.tell(&Event::Failed { code, why: &why });

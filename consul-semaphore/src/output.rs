@@ -28,7 +28,10 @@ fn write(text: &str) -> Result<(), Failure> {
     let written = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
-    written.map_err(Failure::system("nothing can be written to standard output"))
+    written.map_err(|source| match source.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::system("nothing can be written to standard output")(source),
+    })
 }
 
 /// One line of JSON.

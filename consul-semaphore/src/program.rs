@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use crate::failure::Failure;
@@ -52,34 +53,43 @@ impl Program {
     }
 
     fn look(&self) -> Result<(), Failure> {
-        let cannot = |kind: io::ErrorKind| Failure::Program {
+        let cannot = |why: io::Error| Failure::Program {
             program: self.name.to_string_lossy().into_owned(),
-            source: io::Error::from(kind),
+            source: why,
         };
         let path = Path::new(&self.name);
-        let places: Vec<PathBuf> = if path.components().count() > 1 || path.is_absolute() {
+        let is_place = path.components().count() > 1 || path.is_absolute();
+        let places: Vec<PathBuf> = if is_place {
             vec![path.to_path_buf()]
         } else {
-            let folders = env::var_os("PATH").unwrap_or_default();
-            env::split_paths(&folders)
+            env::split_paths(&search_path())
                 .map(|folder| folder.join(path))
                 .collect()
         };
         let mut found = places.iter().filter(|place| place.is_file()).peekable();
         if found.peek().is_none() {
-            let is_folder = places.iter().any(|place| place.is_dir()) && places.len() == 1;
-            return Err(cannot(if is_folder {
-                io::ErrorKind::PermissionDenied
-            } else {
-                io::ErrorKind::NotFound
+            return Err(cannot(match places.as_slice() {
+                [place] if place.is_dir() => Errno::EISDIR.into(),
+                [_] if is_place => Errno::ENOENT.into(),
+                _ => io::Error::new(io::ErrorKind::NotFound, "no folder of PATH has it"),
             }));
         }
         if found.any(|place| access(place, AccessFlags::X_OK).is_ok()) {
             Ok(())
         } else {
-            Err(cannot(io::ErrorKind::PermissionDenied))
+            Err(cannot(Errno::EACCES.into()))
         }
     }
+}
+
+/// Where a program without a path is searched for. Without the variable the system's `execvp`
+/// searches these folders.
+fn search_path() -> OsString {
+    #[cfg(target_env = "musl")]
+    const WITHOUT: &str = "/usr/local/bin:/bin:/usr/bin";
+    #[cfg(not(target_env = "musl"))]
+    const WITHOUT: &str = "/bin:/usr/bin";
+    env::var_os("PATH").unwrap_or_else(|| OsString::from(WITHOUT))
 }
 
 #[cfg(test)]
@@ -104,6 +114,20 @@ mod tests {
         assert_eq!(find(&["/no/such/command"]).unwrap_err(), Exit::NOT_FOUND);
         assert_eq!(find(&["/etc/passwd"]).unwrap_err(), Exit::CANNOT_RUN);
         assert_eq!(find(&["/etc"]).unwrap_err(), Exit::CANNOT_RUN);
+    }
+
+    #[test]
+    fn why_a_command_is_not_found_is_said_in_the_systems_words() {
+        for (name, why) in [
+            ("./nosuch", "No such file or directory"),
+            ("/etc", "Is a directory"),
+            ("/etc/passwd", "Permission denied"),
+            ("nosuch", "no folder of PATH has it"),
+        ] {
+            let failure = Program::find(&[OsString::from(name)], false).unwrap_err();
+            let said = failure.whole();
+            assert!(said.contains(why), "{said}");
+        }
     }
 
     #[test]

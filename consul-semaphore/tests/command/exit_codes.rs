@@ -2,7 +2,7 @@
 
 use real_agent::Agent;
 
-use crate::support::{Running, closed_port, run, scene};
+use crate::support::{Running, closed_port, program, run, scene};
 
 #[test]
 fn the_commands_own_code_is_passed_on_and_nothing_is_left() {
@@ -29,6 +29,7 @@ fn the_commands_own_code_is_passed_on_and_nothing_is_left() {
 fn a_command_that_is_missing_or_can_not_be_run_is_told_before_anything_is_sent() {
     let nowhere = closed_port();
     run(&nowhere, &["run", "p", "--", "no-such-command"]).assert(127, "no-such-command");
+    run(&nowhere, &["run", "p", "--", "./nosuch"]).assert(127, "No such file or directory");
     run(&nowhere, &["run", "p", "--", "/etc/passwd"]).assert(126, "/etc/passwd");
 }
 
@@ -150,6 +151,22 @@ fn several_slots_are_taken_at_once_or_none() {
     holder.signal("TERM");
     holder.end();
     assert_eq!(run(agent.url(), &try_two).code, Some(0));
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_failure() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for arguments in [["list", &prefix], ["status", &prefix], ["check", &prefix]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = program(agent.url(), &arguments);
+        let output = command.stdout(writer).output().expect("an end");
+        // As for a program that SIGPIPE ends, and without a word.
+        assert_eq!(output.status.code(), Some(141), "{output:?}");
+        assert_eq!(output.stderr, b"", "{output:?}");
+    }
 }
 
 #[test]
