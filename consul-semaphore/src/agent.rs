@@ -9,6 +9,7 @@ use clap::Args;
 use semaphore_core::adapter::{
     BlockOn as _, InvalidEnvironment, Request, Response, TokenProvider, Transport as _,
 };
+use serde::{Deserialize, Serialize};
 use transport_ureq::{
     BuildError, RequestError, Scope, Token, TransportBuilder, UreqTransport, token_file,
 };
@@ -16,7 +17,7 @@ use transport_ureq::{
 use crate::failure::Failure;
 
 /// Consul's own flags. Each takes precedence over its variable.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 #[command(next_help_heading = "Consul")]
 pub(crate) struct AgentOptions {
     #[arg(
@@ -70,6 +71,8 @@ pub(crate) struct Agent {
     /// With the token, if there is one.
     pub(crate) transport: UreqTransport,
     pub(crate) scope: Scope,
+    /// What it was made from.
+    pub(crate) options: AgentOptions,
 }
 
 impl AgentOptions {
@@ -161,7 +164,11 @@ impl AgentOptions {
             scope = scope.with_datacenter(name.clone())?;
         }
         let scope = scope.or(transport.defaults());
-        Ok(Agent { transport, scope })
+        Ok(Agent {
+            transport,
+            scope,
+            options: self.clone(),
+        })
     }
 }
 

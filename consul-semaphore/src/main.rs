@@ -21,7 +21,9 @@
 //! | `queue` | the display while it waits |
 //! | `hold` | a permit or a leadership: how long it lasts, and why it ended |
 //! | `supervise`, `supervise/plan` | ends the child before the lease ends |
-//! | `child`, `child/stage`, `child/terminal`, `child/guard` | the child's process group: its start, the terminal, and the guard that kills it if this process was killed |
+//! | `child`, `child/stage`, `child/terminal` | the child's process group: its start, and the terminal |
+//! | `child/reaper` | when children stop and end |
+//! | `child/guard`, `child/will` | the guard that kills the child if this process was killed, and then ends the session |
 //! | `signals` | the signals to this process |
 //! | `notices` | its messages: lines for people, or events for programs |
 //! | `logs` | the libraries' messages |

@@ -50,6 +50,12 @@ pub(crate) enum Event<'a> {
     Started { pid: u32 },
     /// A signal was passed on.
     Passed { signal: i32 },
+    /// A signal did not reach the command.
+    NotSent { signal: i32, why: &'a str },
+    /// The command has stopped, and so may its job: see `why`.
+    Stopped { signal: i32, why: &'a str },
+    /// It goes on.
+    Continued,
     /// The command was told to end.
     Told { signal: i32, why: &'a str },
     /// The slot or lead is lost or will soon be.
@@ -95,6 +101,15 @@ impl Event<'_> {
             ),
             Self::Started { pid } => (true, format!("runs the command, process {pid}")),
             Self::Passed { signal } => (true, format!("passes signal {signal} on")),
+            Self::NotSent { signal, why } => (
+                false,
+                format!("signal {signal} can't be sent to the command: {why}"),
+            ),
+            Self::Stopped { signal, why } => (
+                false,
+                format!("the command has stopped (signal {signal}): {why}"),
+            ),
+            Self::Continued => (true, "the command goes on".to_owned()),
             Self::Told { signal, why } => (
                 false,
                 format!("tells the command to end (signal {signal}): {why}"),

@@ -1,30 +1,66 @@
 //! The signals of this process.
+//!
+//! | signal | while it waits | while the command runs |
+//! |---|---|---|
+//! | of those that end a process: HUP, INT, QUIT, TERM, USR1, … | the wait ends | passed on |
+//! | a realtime signal, which can't be passed on without `unsafe` code | the wait ends | the command gets TERM |
+//! | WINCH, CONT | nothing | passed on |
+//! | TSTP | stops this process | passed on |
+//! | CHLD, URG, PIPE | nothing | nothing |
+//! | TTIN, TTOU, STOP | stop this process | stop this process |
+//! | KILL, and those that tell of a fault in this program: SEGV, XFSZ, … | end it | end it |
 
 use std::fs;
 use std::thread;
 
 use futures_channel::mpsc::{self, UnboundedReceiver};
 use futures_util::StreamExt as _;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals as Delivered;
+use nix::sys::signal::Signal;
+use signal_hook::iterator::{Handle, Signals as Delivered};
 
 use crate::failure::Failure;
 
-/// The signals that ask this process to end, in order.
-pub(crate) struct Signals(UnboundedReceiver<i32>);
+/// They end a process that does not expect them, and can be passed on.
+const ENDING: &[Signal] = &[
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGVTALRM,
+    Signal::SIGPROF,
+    Signal::SIGXCPU,
+    #[cfg(target_os = "linux")]
+    Signal::SIGIO,
+    #[cfg(target_os = "linux")]
+    Signal::SIGPWR,
+];
+
+/// They end nothing.
+const HARMLESS: &[Signal] = &[Signal::SIGWINCH, Signal::SIGCONT];
+
+/// The signals that this process gets, in order.
+pub(crate) struct Signals {
+    received: UnboundedReceiver<i32>,
+    handle: Handle,
+    ignored: u64,
+}
 
 impl Signals {
     /// From now on these signals don't end the process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let ignored = ignored();
-        let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-        // What `nohup` or a background shell has turned off stays off, also for the command.
-        let wanted = wanted
-            .into_iter()
-            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let named = ENDING.iter().chain(HARMLESS).map(|signal| *signal as i32);
+        let wanted = named
+            .chain(realtime())
+            // What `nohup` or a background shell has turned off stays off, also for the command.
+            .filter(|signal| !has(ignored, *signal));
         let mut delivered =
             Delivered::new(wanted).map_err(Failure::system("signals can't be received"))?;
-        let (sender, receiver) = mpsc::unbounded();
+        let handle = delivered.handle();
+        let (sender, received) = mpsc::unbounded();
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
@@ -35,22 +71,73 @@ impl Signals {
                 }
             })
             .map_err(Failure::system("no thread for signals can be started"))?;
-        Ok(Self(receiver))
+        Ok(Self {
+            received,
+            handle,
+            ignored,
+        })
+    }
+
+    /// From now on SIGTSTP does not stop this process: the command has to be stopped with it.
+    pub(crate) fn listen_for_stops(&self) {
+        let stop = Signal::SIGTSTP as i32;
+        if !has(self.ignored, stop) {
+            // Without it, ^Z in the background stops this process alone. Its guard covers that.
+            let _ = self.handle.add_signal(stop);
+        }
     }
 
     /// The next one.
     pub(crate) async fn next(&mut self) -> i32 {
-        match self.0.next().await {
+        match self.received.next().await {
             Some(signal) => signal,
             // The sending thread lives as long as the process.
             None => std::future::pending().await,
         }
     }
 
-    /// A signal that has already come.
-    pub(crate) fn pending(&mut self) -> Option<i32> {
-        self.0.try_recv().ok()
+    /// The next one that asks this process to end.
+    pub(crate) async fn next_that_ends(&mut self) -> i32 {
+        loop {
+            let signal = self.next().await;
+            if ends(signal) {
+                return signal;
+            }
+        }
     }
+
+    /// A signal that has already come, and asks this process to end.
+    pub(crate) fn pending_that_ends(&mut self) -> Option<i32> {
+        while let Ok(signal) = self.received.try_recv() {
+            if ends(signal) {
+                return Some(signal);
+            }
+        }
+        None
+    }
+}
+
+/// Whether a process that does not expect this signal ends.
+fn ends(signal: i32) -> bool {
+    let harmless = HARMLESS.iter().chain(&[Signal::SIGTSTP]);
+    !harmless
+        .into_iter()
+        .any(|harmless| *harmless as i32 == signal)
+}
+
+/// Signals without a name.
+#[cfg(target_os = "linux")]
+fn realtime() -> std::ops::RangeInclusive<i32> {
+    nix::libc::SIGRTMIN()..=nix::libc::SIGRTMAX()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn realtime() -> std::iter::Empty<i32> {
+    std::iter::empty()
+}
+
+fn has(mask: u64, signal: i32) -> bool {
+    mask & (1 << (signal - 1)) != 0
 }
 
 /// The mask of signals that were ignored when the process started, from `/proc`. Without `/proc` it

@@ -46,6 +46,14 @@ impl Subject {
         }
     }
 
+    /// The key of an election.
+    pub(crate) fn key(&self) -> Option<String> {
+        match self {
+            Self::Slots { .. } => None,
+            Self::Lead { election } => Some(election.key().to_string()),
+        }
+    }
+
     /// Waits for its turn.
     ///
     /// # Cancel safety

@@ -9,7 +9,8 @@ use semaphore_core::adapter::{Response, Runtime as _};
 use transport_ureq::Error;
 
 use crate::agent::{Agent, AgentOptions};
-use crate::child::Child;
+use crate::child::will::Will;
+use crate::child::{self, Child};
 use crate::exit::{Exit, Outcome};
 use crate::failure::{Failure, whole};
 use crate::hold::Hold;
@@ -90,6 +91,7 @@ enum Waited {
 impl Turn<'_> {
     /// The whole turn, on this thread, which must be the main one.
     pub(crate) fn take(self) -> Result<Outcome, Failure> {
+        child::check()?;
         let signals = Signals::listen()?;
         let what = self.subject.to_string();
         self.agent.wait_for(what, self.run(signals))
@@ -113,7 +115,7 @@ impl Turn<'_> {
         };
         self.tell_of_grant(&subject, &hold);
         // A signal has just come: the command must not start.
-        if let Some(signal) = signals.pending() {
+        if let Some(signal) = signals.pending_that_ends() {
             self.give_back(hold).await;
             return Ok(Outcome::Interrupted(signal));
         }
@@ -126,7 +128,8 @@ impl Turn<'_> {
         let mut variables = self.subject.variables(hold);
         variables.extend_from_slice(self.variables);
         self.notices.settle();
-        let child = Child::start(self.program, &variables)?;
+        signals.listen_for_stops();
+        let child = Child::start(self.program, &variables, self.will(hold))?;
         let pid = child.pid();
         self.notices.tell(&Event::Started { pid });
         let transport = &self.agent.transport;
@@ -142,9 +145,18 @@ impl Turn<'_> {
         .await
     }
 
+    fn will(&self, hold: &Hold) -> Will {
+        let sequencers = hold.sequencers().into_iter();
+        Will {
+            agent: self.agent.options.clone(),
+            sessions: sequencers.map(|it| it.session.to_string()).collect(),
+            key: self.subject.key(),
+        }
+    }
+
     async fn wait(&self, signals: &mut Signals) -> Result<Waited, Failure> {
         let granted = pin!(self.granted());
-        let signal = pin!(signals.next());
+        let signal = pin!(signals.next_that_ends());
         let watched = pin!(self.watch());
         match select(select(granted, signal), watched).await {
             Either::Left((Either::Left((granted, _)), _)) => granted.map(Waited::Granted),
@@ -173,6 +185,8 @@ impl Turn<'_> {
         let mut place = None;
         loop {
             self.agent.transport.sleep(queue::EVERY).await;
+            // As process 1 of a container it gets orphans before it has a command.
+            child::reap();
             let ahead = self.subject.ahead();
             if let Some(ahead) = ahead.filter(|it| place != Some(*it)) {
                 place = Some(ahead);

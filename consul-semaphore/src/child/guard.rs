@@ -3,29 +3,45 @@
 //! processor) and the lease ends.
 //!
 //! ```text
-//!  this process ── until when ──▶ pipe ──▶ guard: kills the group then, or when the pipe ends
+//!  this process ── will ────────▶ pipe ──▶ guard: when the pipe ends, kills the group and executes the will
+//!               ── until when ──▶                 kills the group then
 //!               ── dismissed ───▶                 ends, and does nothing
 //! ```
 //! On Linux the system can kill the command together with its parent, but not the command's
 //! children.
+//!
+//! A guard must not die with this process if somebody kills all processes of this name or session.
+//! So it has another name and a separate session.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString};
 use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, setsid};
 
+use super::will::Will;
 use crate::exit::Exit;
 
 /// A guard's first argument. No subcommand has this name.
 const MARK: &str = "__guard";
+
+/// A guard's name among the processes. It has nothing of this program's.
+const NAME: &CStr = c"lease-guard";
+
+/// How long a guard waits for what it has killed to be reaped.
+const REAPED: Duration = Duration::from_secs(5);
+
+/// How often it looks.
+const STEP: Duration = Duration::from_millis(10);
 
 /// How often the clock is read: timers stand still while a machine is suspended.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,6 +55,15 @@ enum Word {
     Dismissed,
 }
 
+/// Why a guard kills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Nobody else guards the group any more.
+    Alone,
+    /// The lease is about to end.
+    Late,
+}
+
 /// While this exists, the guard waits at the other end.
 pub(super) struct Guard {
     words: PipeWriter,
@@ -47,37 +72,39 @@ pub(super) struct Guard {
 
 impl Guard {
     /// A guard for this process group.
-    pub(super) fn start(group: Pid) -> io::Result<Self> {
-        let (end, words) = io::pipe()?;
+    pub(super) fn start(group: Pid, will: &Will) -> io::Result<Self> {
+        let (end, mut words) = io::pipe()?;
         let process = Command::new(super::own_path()?)
-            .arg0("consul-semaphore")
+            .arg0(OsStr::from_bytes(NAME.to_bytes()))
             .args([OsString::from(MARK), group.to_string().into()])
             .stdin(end)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A terminal's signal to the command or this process does not reach it.
-            .process_group(0)
             .spawn()?;
+        will.write(&mut words)?;
         Ok(Self { words, process })
     }
 
     /// Allows the group to live for this time from now on.
-    pub(super) fn allow(&mut self, time: Duration) {
+    ///
+    /// # Errors
+    /// The guard has gone.
+    pub(super) fn allow(&mut self, time: Duration) -> io::Result<()> {
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.say(Word::Until {
             millis: now().saturating_add(time),
-        });
+        })
     }
 
     /// Nothing of the group is left. Its number may soon belong to another group.
     pub(super) fn dismiss(mut self) {
-        self.say(Word::Dismissed);
+        // A guard that has gone needs no message.
+        let _ = self.say(Word::Dismissed);
         let _ = self.process.wait();
     }
 
-    /// A guard that has gone needs no message, and has killed nothing.
-    fn say(&mut self, word: Word) {
-        let _ = self.words.write_all(&word.encode());
+    fn say(&mut self, word: Word) -> io::Result<()> {
+        self.words.write_all(&word.encode())
     }
 }
 
@@ -113,10 +140,47 @@ pub(crate) fn enter() -> Option<Exit> {
         return Some(Exit::USAGE);
     };
     // Never kill init's group or all processes.
-    if group > 1 && must_kill(&listen()) {
-        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    if group > 1 {
+        leave_session();
+        let will = Will::read(io::stdin().lock());
+        guard(Pid::from_raw(group), will);
     }
     Some(Exit::SUCCESS)
+}
+
+fn guard(group: Pid, will: Option<Will>) {
+    let Some(why) = wait_for_reason(&listen()) else {
+        return;
+    };
+    // What can't be killed is not gone.
+    let _ = killpg(group, Signal::SIGKILL);
+    // A supervisor that is only late gives back itself.
+    if why == Why::Alone
+        && let Some(will) = will
+        && is_gone(group)
+    {
+        will.execute();
+    }
+}
+
+/// A signal to the supervisor's session, its terminal or its name does not reach the guard.
+fn leave_session() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_name(NAME);
+    // It fails only for the leader of a group, which a child of the supervisor is not.
+    let _ = setsid();
+}
+
+/// Waits until all that was killed has ended and was reaped.
+fn is_gone(group: Pid) -> bool {
+    let end = now().saturating_add(u64::try_from(REAPED.as_millis()).unwrap_or(u64::MAX));
+    while killpg(group, None) != Err(Errno::ESRCH) {
+        if now() >= end {
+            return false;
+        }
+        thread::sleep(STEP);
+    }
+    true
 }
 
 /// The messages from the pipe, until it ends.
@@ -134,19 +198,19 @@ fn listen() -> Receiver<Word> {
     words
 }
 
-/// Waits until nothing is left to guard, or nobody else guards it. Returns whether to kill.
-fn must_kill(words: &Receiver<Word>) -> bool {
+/// Waits until the group has to be killed. `None` if nothing is left to guard.
+fn wait_for_reason(words: &Receiver<Word>) -> Option<Why> {
     let mut until = None;
     loop {
         let left = until.map(|until: u64| Duration::from_millis(until.saturating_sub(now())));
         if left.is_some_and(|left| left.is_zero()) {
-            return true;
+            return Some(Why::Late);
         }
         match words.recv_timeout(left.unwrap_or(LOOK).min(LOOK)) {
             Ok(Word::Until { millis }) => until = Some(millis),
-            Ok(Word::Dismissed) => return false,
+            Ok(Word::Dismissed) => return None,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Disconnected) => return Some(Why::Alone),
         }
     }
 }
@@ -183,17 +247,17 @@ mod tests {
                 sender.send(*word).unwrap();
             }
             drop(sender);
-            must_kill(&receiver)
+            wait_for_reason(&receiver)
         };
         let later = Word::Until {
             millis: now() + 3_600_000,
         };
-        assert!(told(&[]));
-        assert!(told(&[later]));
-        assert!(!told(&[later, Word::Dismissed]));
+        assert_eq!(told(&[]), Some(Why::Alone));
+        assert_eq!(told(&[later]), Some(Why::Alone));
+        assert_eq!(told(&[later, Word::Dismissed]), None);
         // It does not wait for the end of the pipe.
         let (sender, receiver) = mpsc::channel();
         sender.send(Word::Until { millis: now() }).unwrap();
-        assert!(must_kill(&receiver));
+        assert_eq!(wait_for_reason(&receiver), Some(Why::Late));
     }
 }

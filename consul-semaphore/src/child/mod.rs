@@ -4,28 +4,34 @@
 //!  this process ── fork ──▶ stage: ends with its parent, has the terminal ── exec ──▶ the command ── … ──▶ grandchildren
 //!       │                   └──────────────────────── one process group ────────────────────────────────────────────┘
 //!       ├── signals go to all of the group; nothing of it is left before the slot is given back
+//!       ├── reaper: tells when the command stops or ends, and reaps all other children
 //!       └── guard: kills the group when this process was killed, or stands still while the lease ends
 //! ```
 
 pub(crate) mod guard;
+mod reaper;
 pub(crate) mod stage;
 mod terminal;
+pub(crate) mod will;
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use futures_channel::oneshot;
+use futures_channel::mpsc::{self, UnboundedReceiver};
+use futures_util::StreamExt as _;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 use self::guard::Guard;
+pub(crate) use self::reaper::{Change, reap};
 use self::terminal::Terminal;
+use self::will::Will;
 use crate::failure::Failure;
 use crate::program::Program;
 
@@ -37,28 +43,43 @@ pub(crate) struct Child {
     group: Pid,
     terminal: Option<Terminal>,
     guard: Option<Guard>,
-    ended: oneshot::Receiver<()>,
+    will: Will,
+    changes: UnboundedReceiver<Change>,
+    is_stopped: bool,
     is_gone: bool,
+}
+
+/// What follows when the command has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It has got the terminal that it wanted, and goes on.
+    GoesOn,
+    /// The whole job has to stop, so that its shell learns of it: [`Child::stop_the_job`].
+    OfJob,
+    /// No shell is concerned. It stays stopped until somebody continues it.
+    Stays,
 }
 
 impl Child {
     /// Starts the command with these additional variables. The command ends with the calling
     /// thread, which must be the main one: Linux signals a child when the thread that started it
-    /// ends.
+    /// ends. If this process is killed, its guard does what the will says.
     pub(crate) fn start(
         program: &Program,
         variables: &[(&'static str, OsString)],
+        will: Will,
     ) -> Result<Self, Failure> {
         let cannot = |source| Failure::Program {
             program: program.name.to_string_lossy().into_owned(),
             source,
         };
         adopt_orphans();
-        let terminal = program.reads_stdin.then(Terminal::ours).flatten();
+        let terminal = Terminal::find(program.reads_stdin);
+        let takes_terminal = terminal.as_ref().is_some_and(Terminal::is_given);
         let mut command = Command::new(own_path().map_err(cannot)?);
         command
             .arg0("consul-semaphore")
-            .args(stage::arguments(terminal.is_some()))
+            .args(stage::arguments(takes_terminal))
             .arg(&program.name)
             .args(&program.arguments)
             .envs(
@@ -72,28 +93,25 @@ impl Child {
         }
         let process = command.spawn().map_err(cannot)?;
         let group = Pid::from_raw(i32::try_from(process.id()).unwrap_or(i32::MAX));
-        let has_terminal = terminal.is_some();
-        if has_terminal {
-            Terminal::give_to(group);
-        }
-        let (sender, ended) = oneshot::channel();
+        let (sender, changes) = mpsc::unbounded();
         let mut child = Self {
             process,
             group,
-            terminal,
+            terminal: terminal.map(|terminal| terminal.of(group)),
             guard: None,
-            ended,
+            will,
+            changes,
+            is_stopped: false,
             is_gone: false,
         };
         thread::Builder::new()
             .name("child".to_owned())
             .spawn(move || {
-                watch(group, has_terminal);
                 // If the supervisor no longer listens, it has killed the command.
-                let _ = sender.send(());
+                reaper::watch(group, |change| drop(sender.unbounded_send(change)));
             })
             .map_err(Failure::system("no thread for the command can be started"))?;
-        let guard = Guard::start(group);
+        let guard = Guard::start(group, &child.will);
         child.guard =
             Some(guard.map_err(Failure::system("no guard of the command can be started"))?);
         Ok(child)
@@ -103,33 +121,94 @@ impl Child {
         self.process.id()
     }
 
-    /// Waits until the command has ended. What it has started may continue.
+    /// Waits until the command has stopped, goes on, or has ended. What it has started may continue.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub(crate) async fn ended(&mut self) {
-        if (&mut self.ended).await.is_err() {
-            // The thread always sends before it ends.
-            std::future::pending::<()>().await;
+    pub(crate) async fn change(&mut self) -> Change {
+        match self.changes.next().await {
+            Some(change) => {
+                self.is_stopped = matches!(change, Change::Stopped(_));
+                change
+            }
+            // The end is the last change.
+            None => std::future::pending().await,
         }
     }
 
     /// Allows the command to live for this time from now on, whatever happens to this process.
     pub(crate) fn allow(&mut self, time: Duration) {
+        let guard = self.guard.as_mut();
+        if self.is_gone || guard.is_some_and(|guard| guard.allow(time).is_ok()) {
+            return;
+        }
+        // Somebody has ended the guard.
+        self.guard = Guard::start(self.group, &self.will).ok();
         if let Some(guard) = &mut self.guard {
-            guard.allow(time);
+            let _ = guard.allow(time);
         }
     }
 
-    /// Sends a signal to the whole group. Stopped processes are continued, so that they notice it.
-    pub(crate) fn signal(&self, signal: i32) {
+    /// Sends a signal to the whole group. If the signal asks for the end, stopped processes are
+    /// continued, so that they notice it.
+    ///
+    /// # Errors
+    /// `EPERM` if no process of the group may be signalled, since all run as another user.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Errno> {
         if self.is_gone {
-            return;
+            return Ok(());
         }
-        if let Ok(signal) = Signal::try_from(signal) {
-            let _ = killpg(self.group, signal);
+        let sent = killpg(self.group, signal);
+        if matches!(
+            signal,
+            Signal::SIGHUP | Signal::SIGINT | Signal::SIGQUIT | Signal::SIGTERM
+        ) {
             let _ = killpg(self.group, Signal::SIGCONT);
         }
+        match sent {
+            // It has just ended.
+            Err(Errno::ESRCH) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// The command has been stopped by this signal.
+    pub(crate) fn handle_stop(&mut self, signal: Signal) -> Stop {
+        let Some(terminal) = &mut self.terminal else {
+            return Stop::Stays;
+        };
+        if wants_terminal(signal) {
+            terminal.note_use();
+            if terminal.give() {
+                self.go_on();
+                return Stop::GoesOn;
+            }
+        }
+        Stop::OfJob
+    }
+
+    /// Stops this process and the rest of its job, until the shell continues it, and then continues
+    /// the command. What wants the terminal stays stopped in the background.
+    pub(crate) fn stop_the_job(&mut self, signal: Signal) {
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
+        terminal.stop_the_job();
+        if terminal.give() || !wants_terminal(signal) {
+            self.go_on();
+        }
+    }
+
+    /// Gives the terminal to the command if it wants it, and the user has put this job in the
+    /// foreground. A shell does not tell a running job of that.
+    pub(crate) fn look_at_terminal(&mut self) {
+        if self.terminal.as_mut().is_some_and(Terminal::give) && self.is_stopped {
+            self.go_on();
+        }
+    }
+
+    fn go_on(&self) {
+        let _ = killpg(self.group, Signal::SIGCONT);
     }
 
     /// Reaps the command after its end. Until then no other process can have its number.
@@ -140,12 +219,7 @@ impl Child {
     /// Whether nothing of the group is left, after the command was reaped.
     pub(crate) fn is_gone(&mut self) -> bool {
         if !self.is_gone {
-            // This process must reap the group's orphans.
-            let of_group = Pid::from_raw(-self.group.as_raw());
-            while matches!(
-                waitpid(of_group, Some(WaitPidFlag::WNOHANG)),
-                Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
-            ) {}
+            reap();
             self.is_gone = killpg(self.group, None) == Err(Errno::ESRCH);
         }
         if self.is_gone
@@ -166,29 +240,28 @@ impl Drop for Child {
                 guard.dismiss();
             }
         }
-        if let Some(terminal) = &self.terminal {
+        if let Some(terminal) = &mut self.terminal {
             terminal.take_back();
         }
     }
 }
 
-/// Waits until the command has ended, but does not reap it: until then no other process can have
-/// its number.
-fn watch(group: Pid, has_terminal: bool) {
-    let mut flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-    if has_terminal {
-        flags |= WaitPidFlag::WSTOPPED;
-    }
-    loop {
-        match waitid(Id::Pid(group), flags) {
-            // ^Z: a stopped command would keep its slot and the terminal.
-            Ok(WaitStatus::Stopped(..)) => {
-                let _ = killpg(group, Signal::SIGCONT);
-            }
-            Err(Errno::EINTR) => {}
-            Ok(_) | Err(_) => break,
-        }
-    }
+/// Whether a process gets this signal when it uses a terminal that another job has.
+fn wants_terminal(signal: Signal) -> bool {
+    matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU)
+}
+
+/// Whether a command can be started at all.
+///
+/// # Errors
+/// [`Failure::System`] where this program can't be started once more, as the command's stage.
+pub(crate) fn check() -> Result<(), Failure> {
+    own_path()
+        .and_then(fs::metadata)
+        .map(drop)
+        .map_err(Failure::system(
+            "this program can't find its own file, and without it can't start the command: is /proc mounted?",
+        ))
 }
 
 /// Processes that outlive the command become children of this process, so that they can be reaped.

@@ -1,5 +1,5 @@
 //! A stage between this process and the command. The same program runs once more. It asks the
-//! system to end it with its parent, waits for the terminal, and becomes the command.
+//! system to end it with its parent, takes the terminal, and becomes the command.
 //!
 //! Safe Rust can't do these steps between fork and exec, but it can after an exec.
 
@@ -10,7 +10,7 @@ use std::process::{self, Command};
 
 use nix::unistd::{Pid, getppid};
 
-use super::terminal::Terminal;
+use super::terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::notices::Notices;
@@ -19,8 +19,12 @@ use crate::notices::Notices;
 const MARK: &str = "__stage";
 
 /// The arguments of the stage before the command.
-pub(super) fn arguments(on_terminal: bool) -> [OsString; 3] {
-    let place = if on_terminal { "terminal" } else { "elsewhere" };
+pub(super) fn arguments(takes_terminal: bool) -> [OsString; 3] {
+    let place = if takes_terminal {
+        "terminal"
+    } else {
+        "elsewhere"
+    };
     [MARK.into(), process::id().to_string().into(), place.into()]
 }
 
@@ -32,13 +36,13 @@ pub(crate) fn enter() -> Option<Exit> {
         return None;
     }
     let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
-    let on_terminal = arguments.next().is_some_and(|place| place == "terminal");
+    let takes_terminal = arguments.next().is_some_and(|place| place == "terminal");
     let (Some(parent), Some(program)) = (parent, arguments.next()) else {
         return Some(Exit::USAGE);
     };
     end_with(Pid::from_raw(parent));
-    if on_terminal {
-        Terminal::wait_for_it();
+    if takes_terminal {
+        terminal::take_from_parent();
     }
     let source = Command::new(&program).args(arguments).exec();
     let program = program.to_string_lossy().into_owned();

@@ -1,58 +1,116 @@
-//! The command has the terminal while it runs. So it can read from the terminal, and ^C reaches it
-//! as usual.
+//! The command on a terminal, as a shell's child expects it. The command has a separate process
+//! group, so this process does for it what a shell with job control does for its jobs.
+//!
+//! ```text
+//!               ┌───── it starts, and standard input and output are the terminal ─────┐
+//!               │                                                                     ▼
+//!  the terminal is ours ── the command was stopped as it used the terminal, or ──▶ it is the command's
+//!               ▲          the user has put this job in the foreground (`fg`)         │
+//!               └────────── the command has stopped (^Z), or has ended ───────────────┘
+//! ```
+//! A job in the background whose command wants the terminal stops as a whole, and the shell says so.
+//! The lease goes on to its end, and then the guard kills the command.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _};
-use std::thread;
-use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg};
+use nix::unistd::{Pid, getpgid, getpgrp, getppid, tcgetpgrp, tcsetpgrp};
 
-/// The terminal on standard input, which belonged to this process.
+/// The terminal that controls this process.
 pub(super) struct Terminal {
-    former: Pid,
+    tty: File,
+    ours: Pid,
+    theirs: Pid,
+    /// Whether the command uses it, as far as that is known.
+    is_wanted: bool,
+    is_given: bool,
 }
 
 impl Terminal {
-    /// `None` if standard input is not a terminal, or if another process group has it, as in a
-    /// background pipe.
-    pub(super) fn ours() -> Option<Self> {
-        let stdin = io::stdin();
-        if !stdin.is_terminal() {
-            return None;
+    /// `None` if no terminal controls this process.
+    ///
+    /// The command wants it at its start if that is where it reads and writes. In a pipeline another
+    /// command may read from the terminal, so the command gets it there only when it uses it.
+    pub(super) fn find(reads_stdin: bool) -> Option<Self> {
+        let tty = open().ok()?;
+        let ours = getpgrp();
+        let is_wanted = (!reads_stdin || io::stdin().is_terminal()) && io::stdout().is_terminal();
+        let is_given = is_wanted && tcgetpgrp(&tty) == Ok(ours);
+        Some(Self {
+            tty,
+            ours,
+            theirs: ours,
+            is_wanted,
+            is_given,
+        })
+    }
+
+    /// Whether the stage has to take it.
+    pub(super) fn is_given(&self) -> bool {
+        self.is_given
+    }
+
+    /// The command has started, with this group.
+    pub(super) fn of(self, group: Pid) -> Self {
+        Self {
+            theirs: group,
+            ..self
         }
-        let former = getpgrp();
-        (tcgetpgrp(&stdin) == Ok(former)).then_some(Self { former })
     }
 
-    pub(super) fn give_to(group: Pid) {
-        set(group);
+    /// The command has been stopped because it used the terminal.
+    pub(super) fn note_use(&mut self) {
+        self.is_wanted = true;
     }
 
-    pub(super) fn take_back(&self) {
-        set(self.former);
-    }
-
-    /// In the stage: waits until its parent has given the terminal to it. A command that reads
-    /// earlier would be stopped.
-    pub(super) fn wait_for_it() {
-        const TRIES: u32 = 1000;
-        for _ in 0..TRIES {
-            if tcgetpgrp(io::stdin()) == Ok(getpgrp()) {
-                break;
-            }
-            thread::sleep(Duration::from_millis(1));
+    /// Gives the terminal to the command if it wants it. Returns false if it is another job's.
+    pub(super) fn give(&mut self) -> bool {
+        let has_it = tcgetpgrp(&self.tty).ok();
+        if has_it == Some(self.ours) && self.is_wanted {
+            set(&self.tty, self.theirs);
+            self.is_given = true;
         }
+        has_it == Some(self.ours) || has_it == Some(self.theirs)
+    }
+
+    pub(super) fn take_back(&mut self) {
+        if self.is_given {
+            self.is_given = false;
+            set(&self.tty, self.ours);
+        }
+    }
+
+    /// Stops this whole job until its shell continues it. It returns at once if there is no shell
+    /// that could: the system does not stop a process that nobody would continue.
+    pub(super) fn stop_the_job(&mut self) {
+        self.take_back();
+        // This process listens for SIGTSTP, which therefore does not stop it.
+        let _ = killpg(self.ours, Signal::SIGTTIN);
     }
 }
 
+/// In the stage: takes the terminal if the parent's group has it.
+pub(super) fn take_from_parent() {
+    if let Ok(tty) = open()
+        && let (Ok(has_it), Ok(parents)) = (tcgetpgrp(&tty), getpgid(Some(getppid())))
+        && has_it == parents
+    {
+        set(&tty, getpgrp());
+    }
+}
+
+fn open() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/tty")
+}
+
 /// This would stop a process outside the terminal's group, so the signal is blocked.
-fn set(group: Pid) {
+fn set(tty: &File, group: Pid) {
     let mut stops = SigSet::empty();
     stops.add(Signal::SIGTTOU);
-    let before = stops.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
-    // An error means that the terminal is gone.
-    let _ = tcsetpgrp(io::stdin(), group);
+    let before = stops.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    // An error means that the terminal or the group is gone.
+    let _ = tcsetpgrp(tty, group);
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }

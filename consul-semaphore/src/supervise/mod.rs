@@ -3,6 +3,9 @@
 //!
 //! When nothing of the command is left, the caller gives back what is held. If this process stands
 //! still, the guard of [`Child`] kills the command in the middle of the margin.
+//!
+//! A command that runs as another user can't be killed. It keeps what is held until it has ended, or
+//! for as long as the lease lasts.
 
 mod plan;
 
@@ -12,13 +15,14 @@ use std::time::Duration;
 
 use boot_time::Instant;
 use futures_util::future::{Either, select};
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use semaphore_core::adapter::Runtime as _;
 use transport_ureq::{Lost, UreqTransport};
 
 use self::plan::{Act, Lease, Stage};
 pub(crate) use self::plan::{Care, MARGIN, OnLost};
-use crate::child::Child;
+use crate::child::{Change, Child, Stop};
 use crate::exit::{Exit, Outcome};
 use crate::failure::{Failure, whole};
 use crate::hold::Hold;
@@ -42,12 +46,14 @@ pub(crate) struct Supervisor<'a> {
     lease: Lease,
     /// The reason of the loss, once it is known.
     lost: Option<Lost>,
+    /// Whether it was told that the command can't be killed.
+    is_out_of_reach: bool,
 }
 
 /// What has happened.
 enum Next {
     Signal(i32),
-    Ended,
+    Child(Change),
     Lost(Lost),
     Look,
 }
@@ -73,6 +79,7 @@ impl<'a> Supervisor<'a> {
                 is_lost: false,
             },
             lost: None,
+            is_out_of_reach: false,
         }
     }
 
@@ -89,18 +96,23 @@ impl<'a> Supervisor<'a> {
                     continue;
                 }
                 Act::Kill { grace_is_over } => {
-                    self.kill(&child, grace_is_over);
+                    let why = if grace_is_over {
+                        "its grace is over".to_owned()
+                    } else {
+                        self.why()
+                    };
+                    self.kill(&child, Some(&why));
                     stage = Stage::Killed;
                     continue;
                 }
             };
             match self.next(&mut child, wait).await {
-                Next::Ended => break,
+                Next::Child(Change::Ended) => break,
+                Next::Child(Change::Stopped(signal)) => self.handle_stop(&mut child, signal),
+                Next::Child(Change::Continued) => self.notices.tell(&Event::Continued),
+                Next::Look if stage == Stage::Killed => self.kill(&child, None),
                 Next::Look => {}
-                Next::Signal(signal) => {
-                    self.notices.tell(&Event::Passed { signal });
-                    child.signal(signal);
-                }
+                Next::Signal(signal) => self.pass_on(&mut child, signal),
                 Next::Lost(lost) => {
                     let why = whole(&lost);
                     self.notices.tell(&Event::Lost { why: &why });
@@ -123,9 +135,14 @@ impl<'a> Supervisor<'a> {
         self.begun.elapsed()
     }
 
+    fn look(&mut self, child: &mut Child) {
+        child.look_at_terminal();
+        self.allow(child);
+    }
+
     /// Reads the remaining lease, and allows the command to live that long. After a loss the old
     /// end stays: until then nobody else holds.
-    fn look(&mut self, child: &mut Child) {
+    fn allow(&mut self, child: &mut Child) {
         let remaining = self.hold.remaining();
         if remaining.is_zero() {
             return;
@@ -137,7 +154,7 @@ impl<'a> Supervisor<'a> {
     }
 
     async fn next(&mut self, child: &mut Child, most: Duration) -> Next {
-        let ended = pin!(child.ended());
+        let change = pin!(child.change());
         let signal = pin!(self.signals.next());
         let is_known = self.lost.is_some();
         let lost = pin!(async {
@@ -148,8 +165,8 @@ impl<'a> Supervisor<'a> {
             }
         });
         let sleep = self.transport.sleep(most);
-        match select(select(ended, signal), select(lost, sleep)).await {
-            Either::Left((Either::Left(_), _)) => Next::Ended,
+        match select(select(change, signal), select(lost, sleep)).await {
+            Either::Left((Either::Left((change, _)), _)) => Next::Child(change),
             Either::Left((Either::Right((signal, _)), _)) => Next::Signal(signal),
             Either::Right((Either::Left((lost, _)), _)) => Next::Lost(lost),
             Either::Right((Either::Right(_), _)) => Next::Look,
@@ -165,39 +182,99 @@ impl<'a> Supervisor<'a> {
     }
 
     fn tell(&self, child: &Child) {
-        let signal = Signal::SIGTERM as i32;
-        let why = self.why();
-        self.notices.tell(&Event::Told { signal, why: &why });
-        child.signal(signal);
+        let signal = Signal::SIGTERM;
+        match child.signal(signal) {
+            Ok(()) => {
+                let why = self.why();
+                let signal = signal as i32;
+                self.notices.tell(&Event::Told { signal, why: &why });
+            }
+            Err(error) => self.tell_not_sent(signal, error),
+        }
     }
 
-    fn kill(&self, child: &Child, grace_is_over: bool) {
-        let why = if grace_is_over {
-            "its grace is over".to_owned()
-        } else {
-            self.why()
+    /// Without a reason, it was killed before.
+    fn kill(&mut self, child: &Child, why: Option<&str>) {
+        let sent = child.signal(Signal::SIGKILL);
+        if let (Ok(()), Some(why)) = (sent, why) {
+            self.notices.tell(&Event::Killed { why });
+        }
+        if let Err(error) = sent
+            && !self.is_out_of_reach
+        {
+            self.is_out_of_reach = true;
+            self.tell_not_sent(Signal::SIGKILL, error);
+        }
+    }
+
+    fn pass_on(&self, child: &mut Child, signal: i32) {
+        // After `fg` a stopped command needs the terminal first.
+        child.look_at_terminal();
+        // A realtime signal has no name here. It asks for the end.
+        let named = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
+        match child.signal(named) {
+            Ok(()) => self.notices.tell(&Event::Passed { signal }),
+            Err(error) => self.tell_not_sent(named, error),
+        }
+    }
+
+    fn tell_not_sent(&self, signal: Signal, error: Errno) {
+        let kept = match (self.care.on_lost, &self.lost) {
+            (OnLost::Ignore, _) => "",
+            (_, Some(_)) => "; others may hold beside it",
+            (_, None) => {
+                "; nothing is given back before it ends, but if Consul is silent for longer than the lease, others may \
+                 hold beside it"
+            }
         };
-        self.notices.tell(&Event::Killed { why: &why });
-        child.signal(Signal::SIGKILL as i32);
+        let why = format!("{}: it runs as another user{kept}", error.desc());
+        let signal = signal as i32;
+        self.notices.tell(&Event::NotSent { signal, why: &why });
+    }
+
+    fn handle_stop(&mut self, child: &mut Child, signal: Signal) {
+        let next = child.handle_stop(signal);
+        let why = match next {
+            Stop::GoesOn => return,
+            Stop::Stays => "it keeps what is held, until it is continued and ends".to_owned(),
+            Stop::OfJob if self.care.on_lost == OnLost::Ignore => {
+                "what is held is lost when the lease ends; `fg` continues it".to_owned()
+            }
+            Stop::OfJob => {
+                let seconds = self.hold.remaining().saturating_sub(MARGIN).as_secs();
+                format!(
+                    "it is killed in {seconds} s, before the lease ends, unless `fg` or `bg` continues it"
+                )
+            }
+        };
+        let number = signal as i32;
+        self.notices.tell(&Event::Stopped {
+            signal: number,
+            why: &why,
+        });
+        if next == Stop::OfJob {
+            // The user must read it before the shell's own line.
+            self.notices.settle();
+            self.allow(child);
+            child.stop_the_job(signal);
+        }
     }
 
     /// The command has ended. What it has started is told to end, and killed if it does not.
     async fn finish(&mut self, child: &mut Child) -> Result<ExitStatus, Failure> {
-        // The number still belongs to the group: nobody has reaped the command yet.
-        child.signal(Signal::SIGTERM as i32);
+        // The number still belongs to the group: nobody has reaped the command yet. What can't be
+        // told can't be killed, which is told below.
+        let _ = child.signal(Signal::SIGTERM);
         let status = child
             .reap()
             .map_err(Failure::system("the command's end can't be learned"))?;
-        self.look(child);
+        self.allow(child);
         let kill_at = self.care.last(self.now(), self.lease);
         let mut is_killed = false;
         while !child.is_gone() {
-            if !is_killed && self.now() >= kill_at {
+            if self.now() >= kill_at {
+                self.kill(child, (!is_killed).then_some("what it had started went on"));
                 is_killed = true;
-                self.notices.tell(&Event::Killed {
-                    why: "what it had started went on",
-                });
-                child.signal(Signal::SIGKILL as i32);
             }
             self.transport.sleep(STEP).await;
         }

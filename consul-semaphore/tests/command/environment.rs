@@ -1,6 +1,8 @@
 //! The command's input and variables. It gets nothing that must stay hidden.
 
-use crate::support::{Running, program, run, run_with, scene, wait_until};
+use crate::support::{
+    Running, closed_port, program, run, run_with, scene, unshare, wait_until, within,
+};
 
 #[test]
 fn standard_input_passes_through() {
@@ -123,4 +125,22 @@ fn no_token_is_in_the_list_of_processes() {
     );
     running.signal("TERM");
     running.end();
+}
+
+#[test]
+fn a_command_is_found_without_a_path_where_the_system_looks() {
+    let (agent, prefix) = scene();
+    let mut command = program(agent.url(), &["run", &prefix, "--", "ls", "/"]);
+    command.env_remove("PATH");
+    let ran = run_with(command, "");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("usr"), "{ran:?}");
+}
+
+#[test]
+fn where_no_command_can_be_started_that_is_told_before_anything_is_sent() {
+    let script = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
+    let ours = program(&closed_port(), &["run", "p", "--", "true"]);
+    let ours = within(&["sh", "-c", script], &ours);
+    run_with(unshare(&["--mount"], &ours), "").assert(125, "is /proc mounted?");
 }

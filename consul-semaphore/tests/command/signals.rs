@@ -1,8 +1,8 @@
 //! Signals reach the command once, and end the wait at once.
 
-use std::process::Command;
-
-use crate::support::{Running, contenders, names, program, scene, wait_until};
+use crate::support::{
+    Running, children, contenders, names, program, scene, unshare, wait_until, within,
+};
 
 /// Prints when it is ready and which signals arrive, until USR1 ends it.
 const COUNTS: &str = "
@@ -33,15 +33,91 @@ fn each_signal_that_asks_for_the_end_is_passed_on_once_and_the_code_stays_the_co
     agent.assert_nothing_left(&prefix);
 }
 
+/// Each of these would end a program that does not expect it, or means nothing to it.
+const OTHERS: &[&str] = &[
+    "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "IO", "PWR", "WINCH", "CONT",
+];
+
+/// Prints which of them arrive, until TERM ends it.
+fn prints_others() -> String {
+    let traps: Vec<String> = OTHERS
+        .iter()
+        .map(|signal| format!("trap 'echo {signal}' {signal}; "))
+        .collect();
+    traps.concat() + "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done"
+}
+
+#[test]
+fn signals_that_mean_something_to_the_command_reach_it_and_the_program_goes_on() {
+    let (agent, prefix) = scene();
+    let script = prints_others();
+    let mut running = Running::start(agent.url(), &[&prefix, "--", "bash", "-c", &script]);
+    assert_eq!(running.line(), "ready");
+    for signal in OTHERS {
+        running.signal(signal);
+        assert_eq!(running.line(), *signal);
+    }
+    running.signal("TERM");
+    let (code, events) = running.end();
+    assert_eq!(code, Some(5));
+    let passed = names(&events).iter().filter(|it| **it == "passed").count();
+    assert_eq!(passed, OTHERS.len() + 1, "{events:?}");
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn as_process_1_it_passes_signals_on_too() {
+    let (agent, prefix) = scene();
+    let script = prints_others();
+    let ours = program(agent.url(), &["run", "--json"]);
+    let container = unshare(&["--pid", "--fork", "--mount-proc"], &ours);
+    let mut running = Running::spawn(container, &[&prefix, "--", "bash", "-c", &script]);
+    assert_eq!(running.line(), "ready");
+    let (first, _) = children(running.pid())[0];
+    for signal in OTHERS {
+        crate::support::send(signal, first);
+        assert_eq!(running.line(), *signal);
+    }
+    crate::support::send("TERM", first);
+    assert_eq!(running.end().0, Some(5));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_signal_that_can_not_be_passed_on_ends_the_command_with_grace_and_the_slot_is_given_back() {
+    let (agent, prefix) = scene();
+    let script = "trap 'echo TERM; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut running = Running::start(agent.url(), &[&prefix, "--", "sh", "-c", script]);
+    assert_eq!(running.line(), "ready");
+    // A realtime signal.
+    running.signal("40");
+    assert_eq!(running.line(), "TERM");
+    let (code, events) = running.end();
+    assert_eq!(code, Some(5));
+    assert!(names(&events).contains(&"released"), "{events:?}");
+    agent.assert_nothing_left(&prefix);
+}
+
 #[test]
 fn waiting_ends_at_once_and_leaves_nothing() {
     let (agent, prefix) = scene();
     let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
     holder.event("started");
-    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("QUIT", 131)] {
+    for (signal, code) in [
+        ("INT", 130),
+        ("TERM", 143),
+        ("HUP", 129),
+        ("QUIT", 131),
+        ("USR1", 138),
+        ("ALRM", 142),
+        ("40", 168),
+    ] {
         let mut waiter = Running::start(agent.url(), &[&prefix, "--", "true"]);
         waiter.event("waiting");
         wait_until("a waiter", || contenders(&agent, &prefix) == 2);
+        // They end nothing.
+        waiter.signal("WINCH");
+        waiter.signal("CONT");
         waiter.signal(signal);
         let (ended, events) = waiter.end();
         assert_eq!(ended, Some(code), "{events:?}");
@@ -56,16 +132,7 @@ fn waiting_ends_at_once_and_leaves_nothing() {
 #[test]
 fn what_nohup_has_turned_off_stays_off_for_the_command_too() {
     let (agent, prefix) = scene();
-    let ours = program(agent.url(), &[]);
-    let mut nohup = Command::new("nohup");
-    nohup.arg(ours.get_program());
-    for (name, value) in ours.get_envs() {
-        match value {
-            Some(value) => nohup.env(name, value),
-            None => nohup.env_remove(name),
-        };
-    }
-    nohup.args(["run", "--json"]);
+    let nohup = within(&["nohup"], &program(agent.url(), &["run", "--json"]));
     let script = "echo ready; read line </dev/zero & wait; exit 4";
     let script = script.replace("read line </dev/zero", "sleep 1000");
     let mut running = Running::spawn(nohup, &[&prefix, "--", "sh", "-c", &script]);

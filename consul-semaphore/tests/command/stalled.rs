@@ -9,8 +9,8 @@ use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
+use crate::pty::OnTerminal;
 use crate::support::{Running, names, program, run, scene, wait_until};
-use crate::terminal::OnTerminal;
 
 /// A pipe in which there is no room left.
 fn full_pipe() -> (PipeReader, PipeWriter) {

@@ -34,6 +34,37 @@ pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// A program that runs another one, which comes last among its arguments.
+pub(crate) fn within(outer: &[&str], ours: &Command) -> Command {
+    let mut command = Command::new(outer[0]);
+    command.args(&outer[1..]);
+    command.arg(ours.get_program()).args(ours.get_args());
+    for (name, value) in ours.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// `unshare` with these options. Without a user namespace only root may do that.
+pub(crate) fn unshare(options: &[&str], ours: &Command) -> Command {
+    let mut outer = vec!["unshare"];
+    if !is_root() {
+        outer.extend(["--user", "--map-root-user"]);
+    }
+    outer.extend(options);
+    within(&outer, ours)
+}
+
+pub(crate) fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    // The real one, and the effective one.
+    users.is_some_and(|users| users.split_whitespace().nth(1) == Some("0"))
+}
+
 /// The output and the exit code of a program.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -179,11 +210,28 @@ pub(crate) fn send(signal: &str, pid: u32) {
     assert!(sent.expect("it runs").success());
 }
 
+/// The children of a process, with their command lines.
+pub(crate) fn children(of: u32) -> Vec<(u32, String)> {
+    let processes = std::fs::read_dir("/proc").expect("processes");
+    let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    ids.filter(|pid| stat(*pid).is_some_and(|stat| stat.get(1) == Some(&of.to_string())))
+        .map(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            (pid, String::from_utf8_lossy(&line).replace('\0', " "))
+        })
+        .collect()
+}
+
+/// What `/proc/PID/stat` has after the name: the state, the parent, the group, the session, …
+pub(crate) fn stat(pid: u32) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}
+
 /// Whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
-    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+    stat(pid).is_some_and(|stat| !stat[0].starts_with(['Z', 'X']))
 }
 
 #[track_caller]

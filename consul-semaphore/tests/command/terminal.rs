@@ -1,80 +1,10 @@
 //! On a terminal, the program says whom it waits for. While the command runs, the terminal belongs
 //! to the command.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use nix::pty::{Winsize, openpty};
 
-use nix::pty::{OpenptyResult, Winsize, openpty};
-
-use crate::support::{Running, program, run, scene, wait_until};
-
-/// A program on a separate terminal, and its output there.
-pub(crate) struct OnTerminal {
-    child: Child,
-    terminal: File,
-    seen: String,
-}
-
-impl OnTerminal {
-    pub(crate) fn start(url: &str, arguments: &[&str]) -> Self {
-        let pty = openpty(None, None).expect("a terminal");
-        Self::start_on(pty, url, arguments)
-    }
-
-    pub(crate) fn start_on(pty: OpenptyResult, url: &str, arguments: &[&str]) -> Self {
-        let slave = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
-        let ours = program(url, arguments);
-        // `setsid` makes the terminal the program's own.
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", "--wait"]).arg(ours.get_program());
-        command.args(ours.get_args());
-        for (name, value) in ours.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.stdin(slave(&pty.slave));
-        command.stdout(slave(&pty.slave));
-        command.stderr(slave(&pty.slave));
-        command.process_group(0);
-        let child = command.spawn().expect("the program starts");
-        Self {
-            child,
-            terminal: File::from(pty.master),
-            seen: String::new(),
-        }
-    }
-
-    /// Reads until this text appears.
-    #[track_caller]
-    pub(crate) fn wait_for(&mut self, text: &str) {
-        let mut buffer = [0; 4096];
-        while !self.seen.contains(text) {
-            let length = self.terminal.read(&mut buffer).unwrap_or(0);
-            assert!(length > 0, "{text:?} is not in {:?}", self.seen);
-            self.seen
-                .push_str(&String::from_utf8_lossy(&buffer[..length]));
-        }
-    }
-
-    pub(crate) fn write(&mut self, text: &str) {
-        self.terminal.write_all(text.as_bytes()).expect("it reads");
-    }
-
-    /// Waits for its end, and does not wait for ever.
-    pub(crate) fn end(mut self) -> Option<i32> {
-        let mut ended = None;
-        wait_until("the end of a program on a terminal", || {
-            ended = self.child.try_wait().expect("a child");
-            ended.is_some()
-        });
-        ended.expect("an end").code()
-    }
-}
+use crate::pty::OnTerminal;
+use crate::support::{Running, run, scene};
 
 #[test]
 fn whoever_waits_on_a_terminal_sees_who_holds_since_when() {
@@ -113,7 +43,7 @@ fn the_waiting_line_stays_within_its_row_however_narrow_the_terminal_is() {
     holder.signal("TERM");
     holder.end();
     waiter.wait_for("my turn");
-    assert!(!waiter.seen.contains('\u{202e}'), "{:?}", waiter.seen);
+    assert!(!waiter.seen().contains('\u{202e}'), "{:?}", waiter.seen());
     assert_eq!(waiter.end(), Some(0));
 }
 
@@ -175,7 +105,7 @@ fn what_takes_something_away_asks_on_a_terminal_and_does_nothing_unless_the_answ
 }
 
 #[test]
-fn a_command_that_is_stopped_on_the_terminal_goes_on() {
+fn a_command_that_is_stopped_on_a_terminal_without_a_shell_goes_on() {
     let (agent, prefix) = scene();
     let script = "echo ready; read line; echo got $line; exit 4";
     let arguments = ["run", &prefix, "--", "sh", "-c", script];

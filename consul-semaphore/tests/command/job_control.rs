@@ -1,0 +1,143 @@
+//! On a terminal the command behaves as a shell's child does: it reads and writes there, stops, and
+//! goes on in the foreground and in the background.
+
+use crate::pty::OnTerminal;
+use crate::support::{is_alive, scene, wait_until};
+
+#[test]
+fn a_command_without_standard_input_reads_from_the_terminal() {
+    let (agent, prefix) = scene();
+    let script = "echo ready; read x </dev/tty; echo got $x";
+    let arguments = ["--like-consul-lock", &prefix, script];
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for("ready");
+    running.write("some words\n");
+    running.wait_for("got some words");
+    assert_eq!(running.end(), Some(0));
+}
+
+#[test]
+fn a_command_in_a_pipeline_reads_from_the_terminal() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    let command = "sh -c 'echo first; read x </dev/tty; echo got $x'";
+    shell.write(&format!("$program run {prefix} -- {command} | cat\n"));
+    shell.wait_for("first");
+    shell.write("some words\n");
+    shell.wait_for("got some words");
+    shell.write("exit 6\n");
+    assert_eq!(shell.end(), Some(6));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn both_print_on_a_terminal_that_stops_what_prints_in_the_background() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    shell.write("stty tostop\n");
+    // The program prints while the command has the terminal.
+    let command = "sh -c 'echo from the command'";
+    shell.write(&format!("$program run --verbose {prefix} -- {command}\n"));
+    shell.wait_for("from the command");
+    shell.wait_for("has given it back");
+    // This command gets the terminal when it prints there.
+    let command = "sh -c 'echo once m''ore >/dev/tty'";
+    shell.write(&format!("$program run {prefix} -- {command} >/dev/null\n"));
+    shell.wait_for("once more");
+    shell.write("exit 6\n");
+    assert_eq!(shell.end(), Some(6));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_job_in_the_background_whose_command_reads_stops_and_goes_on_in_the_foreground() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    let command = "sh -c 'echo first; read x; echo got $x; exit 4'";
+    shell.write(&format!("$program run {prefix} -- {command} &\n"));
+    shell.wait_for("the command has stopped (signal 21): it is killed in ");
+    // The shell says it, too.
+    shell.wait_for("Stopped");
+    shell.foreground();
+    shell.write("some words\n");
+    shell.wait_for("got some words");
+    shell.write("exit $?\n");
+    assert_eq!(shell.end(), Some(4));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_job_that_runs_in_the_background_gets_the_terminal_with_the_foreground() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    // It reads only after somebody has interrupted it.
+    let command = "bash -c 'trap \"echo SIG$((1+1)); read x; exit 4\" INT; echo first; while :; do sleep 0.01; done'";
+    shell.write(&format!("$program run {prefix} -- {command} &\n"));
+    shell.wait_for("first");
+    shell.foreground();
+    shell.write("\x03");
+    shell.wait_for("SIG2");
+    shell.write("some words\n");
+    shell.write("exit $?\n");
+    assert_eq!(shell.end(), Some(4));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_job_that_is_stopped_goes_on_in_the_foreground() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    let command = "sh -c 'echo first; read x; echo got $x; exit 4'";
+    shell.write(&format!("$program run {prefix} -- {command}\n"));
+    shell.wait_for("first");
+    shell.write("\x1a");
+    shell.wait_for("the command has stopped (signal 20): it is killed in ");
+    shell.wait_for("Stopped");
+    shell.write("echo the shell''s turn\n");
+    shell.wait_for("the shells turn");
+    shell.foreground();
+    shell.write("some words\n");
+    shell.wait_for("got some words");
+    shell.write("exit $?\n");
+    assert_eq!(shell.end(), Some(4));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_job_in_a_pipeline_that_is_stopped_goes_on_in_the_background() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    // The terminal is not the command's: ^Z comes through the program.
+    let command =
+        "bash -c 'echo first; trap \"echo told; exit\" USR1; while :; do sleep 0.01; done'";
+    shell.write(&format!("$program run {prefix} -- {command} | cat\n"));
+    shell.wait_for("first");
+    shell.write("\x1a");
+    shell.wait_for("the command has stopped (signal 20)");
+    shell.wait_for("Stopped");
+    shell.write("bg; kill -USR1 %1; wait; exit 6\n");
+    shell.wait_for("told");
+    assert_eq!(shell.end(), Some(6));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn the_command_of_a_job_that_stays_stopped_is_dead_when_the_lease_ends() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    let command = "sh -c 'echo process $$.; exec sleep 1000'";
+    let short = "--ttl 10s --grace 1s";
+    shell.write(&format!("$program run {short} {prefix} -- {command}\n"));
+    shell.wait_for(".");
+    let (_, shown) = shell.seen().rsplit_once("process ").expect("a line");
+    let pid = shown.split_once('.').expect("a line").0;
+    let command = pid.parse().expect("a process id");
+    shell.write("\x1a");
+    shell.wait_for("Stopped");
+    wait_until("its end", || !is_alive(command));
+    shell.write("fg\n");
+    shell.wait_for("was lost, and the command was ended");
+    shell.write("exit $?\n");
+    assert_eq!(shell.end(), Some(120));
+    agent.assert_nothing_left(&prefix);
+}

@@ -1,0 +1,51 @@
+//! What the command leaves behind while it runs is reaped then.
+
+use std::path::Path;
+
+use crate::support::{Running, program, scene, unshare, wait_until};
+
+/// Forks helpers twice, each of which prints its process id, and then reads a line. One is ended by
+/// a realtime signal, and one stops for a while.
+const FORKS: &str = "
+    for i in $(seq 30); do (sh -c 'echo $$' & ); done
+    (sh -c 'echo $$; kill -40 $$' & )
+    (sh -c 'echo $$; kill -STOP $$' & )
+    sleep 0.1; kill -CONT 0
+    while :; do sleep 0.01; done";
+
+#[test]
+fn helpers_that_the_command_forks_twice_are_reaped_while_it_runs_and_its_own_code_is_kept() {
+    let (agent, prefix) = scene();
+    let forks = format!("trap 'exit 7' USR1; {FORKS}");
+    let mut running = Running::start(agent.url(), &[&prefix, "--", "bash", "-c", &forks]);
+    let helpers: Vec<String> = (0..32).map(|_| running.line()).collect();
+    // A zombie is still listed.
+    wait_until("their end", || {
+        let mut helpers = helpers.iter();
+        !helpers.any(|pid| Path::new("/proc").join(pid).exists())
+    });
+    running.signal("USR1");
+    assert_eq!(running.end().0, Some(7));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn as_process_1_it_reaps_orphans_of_others_too() {
+    let (agent, prefix) = scene();
+    // A separate session is what a helper of `docker exec` has. The command counts them, since it
+    // knows their numbers.
+    let script = "
+        for i in $(seq 30); do (setsid sh -c 'echo $$ >>\"$0\"' \"$0\" & ); done
+        while [ $(wc -l <\"$0\") -lt 30 ]; do sleep 0.01; done
+        for pid in $(cat \"$0\"); do while [ -e /proc/$pid ]; do sleep 0.01; done; done
+        exit 7";
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("helpers");
+    std::fs::write(&file, "").expect("a file");
+    let ours = program(agent.url(), &["run", "--json"]);
+    let container = unshare(&["--pid", "--fork", "--mount-proc"], &ours);
+    let file = file.to_string_lossy();
+    let running = Running::spawn(container, &[&prefix, "--", "sh", "-c", script, &file]);
+    assert_eq!(running.end().0, Some(7));
+    agent.assert_nothing_left(&prefix);
+}
