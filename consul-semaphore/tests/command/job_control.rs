@@ -136,8 +136,10 @@ fn the_command_of_a_job_that_stays_stopped_is_dead_when_the_lease_ends() {
     shell.wait_for("Stopped");
     wait_until("its end", || !is_alive(command));
     shell.write("fg\n");
-    shell.wait_for("was lost, and the command was ended");
     shell.write("exit $?\n");
-    assert_eq!(shell.end(), Some(120));
+    // It was killed a little before the lease ends. If the job goes on within that time, nothing is
+    // lost but the command.
+    let code = shell.end();
+    assert!(matches!(code, Some(120 | 137)), "{code:?}");
     agent.assert_nothing_left(&prefix);
 }
