@@ -136,7 +136,7 @@ impl Turn<'_> {
         let care = self.holding.care();
         Supervisor::new(
             transport,
-            (&self.subject, hold),
+            (self.subject, hold),
             signals,
             care,
             self.notices,
