@@ -11,6 +11,7 @@
 //! ```
 
 use core::future::{Future, poll_fn};
+use core::iter;
 use core::ops::ControlFlow;
 use core::pin::{Pin, pin};
 use core::task::Poll;
@@ -24,10 +25,10 @@ use futures_util::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
 use crate::error::Error;
-use crate::handle::{Arrivals, Dweller, Exchange, House, Observers, kind_of};
+use crate::handle::{Arrivals, Audience, Dweller, Exchange, House, Observers, kind_of};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
-use crate::machine::{Household, MemberNo, Origin, Transmit};
+use crate::machine::{Household, MemberNo, Notice, Origin, RequestEnd, Transmit};
 use crate::manage::{Operation, Task};
 use crate::runtime::Unfinished;
 use crate::runtime::{BoxFuture, Runtime};
@@ -80,7 +81,8 @@ enum Way {
 impl Driver {
     async fn run(&mut self) {
         while self.step().is_continue() {
-            let timeout = self.household.poll_timeout();
+            let timeouts = [self.household.poll_timeout(), self.house.poll_timeout()];
+            let timeout = timeouts.into_iter().flatten().min();
             // If something is due, other tasks of this thread run first. The requests may be among
             // them.
             let now = self.runtime.now();
@@ -136,6 +138,10 @@ impl Driver {
             self.shut_down(now);
         }
         self.household.handle_timeout(now);
+        while let Some((origin, end)) = self.household.poll_end() {
+            self.hear(origin, &end);
+        }
+        self.house.let_time_pass(now);
         while let Some((origin, transmit)) = self.household.poll_transmit() {
             let transport = self.transport_of(origin);
             let exchange = self.counted(origin, &transport, transmit);
@@ -180,17 +186,40 @@ impl Driver {
         arrivals
     }
 
+    /// Tells how a request ended.
+    fn hear(&self, origin: Origin, end: &RequestEnd) {
+        if let Some(error) = end.failure() {
+            let audience = self.audience_of(origin);
+            if audience.is_there() {
+                let error = error.clone();
+                audience.bring(iter::once(Notice::RequestFailed { error }));
+                audience.tell();
+            }
+        }
+        self.house.hear(end);
+    }
+
     fn is_quiet(&mut self) -> bool {
         self.household.has_no_sessions()
             && self.household.members_mut().all(|(_, it)| it.is_quiet())
     }
 
-    fn transport_of(&self, origin: Origin) -> Arc<dyn Transport> {
-        let dweller = match origin {
+    /// The sender of a request, unless it is the household.
+    fn dweller(&self, origin: Origin) -> Option<&Arc<dyn Dweller>> {
+        match origin {
             Origin::Member(no) => self.household.member(no),
             Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
-        };
-        match (&self.way, dweller) {
+        }
+    }
+
+    /// Those who look on at the sender of a request.
+    fn audience_of(&self, origin: Origin) -> &Audience {
+        let audience = self.dweller(origin).and_then(|it| it.audience());
+        audience.unwrap_or(self.house.audience())
+    }
+
+    fn transport_of(&self, origin: Origin) -> Arc<dyn Transport> {
+        match (&self.way, self.dweller(origin)) {
             (Way::Usual, Some(dweller)) => Arc::clone(dweller.transport()),
             (Way::Usual, None) => Arc::clone(self.house.authorized()),
             (Way::Farewell(transport), Some(dweller)) => dweller.over(Arc::clone(transport)),
@@ -205,14 +234,8 @@ impl Driver {
         transport: &Arc<dyn Transport>,
         transmit: Transmit,
     ) -> (RequestId, BoxFuture<'static, Answered>) {
-        let dweller = match origin {
-            Origin::Member(no) => self.household.member(no),
-            Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
-        };
-        let (span, observers) = match dweller.and_then(|it| it.audience()) {
-            Some(audience) => (audience.span().clone(), audience.observers()),
-            None => (Span::none(), self.house.observers()),
-        };
+        let audience = self.audience_of(origin);
+        let (span, observers) = (audience.span().clone(), audience.observers());
         let (id, kind) = (transmit.id, kind_of(&transmit.request));
         let exchange = exchange(transport, transmit, span);
         if observers.is_empty() {

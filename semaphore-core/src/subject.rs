@@ -1,11 +1,12 @@
-//! The subject of errors, notices and log lines: which semaphore or election, and at which agent.
+//! The subject of errors, notices and log lines: which semaphore, election or client, and at which
+//! agent.
 
 use core::fmt;
 use std::sync::Arc;
 
 use crate::one_line::brief_name;
 
-/// A semaphore or election, and its agent.
+/// A semaphore, an election or a whole client, and its agent.
 ///
 /// The handles add it to each error and notice. A machine that is driven by hand does not know its
 /// agent, so its subject is unknown.
@@ -24,6 +25,7 @@ struct Known {
 enum Kind {
     Semaphore,
     Election,
+    Client,
 }
 
 impl Subject {
@@ -37,6 +39,11 @@ impl Subject {
         Self::new(Kind::Election, key, None, agent)
     }
 
+    /// A whole client.
+    pub(crate) fn of_client(agent: Option<String>) -> Self {
+        Self::new(Kind::Client, "", None, agent)
+    }
+
     fn new(kind: Kind, name: &str, limit: Option<u32>, agent: Option<String>) -> Self {
         Self(Some(Arc::new(Known {
             kind,
@@ -46,7 +53,8 @@ impl Subject {
         })))
     }
 
-    /// The prefix of the semaphore, or the key of the election. Empty if it is unknown.
+    /// The prefix of the semaphore, or the key of the election. Empty for a client, and if it is
+    /// unknown.
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or("", |known| &known.name)
     }
@@ -54,6 +62,11 @@ impl Subject {
     /// The limit that the semaphore was built with. `None` for an election.
     pub fn limit(&self) -> Option<u32> {
         self.0.as_ref()?.limit
+    }
+
+    /// Whether it is a whole client.
+    pub fn is_client(&self) -> bool {
+        self.name_of(Kind::Client).is_some()
     }
 
     /// Whether it is an election.
@@ -116,6 +129,7 @@ impl fmt::Display for Subject {
         match kind {
             Kind::Semaphore => write!(f, "semaphore {name:?}")?,
             Kind::Election => write!(f, "election {name:?}")?,
+            Kind::Client => f.write_str("client")?,
         }
         match agent {
             Some(agent) => write!(f, " at {agent}"),

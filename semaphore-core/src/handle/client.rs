@@ -14,6 +14,7 @@ use super::{Discovery, Election, Semaphore};
 use crate::error::{Awaited, ClosedBy, Error};
 use crate::http::{Request, Response};
 use crate::input::Scope;
+use crate::machine::Status;
 use crate::runtime::{BoxFuture, Runtime, Unfinished};
 use crate::time::Instant;
 use crate::token::Token;
@@ -101,6 +102,12 @@ impl Client {
     /// sent once more.
     pub fn set_token(&self, token: Token) {
         self.presence.house().tokens().set(token);
+    }
+
+    /// The state of all semaphores and elections of the client together: how much is held, how many
+    /// wait, and whether Consul answers. It sends nothing.
+    pub fn status(&self) -> Status {
+        self.presence.house().status()
     }
 
     /// Closes everything, [steps down](Election::step_down) from each lead, and waits until every

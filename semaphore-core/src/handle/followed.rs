@@ -25,7 +25,7 @@ use super::observer::Audience;
 use crate::driver::{Answered, exchange};
 use crate::error::Error;
 use crate::id::CommandId;
-use crate::machine::{Attended, Follow, Interest, LeaderEvent, Member, MemberNo, Told};
+use crate::machine::{Attended, Follow, Interest, LeaderEvent, Member, MemberNo, Status, Told};
 use crate::runtime::{BoxFuture, Runtime};
 use crate::sync::Mutex;
 use crate::time::Instant;
@@ -385,6 +385,10 @@ impl Dweller for Followed {
     }
 
     fn audience(&self) -> Option<&Audience> {
+        None
+    }
+
+    fn status(&self, _: Instant) -> Option<Status> {
         None
     }
 

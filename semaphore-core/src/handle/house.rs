@@ -7,18 +7,19 @@
 //! A semaphore that is connected alone has its own house. Those of a [`Client`](crate::Client)
 //! share one.
 
+use core::iter;
 use core::sync::atomic::Ordering;
 use core::task::Context;
 use core::time::Duration;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 use futures_channel::oneshot;
 
 use super::authorized::Tokens;
-use super::observer::{Audience, Observers};
+use super::observer::Audience;
 use crate::error::Error;
 use crate::id::CommandId;
-use crate::machine::{MemberNo, Reach, Shares};
+use crate::machine::{MemberNo, Outage, Reach, RequestEnd, Shares, Status, Trouble};
 use crate::runtime::Runtime;
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
@@ -34,14 +35,20 @@ pub(crate) struct House {
     authorized: Arc<dyn Transport>,
     tokens: Tokens,
     runtime: Arc<dyn Runtime>,
-    /// Observers of what belongs to no machine.
-    observers: Observers,
+    /// The observers of what belongs to no machine, or to all of them.
+    audience: Arc<Audience>,
+    /// Whether Consul serves the machines.
+    outage: Mutex<Outage>,
 }
 
 struct Door {
     next: u64,
     joining: Vec<Arrival>,
     woken: Vec<MemberNo>,
+    /// The machines, in the order in which they came. Some may be gone.
+    dwellers: Vec<Weak<dyn Dweller>>,
+    /// At this number of machines, those that are gone are removed.
+    crowded_at: usize,
     /// Whether no machine can join any more.
     is_closed: bool,
     shutdown: Shutdown,
@@ -50,6 +57,19 @@ struct Door {
     /// When the driver last looked at new work.
     attended_at: Instant,
     has_ended: bool,
+}
+
+/// Fewer machines are not worth a cleanup.
+const FEW: usize = 64;
+
+impl Door {
+    fn list(&mut self, dweller: &Arc<dyn Dweller>) {
+        if self.dwellers.len() >= self.crowded_at {
+            self.dwellers.retain(|it| it.strong_count() > 0);
+            self.crowded_at = (self.dwellers.len() * 2).max(FEW);
+        }
+        self.dwellers.push(Arc::downgrade(dweller));
+    }
 }
 
 /// Whether the shutdown is wanted. No machine can join afterwards.
@@ -94,6 +114,8 @@ pub(crate) trait Dweller: Send + Sync {
     fn farewell(&self) -> Duration;
     /// Its observers. `None` if the house's observers are told.
     fn audience(&self) -> Option<&Audience>;
+    /// Its present state. `None` if it neither holds nor waits, ever.
+    fn status(&self, now: Instant) -> Option<Status>;
     /// Grants nothing more, and ends as far as it can while some still hold.
     fn shut_down(&self, now: Instant);
     /// The driver has ended. Returns what was held.
@@ -117,13 +139,15 @@ impl House {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        observers: Observers,
+        audience: Arc<Audience>,
     ) -> Self {
         Self {
             door: Mutex::new(Door {
                 next: 0,
                 joining: Vec::new(),
                 woken: Vec::new(),
+                dwellers: Vec::new(),
+                crowded_at: FEW,
                 is_closed: false,
                 shutdown: Shutdown::Unwanted,
                 waiting: Vec::new(),
@@ -136,7 +160,8 @@ impl House {
             transport,
             tokens,
             runtime,
-            observers,
+            audience,
+            outage: Mutex::new(Outage::default()),
         }
     }
 
@@ -160,9 +185,52 @@ impl House {
         &self.authorized
     }
 
-    /// Observers of what belongs to no machine.
-    pub(crate) fn observers(&self) -> &Observers {
-        &self.observers
+    /// The observers of what belongs to no machine, or to all of them.
+    pub(crate) fn audience(&self) -> &Audience {
+        &self.audience
+    }
+
+    /// Hears how a request ended.
+    pub(crate) fn hear(&self, end: &RequestEnd) {
+        self.at_outage(|outage| outage.hear(end));
+    }
+
+    /// Ends an outage that nobody asks about any more.
+    pub(crate) fn let_time_pass(&self, now: Instant) {
+        self.at_outage(|outage| outage.let_time_pass(now));
+    }
+
+    /// When [`Self::let_time_pass`] is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.at_outage(|outage| outage.timeout())
+    }
+
+    /// The present state of all machines together.
+    pub(super) fn status(&self) -> Status {
+        let now = self.runtime.now();
+        let dwellers = self.at_door(|door| door.dwellers.clone());
+        let dwellers = dwellers.iter().filter_map(Weak::upgrade);
+        let all = dwellers.filter_map(|it| it.status(now));
+        Status {
+            trouble: self.trouble(),
+            ..all.fold(Status::default(), Status::and)
+        }
+    }
+
+    /// What Consul does not serve now.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        let now = self.runtime.now();
+        self.at_outage(|outage| outage.trouble(now))
+    }
+
+    /// Works on the outage, and tells the observers.
+    fn at_outage<T>(&self, work: impl FnOnce(&mut Outage) -> T) -> T {
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut outage);
+        self.audience.bring(iter::from_fn(|| outage.poll()));
+        drop(outage);
+        self.audience.tell();
+        result
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
@@ -188,9 +256,11 @@ impl House {
             door.next += 1;
             let no = MemberNo(door.next);
             let dweller = dweller(no);
+            let joining: Arc<dyn Dweller> = Arc::clone(&dweller) as _;
+            door.list(&joining);
             door.joining.push(Arrival {
                 no,
-                dweller: Arc::clone(&dweller) as Arc<dyn Dweller>,
+                dweller: joining,
                 shares,
             });
             Ok(dweller)

@@ -12,6 +12,9 @@ use crate::subject::Subject;
 pub(super) fn span(of: &Subject) -> Span {
     let address = of.agent().unwrap_or("unknown");
     match of.limit() {
+        None if of.is_client() => {
+            tracing::error_span!(target: "semaphore_core", "client", address)
+        }
         Some(limit) => {
             tracing::error_span!(target: "semaphore_core", "semaphore", prefix = of.name(), limit, address)
         }
@@ -41,9 +44,18 @@ pub(super) fn record_outcome(span: &Span, waited: Duration, outcome: &str) {
     }
 }
 
+/// The subject within a sentence.
+fn name(of: &Subject) -> &str {
+    if of.is_client() {
+        "the client"
+    } else {
+        of.name()
+    }
+}
+
 /// Logs one notice as one line.
 pub(super) fn write(of: &Subject, notice: &Notice) {
-    let name = of.name();
+    let name = name(of);
     match notice {
         Notice::Granted {
             command,
@@ -84,6 +96,9 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
         Notice::Recovered { after } => {
             warn!(name: "recovered", target: "semaphore_core", ?after, "Consul serves {name} again");
         }
+        Notice::Unasked { after } => {
+            warn!(name: "unasked", target: "semaphore_core", ?after, "Consul is not asked for {name} any more, so whether it serves again is unknown");
+        }
         Notice::Refused { error } => {
             warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {name}: all who wait fail");
         }
@@ -99,7 +114,7 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
 
 /// Details for debugging.
 fn write_details(of: &Subject, notice: &Notice) {
-    let name = of.name();
+    let name = name(of);
     match notice {
         Notice::Queued {
             command,

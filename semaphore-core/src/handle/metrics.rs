@@ -29,7 +29,7 @@ use crate::subject::Subject;
 ///
 /// Elections have the same figures: a leadership is a hold of one permit. With
 /// [`Self::with_names`], all figures except the two about requests have the label `name`: the
-/// prefix, or the key.
+/// prefix, or the key. The outages of a [`Client`](crate::Client) are its own, and have no name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Metrics {
     is_named: bool,
@@ -50,7 +50,9 @@ impl Metrics {
     fn labels(self, of: &Subject) -> Vec<Label> {
         let name = self
             .is_named
-            .then(|| Label::new("name", of.name().to_owned()));
+            .then_some(of.name())
+            .filter(|name| !name.is_empty());
+        let name = name.map(|name| Label::new("name", name.to_owned()));
         name.into_iter().collect()
     }
 
@@ -106,7 +108,7 @@ impl Observer for Metrics {
             }
             Notice::Released { permits, held, .. } => self.ended(of, *permits, *held),
             Notice::Retrying { .. } => counter!("semaphore_outages_total", labels()).increment(1),
-            Notice::Recovered { after } => {
+            Notice::Recovered { after } | Notice::Unasked { after } => {
                 histogram!("semaphore_outage_seconds", labels()).record(*after);
             }
             Notice::Pruned { sessions } => {

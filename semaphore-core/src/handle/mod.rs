@@ -53,4 +53,4 @@ pub use terms::{TermLimit, Terms};
 
 pub(crate) use exchange::kind_of;
 pub(crate) use house::{Arrivals, Dweller, House};
-pub(crate) use observer::Observers;
+pub(crate) use observer::{Audience, Observers};

@@ -91,7 +91,7 @@ impl fmt::Debug for Observers {
 
 /// What surrounds a machine: its observers, its farewell, and its recording.
 pub(super) struct Company {
-    pub(super) audience: Audience,
+    pub(super) audience: Arc<Audience>,
     pub(super) farewell: Duration,
     pub(super) tape: Option<Tape>,
 }
@@ -104,7 +104,7 @@ impl Company {
         tape: Option<Tape>,
     ) -> Self {
         Self {
-            audience: Audience::new(subject, observers),
+            audience: Arc::new(Audience::new(subject, observers)),
             farewell,
             tape,
         }
@@ -148,19 +148,19 @@ impl Audience {
     }
 
     /// Whether there is any observer.
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         !self.observers.0.is_empty() || LevelFilter::current() != LevelFilter::OFF
     }
 
     /// Adds notices. [`Self::tell`] reports them, when no lock is held.
-    pub(super) fn bring(&self, notices: impl Iterator<Item = Notice>) {
+    pub(crate) fn bring(&self, notices: impl Iterator<Item = Notice>) {
         let mut notices = notices.peekable();
         if notices.peek().is_some() {
             self.mail().notices.extend(notices);
         }
     }
 
-    pub(super) fn tell(&self) {
+    pub(crate) fn tell(&self) {
         {
             let mut mail = self.mail();
             if mail.is_being_told || mail.notices.is_empty() {

@@ -7,7 +7,7 @@ use futures_util::future::select;
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
-use super::observer::{Company, Observers};
+use super::observer::Company;
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::{ClosedBy, Error};
@@ -46,7 +46,7 @@ impl<M: Machine> Owner<M> {
             transport,
             Tokens::default(),
             runtime,
-            Observers::default(),
+            Arc::clone(&company.audience),
         ));
         let machine = move_in(&house, machine, None, tokens, company)?;
         house.close();

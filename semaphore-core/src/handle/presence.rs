@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::authorized::Tokens;
 use super::discovery::{Discovery, Following, Home, WeakDiscovery};
 use super::house::{Dweller, House};
-use super::observer::{Company, Observers};
+use super::observer::{Audience, Company, Observers};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
 use crate::input::{LockKey, Prefix, Scope, SessionOptions, Value};
 use crate::machine::{Candidate, ElectionSettings, Encoding, Household, Participant, Settings};
 use crate::runtime::Runtime;
+use crate::subject::Subject;
 use crate::token_source::TokenProvider;
 use crate::transport::Transport;
 
@@ -106,12 +107,9 @@ impl Presence {
         household: Household<Arc<dyn Dweller>>,
         defaults: Defaults,
     ) -> Result<Self, Error> {
-        let house = Arc::new(House::new(
-            transport,
-            tokens,
-            runtime,
-            defaults.observers.clone(),
-        ));
+        let subject = Subject::of_client(transport.address());
+        let audience = Arc::new(Audience::new(subject, defaults.observers.clone()));
+        let house = Arc::new(House::new(transport, tokens, runtime, audience));
         owner::drive(&house, household)?;
         let inner = Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),

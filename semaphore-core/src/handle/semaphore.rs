@@ -304,8 +304,7 @@ impl Semaphore {
     /// The state in this process: what is held, who waits, whether Consul answers, and when a lease was last renewed. It sends
     /// nothing, and covers all clones. [`Self::inspect`] asks Consul, and shows everybody.
     pub fn status(&self) -> Status {
-        let now = self.owner.0.runtime().now();
-        self.owner.0.with(|state| state.machine.status(now))
+        self.owner.0.present()
     }
 
     /// Ends acquisition for all clones: waiters and later callers get [`Error::Closed`]. What is

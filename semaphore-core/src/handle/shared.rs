@@ -17,7 +17,7 @@ use super::observer::{Audience, Company};
 use super::recorder::{Tape, Taped};
 use crate::error::{Awaited, ClosedBy, Error, Lost, Refusal};
 use crate::id::CommandId;
-use crate::machine::{Commanded, Event, Machine, Member, MemberNo};
+use crate::machine::{Commanded, Event, Machine, Member, MemberNo, Status};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
 use crate::sync::Mutex;
@@ -32,7 +32,7 @@ pub(crate) struct Shared<M: Machine> {
     transport: Arc<dyn Transport>,
     tokens: Tokens,
     farewell: Duration,
-    audience: Audience,
+    audience: Arc<Audience>,
     subject: Subject,
 }
 
@@ -149,6 +149,15 @@ impl<M: Machine> Shared<M> {
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.house.runtime()
+    }
+
+    /// The present state.
+    pub(super) fn present(&self) -> Status {
+        let now = self.runtime().now();
+        Status {
+            trouble: self.house.trouble(),
+            ..self.with(|state| state.machine.status(now))
+        }
     }
 
     /// How long the end of a program may be delayed for it.
@@ -310,6 +319,10 @@ impl<M: Machine> Dweller for Shared<M> {
 
     fn audience(&self) -> Option<&Audience> {
         Some(&self.audience)
+    }
+
+    fn status(&self, now: Instant) -> Option<Status> {
+        Some(self.with(|state| state.machine.status(now)))
     }
 
     fn shut_down(&self, now: Instant) {

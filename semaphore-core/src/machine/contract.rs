@@ -20,8 +20,10 @@ use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::machine::command::Commanded;
 use crate::machine::notice::Notice;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
+use crate::machine::status::Status;
 use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -62,6 +64,19 @@ pub trait Machine: Send + 'static {
     /// What has happened, for observers, in order. Its behaviour does not depend on whether this is
     /// called.
     fn poll_notice(&mut self) -> Option<Notice> {
+        None
+    }
+
+    /// The present state, as far as it is known. It sends nothing.
+    fn status(&self, now: Instant) -> Status {
+        let _ = now;
+        Status::default()
+    }
+
+    /// How its requests ended, once for each. Their owner knows from it whether Consul serves the
+    /// process.
+    #[doc(hidden)]
+    fn poll_end(&mut self) -> Option<RequestEnd> {
         None
     }
 

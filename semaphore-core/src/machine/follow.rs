@@ -31,6 +31,7 @@ use crate::id::{Index, RequestId};
 use crate::input::{InvalidInput, LockKey, Scope};
 use crate::leader::{LeaderStatus, Sighting};
 use crate::machine::contract::Transmit;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::check::{Check, CheckNews, Reads, Stance};
 use crate::machine::process::reader::cursor::Progress;
@@ -293,6 +294,11 @@ impl Follow {
             },
             Err(error) => self.failed(now, &error),
         }
+    }
+
+    /// How its requests ended.
+    pub(crate) fn take_ends(&mut self) -> Vec<RequestEnd> {
+        core::iter::from_fn(|| self.requests.poll_end()).collect()
     }
 
     /// For a household. It says who may poll: many may begin at once.

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::http::{Priority, Response};
 use crate::id::RequestId;
 use crate::machine::contract::{Machine, Transmit};
+use crate::machine::process::outage::{Ends, RequestEnd};
 use crate::machine::process::reader::check::{Check, CheckNews, Stance};
 use crate::machine::process::reader::checks::{Checks, Whom};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
@@ -43,6 +44,7 @@ pub struct Report {
     wishes: Vec<LoanWish>,
     check: Option<Check>,
     timeout: Option<Instant>,
+    ends: Vec<RequestEnd>,
 }
 
 /// News for a member.
@@ -62,11 +64,13 @@ impl Report {
         transmit: Option<Transmit>,
         check: Option<Check>,
         timeout: Option<Instant>,
+        ends: Vec<RequestEnd>,
     ) -> Self {
         Self {
             transmits: transmit.into_iter().collect(),
             check,
             timeout,
+            ends,
             ..Self::default()
         }
     }
@@ -74,6 +78,11 @@ impl Report {
     /// The requests to send.
     pub(crate) fn transmits(&self) -> &[Transmit] {
         &self.transmits
+    }
+
+    /// How requests ended.
+    pub(crate) fn ends(&self) -> &[RequestEnd] {
+        &self.ends
     }
 }
 
@@ -86,6 +95,7 @@ impl<M: Machine> Member for M {
             wishes: iter::from_fn(|| self.poll_wish()).collect(),
             check: self.check(),
             timeout: self.poll_timeout(),
+            ends: iter::from_fn(|| self.poll_end()).collect(),
         }
     }
 
@@ -140,6 +150,7 @@ pub struct Household<R> {
     timed_at: Instant,
     timers: BTreeSet<(Instant, MemberNo)>,
     traffic: Traffic,
+    ends: Ends<(Origin, RequestEnd)>,
     rng: fastrand::Rng,
 }
 
@@ -191,6 +202,7 @@ impl<R: Reach> Household<R> {
             timed_at: Instant::ORIGIN,
             timers: BTreeSet::new(),
             traffic: Traffic::default(),
+            ends: Ends::default(),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -312,6 +324,16 @@ impl<R: Reach> Household<R> {
             while let Some(transmit) = pool.poll_transmit(now) {
                 self.traffic.send(Origin::Sessions(at), transmit);
             }
+            let ends = [
+                (Origin::Sessions(at), pool.take_ends()),
+                (Origin::Checks(at), checks.take_ends()),
+                (Origin::Waits(at), waits.take_ends()),
+            ];
+            for (origin, ends) in ends {
+                for end in ends {
+                    self.ends.push((origin, end));
+                }
+            }
             while let Some(id) = pool.poll_abort() {
                 self.traffic.abort(Origin::Sessions(at), id);
             }
@@ -332,6 +354,11 @@ impl<R: Reach> Household<R> {
     /// A request whose answer is no longer needed.
     pub fn poll_abort(&mut self) -> Option<RequestId> {
         self.traffic.aborts.pop_front()
+    }
+
+    /// How a request ended, and whose it was.
+    pub fn poll_end(&mut self) -> Option<(Origin, RequestEnd)> {
+        self.ends.poll()
     }
 
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
@@ -420,6 +447,9 @@ impl<R: Reach> Household<R> {
         }
         for id in report.aborts {
             self.traffic.abort(Origin::Member(no), id);
+        }
+        for end in report.ends {
+            self.ends.push((Origin::Member(no), end));
         }
         if let Some(before) = resident.timer {
             self.timers.remove(&(before, no));

@@ -40,6 +40,8 @@ pub use household::{Household, Member, News, Origin, Reach, Report};
 pub use notice::Notice;
 pub(crate) use notice::name_of_loss;
 pub use process::encoding::Encoding;
+pub(crate) use process::outage::Outage;
+pub use process::outage::RequestEnd;
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
 pub use process::reader::check::{Check, CheckNews};

@@ -18,7 +18,8 @@ use crate::machine::callers::Ticket;
 use crate::machine::command::{Command, Commanded};
 use crate::time::Instant;
 
-/// Something that happened to one semaphore or election of this process.
+/// Something that happened to one semaphore or election of this process, or to a whole
+/// [`Client`](crate::Client): an outage of Consul is the client's.
 ///
 /// A command is one acquisition or one campaign. All notices about it have its number.
 #[derive(Clone, Debug)]
@@ -104,13 +105,15 @@ pub enum Notice {
         /// How long it was held.
         held: Duration,
     },
-    /// A request failed, and will be tried again.
+    /// A request failed, and will be tried again. One about a client's shared sessions is only
+    /// reported to the client's observers.
     RequestFailed {
         /// Why.
         error: RequestError,
     },
     /// Consul has not served some requests for a second. It is reported once until they are served
-    /// again.
+    /// again. A client's outage is reported once to the client's observers, however many semaphores
+    /// and elections it has.
     Retrying {
         /// Since when.
         since: Instant,
@@ -120,6 +123,12 @@ pub enum Notice {
     /// Consul serves these requests again.
     Recovered {
         /// How long it did not.
+        after: Duration,
+    },
+    /// Nothing more was requested for a minute and a half, which ends an outage that was reported:
+    /// whether Consul serves these requests is unknown, and nobody needs them.
+    Unasked {
+        /// How long it was from the first failure to the last.
         after: Duration,
     },
     /// Consul permanently refuses something necessary: all waiters fail.

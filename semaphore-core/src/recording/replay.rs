@@ -11,7 +11,9 @@ use crate::asked::Asked;
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::input::{InvalidInput, Value};
-use crate::machine::{Candidate, Command, Event, Machine, Member as _, News, Participant};
+use crate::machine::{
+    Candidate, Command, Event, Machine, Member as _, News, Notice, Outage, Participant, RequestEnd,
+};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -155,6 +157,8 @@ struct Replay<M> {
     obey: fn(&mut M, Instant, &Command) -> bool,
     /// The unanswered requests, for errors that name them.
     asked: BTreeMap<RequestId, Asked>,
+    /// Whether Consul served it.
+    outage: Outage,
 }
 
 impl<M: Machine> Replay<M> {
@@ -163,6 +167,7 @@ impl<M: Machine> Replay<M> {
             machine,
             obey,
             asked: BTreeMap::new(),
+            outage: Outage::default(),
         }
     }
 
@@ -217,6 +222,7 @@ impl<M: Machine> Replay<M> {
                 if digest_of(report.transmits()) != *sent {
                     return Err(ReplayError::Diverged { line });
                 }
+                let mut told = self.hear(at, report.ends());
                 let sent = report.transmits().iter().map(|it| {
                     // A recording does not say whether the request had a token.
                     let asked = Asked::of(it.request.method().as_str(), it.request.target(), true);
@@ -225,12 +231,27 @@ impl<M: Machine> Replay<M> {
                     let length = it.request.body().len();
                     format!("> {} {method} {target} ({length} B)", it.id.0)
                 });
-                Ok(sent.collect())
+                told.extend(sent);
+                Ok(told)
             }
             Step::Full => Ok(vec![
                 "the recorder has no room for what came after".to_owned(),
             ]),
         }
+    }
+
+    /// What follows from how requests ended.
+    fn hear(&mut self, at: Instant, ends: &[RequestEnd]) -> Vec<String> {
+        let mut notices = Vec::new();
+        for end in ends {
+            let error = end.failure().cloned();
+            notices.extend(error.map(|error| Notice::RequestFailed { error }));
+            self.outage.hear(end);
+        }
+        self.outage.let_time_pass(at);
+        notices.extend(iter::from_fn(|| self.outage.poll()));
+        let told = notices.iter().map(|it| format!("notice {it}"));
+        told.collect()
     }
 
     /// What the machine reports.

@@ -88,6 +88,7 @@ mod watched_once {
     mod figures;
     mod levels;
     pub(crate) mod log;
+    mod outages;
 }
 #[path = "cost"]
 mod cost_once {

@@ -13,6 +13,7 @@ use crate::error::{Awaited, ClosedBy, Error};
 use crate::handle::Client as AsyncClient;
 use crate::http::{Request, Response};
 use crate::input::Scope;
+use crate::machine::Status;
 use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
 use crate::time::Instant;
 use crate::token::Token;
@@ -57,6 +58,11 @@ impl Client {
     /// See [`Client::set_token`](crate::Client::set_token).
     pub fn set_token(&self, token: Token) {
         self.inner.set_token(token);
+    }
+
+    /// See [`Client::status`](crate::Client::status).
+    pub fn status(&self) -> Status {
+        self.inner.status()
     }
 
     /// See [`Client::shutdown`](crate::Client::shutdown).

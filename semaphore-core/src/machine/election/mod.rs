@@ -87,6 +87,7 @@ use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
@@ -202,22 +203,6 @@ impl Candidate {
     pub fn try_campaign(&mut self, now: Instant) -> Result<CommandId, Error> {
         self.callers.commanded(now, || Command::TryCampaign);
         self.enqueue(now, Patience::None)
-    }
-
-    /// The present state, as far as it is known. It sends nothing.
-    pub fn status(&self, now: Instant) -> Status {
-        let is_held = |campaign| self.is_held(now, campaign);
-        let head = self.callers.queue().head();
-        Status {
-            held: u32::from(self.leader.is_some_and(is_held)),
-            waiting: self.callers.queue().len(),
-            first_waiter: head.map(|head| FirstWaiter {
-                waited: now.saturating_since(head.since),
-                ahead: None,
-            }),
-            trouble: self.requests.outage().trouble(now),
-            renewed: self.callers.notices().renewed_before(now),
-        }
     }
 
     /// The campaign that leads, or has resigned and is not cleaned up yet.
@@ -356,13 +341,6 @@ impl Candidate {
         }
     }
 
-    /// Tells observers of failed requests and of outages.
-    fn tell_outage(&mut self) {
-        while let Some(notice) = self.requests.outage_mut().poll() {
-            self.callers.notices_mut().tell(|| notice);
-        }
-    }
-
     /// The candidacy's wishes for shared sessions outlive it.
     fn collect_wishes(&mut self) {
         if let Some(candidacy) = &mut self.candidacy {
@@ -420,7 +398,6 @@ impl Machine for Candidate {
         let Some(received) = self.requests.receive(now, id, &result) else {
             return;
         };
-        self.tell_outage();
         // A late renewal must not bring back a belief that has ended.
         self.let_time_pass(now);
         let held = self.held_until();
@@ -437,6 +414,25 @@ impl Machine for Candidate {
 
     fn poll_notice(&mut self) -> Option<Notice> {
         self.callers.poll_notice()
+    }
+
+    fn status(&self, now: Instant) -> Status {
+        let is_held = |campaign| self.is_held(now, campaign);
+        let head = self.callers.queue().head();
+        Status {
+            held: u32::from(self.leader.is_some_and(is_held)),
+            waiting: self.callers.queue().len(),
+            first_waiter: head.map(|head| FirstWaiter {
+                waited: now.saturating_since(head.since),
+                ahead: None,
+            }),
+            trouble: None,
+            renewed: self.callers.notices().renewed_before(now),
+        }
+    }
+
+    fn poll_end(&mut self) -> Option<RequestEnd> {
+        self.requests.poll_end()
     }
 
     fn keep_commands(&mut self) {

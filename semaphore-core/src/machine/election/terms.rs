@@ -134,8 +134,6 @@ impl Candidate {
 
     /// Takes news of a shared session.
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
-        self.requests.outage_mut().hear_of_session(now, news);
-        self.tell_outage();
         self.let_time_pass(now);
         let held = self.held_until();
         if news.loan == self.between.loan()

@@ -28,14 +28,22 @@ impl Member for Attended<'_> {
     fn attend(&mut self, now: Instant) -> Report {
         match self.interest {
             Interest::Present => {}
-            Interest::Expected => return Report::of_reader(None, self.follow.wanted_check(), None),
-            Interest::None => return Report::default(),
+            Interest::Expected => {
+                return Report::of_reader(
+                    None,
+                    self.follow.wanted_check(),
+                    None,
+                    self.follow.take_ends(),
+                );
+            }
+            Interest::None => return Report::of_reader(None, None, None, self.follow.take_ends()),
         }
         self.follow.grow_old(now);
         let transmit = self.follow.transmit(now);
         let too_old_at = self.follow.left(now).map(|left| now + left);
         let timeout = self.follow.due().into_iter().chain(too_old_at).min();
-        Report::of_reader(transmit, self.follow.wanted_check(), timeout)
+        let ends = self.follow.take_ends();
+        Report::of_reader(transmit, self.follow.wanted_check(), timeout, ends)
     }
 
     fn handle(&mut self, now: Instant, news: News<'_>) {

@@ -1,4 +1,4 @@
-//! Whether Consul serves the requests, and if not, since when and why.
+//! Whether Consul serves the requests of a process, and if not, since when and why.
 //!
 //! ```text
 //!             a request fails                     it has lasted for a second
@@ -6,18 +6,21 @@
 //!     ▲                               │                                               │
 //!     └── what has failed is served ──┴───────────────────────────────────────────────┘ which is told, too
 //! ```
-//! One reset, or an agent that refuses for some milliseconds, is no outage. Failures are counted by
-//! the purpose of the request: an agent that serves reads but no writes neither recovers nor fails
-//! again with each answer.
+//! All machines of a process ask the same Consul, so they have one outage together, however many
+//! they are. Each notes how its requests [ended](RequestEnd), and their owner keeps the outage.
+//!
+//! One reset, or an agent that refuses for some milliseconds, is no outage. Failures of reads and of
+//! writes are kept apart: an agent that serves reads but no writes neither recovers nor fails again
+//! with each answer.
 
 use core::fmt;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::error::RequestError;
+use crate::http::Method;
 use crate::machine::notice::Notice;
 use crate::machine::process::service::Service;
-use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::status::Trouble;
 use crate::time::Instant;
 
@@ -32,24 +35,126 @@ const FORGOTTEN: Duration = Duration::from_secs(30);
 /// poll fails again sooner, since pauses between attempts are at most five seconds.
 const POLL_FORGOTTEN: Duration = Duration::from_secs(6);
 
-#[derive(Clone, Default)]
-pub(in crate::machine) struct Outage {
+/// After a failure without any later request an outage is over: nobody asks any more. What is left
+/// behind is tried again within a minute (`tenancy::departure`).
+const UNASKED: Duration = Duration::from_secs(90);
+
+/// How one request of a machine ended.
+#[derive(Clone, Debug)]
+pub struct RequestEnd {
+    at: Instant,
+    purpose: Purpose,
+    /// If it failed transiently: since when it had no answer, and why.
+    failure: Option<(Instant, RequestError)>,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Purpose {
+    Read,
+    Poll,
+    Write,
+    /// A read of something else than what is waited for, before or after a write. It proves neither
+    /// that polls are served nor that writes are.
+    Question,
+}
+
+impl Purpose {
+    pub(in crate::machine) fn of(service: Service, method: Method, polls: bool) -> Self {
+        match (service, method) {
+            _ if polls => Self::Poll,
+            (Service::Reads, _) => Self::Read,
+            (_, Method::Get) => Self::Question,
+            (_, Method::Put | Method::Delete) => Self::Write,
+        }
+    }
+
+    fn forgotten(self) -> Duration {
+        match self {
+            Self::Poll => POLL_FORGOTTEN,
+            Self::Read | Self::Write | Self::Question => FORGOTTEN,
+        }
+    }
+}
+
+impl RequestEnd {
+    /// Consul served it.
+    pub(in crate::machine) fn served(at: Instant, purpose: Purpose) -> Self {
+        let failure = None;
+        Self {
+            at,
+            purpose,
+            failure,
+        }
+    }
+
+    /// It failed transiently, and had no answer since `since`.
+    pub(in crate::machine) fn failed(
+        at: Instant,
+        purpose: Purpose,
+        since: Instant,
+        cause: RequestError,
+    ) -> Self {
+        let failure = Some((since, cause));
+        Self {
+            at,
+            purpose,
+            failure,
+        }
+    }
+
+    /// Why it failed.
+    pub(crate) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref().map(|(_, cause)| cause)
+    }
+}
+
+/// How requests ended since their owner last asked.
+#[derive(Clone)]
+pub(in crate::machine) struct Ends<T>(VecDeque<T>);
+
+impl<T> Default for Ends<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+/// No request depends on it, so it does not distinguish states.
+impl<T> fmt::Debug for Ends<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ends")
+    }
+}
+
+/// The most that are kept for an owner that does not ask.
+const MOST: usize = 1024;
+
+impl<T> Ends<T> {
+    pub(in crate::machine) fn push(&mut self, end: T) {
+        if self.0.len() == MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(end);
+    }
+
+    pub(in crate::machine) fn poll(&mut self) -> Option<T> {
+        self.0.pop_front()
+    }
+}
+
+/// The outage of a process, if there is one.
+#[derive(Default)]
+pub(crate) struct Outage {
     failing: Option<Failing>,
     news: VecDeque<Notice>,
 }
 
-/// No request depends on it, so it does not distinguish states.
-impl fmt::Debug for Outage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Outage")
-    }
-}
-
-#[derive(Clone)]
 struct Failing {
     since: Instant,
-    /// When each of these last failed, and whether it was a poll.
-    services: BTreeMap<Service, (Instant, Kind)>,
+    /// When a read and a write last failed, if they were not served since.
+    read: Option<(Instant, Purpose)>,
+    write: Option<(Instant, Purpose)>,
+    last_at: Instant,
     cause: RequestError,
     word: Word,
 }
@@ -61,32 +166,27 @@ enum Word {
     Told,
 }
 
-/// The kind of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::machine) enum Kind {
-    Short,
-    Poll,
-}
-
 impl Outage {
-    /// A request for this service has failed transiently. It had no answer since `since`.
-    pub(in crate::machine) fn failed(
-        &mut self,
-        now: Instant,
-        since: Instant,
-        (service, kind): (Service, Kind),
-        cause: &RequestError,
-    ) {
-        self.news.push_back(Notice::RequestFailed {
-            error: cause.clone(),
-        });
+    /// Hears how a request ended.
+    pub(crate) fn hear(&mut self, end: &RequestEnd) {
+        self.let_time_pass(end.at);
+        match &end.failure {
+            Some((since, cause)) => self.failed(end.at, end.purpose, *since, cause),
+            None => self.served(end.at, end.purpose),
+        }
+    }
+
+    fn failed(&mut self, now: Instant, purpose: Purpose, since: Instant, cause: &RequestError) {
         let failing = self.failing.get_or_insert_with(|| Failing {
             since,
-            services: BTreeMap::new(),
+            read: None,
+            write: None,
+            last_at: now,
             cause: cause.clone(),
             word: Word::Untold,
         });
-        failing.services.insert(service, (now, kind));
+        *failing.last_of(purpose) = Some((now, purpose));
+        failing.last_at = now;
         failing.cause = cause.clone();
         self.goes_on(now);
     }
@@ -105,54 +205,65 @@ impl Outage {
         }
     }
 
-    /// A request for this service was served.
-    pub(in crate::machine) fn served(&mut self, now: Instant, service: Service) {
+    fn served(&mut self, now: Instant, purpose: Purpose) {
         let Some(failing) = &mut self.failing else {
             return;
         };
-        failing.services.remove(&service);
-        failing.services.retain(|_, (at, kind)| {
-            let forgotten = match kind {
-                Kind::Short => FORGOTTEN,
-                Kind::Poll => POLL_FORGOTTEN,
-            };
-            now.saturating_since(*at) < forgotten
-        });
-        if failing.services.is_empty() {
+        failing.last_at = now;
+        if purpose != Purpose::Question {
+            *failing.last_of(purpose) = None;
+        }
+        for last in [&mut failing.read, &mut failing.write] {
+            *last = last.filter(|(at, purpose)| now.saturating_since(*at) < purpose.forgotten());
+        }
+        if failing.read.is_none() && failing.write.is_none() {
             let after = now.saturating_since(failing.since);
-            if failing.word == Word::Told {
-                self.news.push_back(Notice::Recovered { after });
-            }
-            self.failing = None;
+            self.end(Notice::Recovered { after });
         }
     }
 
-    /// News of a shared session.
-    pub(in crate::machine) fn hear_of_session(&mut self, now: Instant, news: &LoanNews) {
-        let Some(Heard::Answer(took) | Heard::Silence(took)) = news.heard else {
-            return;
-        };
-        match &news.shown.failure {
-            Some(error) if error.is_permanent() => {}
-            Some(error) => {
-                let service = (Service::Sessions, Kind::Short);
-                self.failed(now, now - took, service, error);
-            }
-            None => self.served(now, Service::Sessions),
+    /// Lets time pass: an outage ends if nobody asks any more.
+    pub(crate) fn let_time_pass(&mut self, now: Instant) {
+        if let Some(failing) = &self.failing
+            && self.timeout().is_some_and(|at| at <= now)
+        {
+            let after = failing.last_at.saturating_since(failing.since);
+            self.end(Notice::Unasked { after });
+        }
+    }
+
+    /// When [`Self::let_time_pass`] is due.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        Some(self.failing.as_ref()?.last_at + UNASKED)
+    }
+
+    fn end(&mut self, notice: Notice) {
+        if self.failing.take().is_some_and(|it| it.word == Word::Told) {
+            self.news.push_back(notice);
         }
     }
 
     /// What Consul does not serve now.
-    pub(in crate::machine) fn trouble(&self, now: Instant) -> Option<Trouble> {
+    pub(crate) fn trouble(&self, now: Instant) -> Option<Trouble> {
         let failing = self.failing.as_ref()?;
-        Some(Trouble {
+        let is_over = self.timeout().is_some_and(|at| at <= now);
+        (!is_over).then(|| Trouble {
             lasts: now.saturating_since(failing.since),
             cause: failing.cause.clone(),
         })
     }
 
-    pub(in crate::machine) fn poll(&mut self) -> Option<Notice> {
+    pub(crate) fn poll(&mut self) -> Option<Notice> {
         self.news.pop_front()
+    }
+}
+
+impl Failing {
+    fn last_of(&mut self, purpose: Purpose) -> &mut Option<(Instant, Purpose)> {
+        match purpose {
+            Purpose::Read | Purpose::Poll => &mut self.read,
+            Purpose::Write | Purpose::Question => &mut self.write,
+        }
     }
 }
 
@@ -167,24 +278,29 @@ mod tests {
         let news = news.filter_map(|it| match it {
             Notice::Retrying { since, .. } => Some(format!("retrying since {since}")),
             Notice::Recovered { after } => Some(format!("recovered after {after:?}")),
+            Notice::Unasked { after } => Some(format!("unasked after {after:?}")),
             _ => None,
         });
         news.collect()
     }
 
-    fn fail(outage: &mut Outage, now: u64, since: u64, service: Service) {
+    fn fail(outage: &mut Outage, now: u64, since: u64, purpose: Purpose) {
         let error = TransportError::new(TransportErrorKind::NotSent);
         let error = RequestError::Transport(error);
-        outage.failed(at(now), at(since), (service, Kind::Short), &error);
+        outage.hear(&RequestEnd::failed(at(now), purpose, at(since), error));
+    }
+
+    fn serve(outage: &mut Outage, now: u64, purpose: Purpose) {
+        outage.hear(&RequestEnd::served(at(now), purpose));
     }
 
     #[test]
     fn a_brief_failure_is_no_outage() {
         let mut outage = Outage::default();
-        fail(&mut outage, 0, 0, Service::Reads);
-        fail(&mut outage, 999, 998, Service::Reads);
+        fail(&mut outage, 0, 0, Purpose::Read);
+        fail(&mut outage, 999, 998, Purpose::Read);
         assert_eq!(outage.trouble(at(1_000)).unwrap().lasts.as_secs(), 1);
-        outage.served(at(1_100), Service::Reads);
+        serve(&mut outage, 1_100, Purpose::Read);
         assert_eq!(told(&mut outage), [""; 0]);
         assert!(outage.trouble(at(1_100)).is_none());
     }
@@ -193,10 +309,10 @@ mod tests {
     fn an_outage_is_told_once_and_so_is_its_end() {
         let mut outage = Outage::default();
         for now in [0, 500, 1_000, 4_000, 60_000] {
-            fail(&mut outage, now, now, Service::Reads);
+            fail(&mut outage, now, now, Purpose::Read);
         }
-        outage.served(at(61_000), Service::Reads);
-        outage.served(at(62_000), Service::Reads);
+        serve(&mut outage, 61_000, Purpose::Read);
+        serve(&mut outage, 62_000, Purpose::Read);
         let texts = told(&mut outage);
         assert_eq!(texts, ["retrying since 0.000s", "recovered after 61s"]);
     }
@@ -204,18 +320,17 @@ mod tests {
     #[test]
     fn an_answer_that_never_came_counts_from_its_request_on() {
         let mut outage = Outage::default();
-        fail(&mut outage, 5_000, 1_000, Service::Sessions);
+        fail(&mut outage, 5_000, 1_000, Purpose::Write);
         assert_eq!(told(&mut outage), ["retrying since 1.000s"]);
     }
 
     #[test]
     fn a_poll_that_is_held_open_does_not_keep_an_outage_going() {
         let mut outage = Outage::default();
-        let error = RequestError::Transport(TransportError::new(TransportErrorKind::Unknown));
-        fail(&mut outage, 3_000, 0, Service::Sessions);
-        outage.failed(at(3_000), at(3_000), (Service::Reads, Kind::Poll), &error);
+        fail(&mut outage, 3_000, 0, Purpose::Write);
+        fail(&mut outage, 3_000, 3_000, Purpose::Poll);
         for now in 4..10 {
-            outage.served(at(now * 1_000), Service::Sessions);
+            serve(&mut outage, now * 1_000, Purpose::Write);
         }
         let texts = told(&mut outage);
         assert_eq!(texts, ["retrying since 0.000s", "recovered after 9s"]);
@@ -225,13 +340,41 @@ mod tests {
     fn reads_that_are_served_end_no_outage_of_writes() {
         let mut outage = Outage::default();
         for now in 0..10 {
-            fail(&mut outage, now * 1_000, now * 1_000, Service::Records);
-            outage.served(at(now * 1_000 + 500), Service::Reads);
+            fail(&mut outage, now * 1_000, now * 1_000, Purpose::Write);
+            serve(&mut outage, now * 1_000 + 500, Purpose::Read);
         }
         assert_eq!(told(&mut outage), ["retrying since 0.000s"]);
-        outage.served(at(38_000), Service::Reads);
+        serve(&mut outage, 38_000, Purpose::Read);
         assert_eq!(told(&mut outage), [""; 0]);
-        outage.served(at(39_000), Service::Reads);
+        serve(&mut outage, 39_000, Purpose::Read);
         assert_eq!(told(&mut outage), ["recovered after 39s"]);
+    }
+
+    #[test]
+    fn an_outage_after_which_nobody_asks_ends_with_its_last_failure() {
+        let mut outage = Outage::default();
+        for now in [0, 1_500] {
+            fail(&mut outage, now, now, Purpose::Read);
+        }
+        let due = outage.timeout().unwrap();
+        assert!(outage.trouble(due).is_none(), "whoever looks first");
+        outage.let_time_pass(due);
+        assert_eq!(outage.timeout(), None);
+        let texts = told(&mut outage);
+        assert_eq!(texts, ["retrying since 0.000s", "unasked after 1.5s"]);
+        fail(&mut outage, 3_600_000, 3_600_000, Purpose::Read);
+        let trouble = outage.trouble(at(3_600_500)).unwrap();
+        assert_eq!(trouble.lasts.as_millis(), 500);
+    }
+
+    #[test]
+    fn an_owner_that_never_asks_finds_the_newest_ends() {
+        let mut ends = Ends::default();
+        for now in 0..2_000 {
+            ends.push(RequestEnd::served(at(now), Purpose::Read));
+        }
+        let kept: Vec<_> = std::iter::from_fn(|| ends.poll()).collect();
+        assert_eq!(kept.len(), MOST);
+        assert_eq!(kept.last().unwrap().at, at(1_999));
     }
 }

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::api::{lacks_index, trouble};
 use crate::error::RequestError;
-use crate::http::{Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::outage::{Kind, Outage};
+use crate::machine::process::outage::{Ends, Purpose, RequestEnd};
 use crate::machine::process::service::{Service, Services};
 use crate::machine::process::tenancy::orphans::Orphans;
 use crate::time::Instant;
@@ -42,7 +42,7 @@ pub(in crate::machine) struct Requests<F> {
     aborts: VecDeque<RequestId>,
     services: Services,
     latency: Latency,
-    outage: Outage,
+    ends: Ends<RequestEnd>,
     orphans: Orphans,
     /// How long to wait for the answer to a short request.
     usual: Duration,
@@ -57,6 +57,7 @@ struct InFlight<F> {
     encoding: Encoding,
     sent_at: Instant,
     service: Service,
+    method: Method,
 }
 
 /// The outcome of a request.
@@ -88,7 +89,7 @@ impl<F: Sender> Requests<F> {
             aborts: VecDeque::new(),
             services: Services::default(),
             latency: Latency::default(),
-            outage: Outage::default(),
+            ends: Ends::default(),
             orphans: Orphans::default(),
             usual,
             patience,
@@ -129,6 +130,7 @@ impl<F: Sender> Requests<F> {
             encoding,
             sent_at: now,
             service,
+            method: request.method(),
         };
         let id = RequestId(self.number());
         self.in_flight.insert(id, in_flight);
@@ -152,6 +154,7 @@ impl<F: Sender> Requests<F> {
             encoding,
             sent_at,
             service,
+            method,
         } = self.in_flight.remove(&id)?;
         self.steps.remove(&id);
         self.polls -= usize::from(from.polls());
@@ -167,22 +170,23 @@ impl<F: Sender> Requests<F> {
             Err(error) => Err(RequestError::Transport(error.clone())),
         };
         // A poll may have waited for long before it failed.
-        let (since, kind) = if from.polls() {
-            (now, Kind::Poll)
-        } else {
-            (sent_at, Kind::Short)
-        };
-        match &answer {
+        let since = if from.polls() { now } else { sent_at };
+        let failure = match &answer {
             // A gateway that drops the index breaks every poll, however well the rest works.
-            Ok(response) => match trouble(response).or_else(|| match service {
+            Ok(response) => trouble(response).or_else(|| match service {
                 Service::Reads if !is_transaction => lacks_index(response),
                 _ => None,
-            }) {
-                Some(error) => self.outage.failed(now, since, (service, kind), &error),
-                None => self.outage.served(now, service),
-            },
-            Err(error) if error.is_permanent() => {}
-            Err(error) => self.outage.failed(now, since, (service, kind), error),
+            }),
+            Err(error) => Some(error.clone()),
+        };
+        let purpose = Purpose::of(service, method, from.polls());
+        match failure {
+            None => self.ends.push(RequestEnd::served(now, purpose)),
+            Some(error) if error.is_permanent() => {}
+            Some(error) => {
+                let end = RequestEnd::failed(now, purpose, since, error);
+                self.ends.push(end);
+            }
         }
         Some(Received {
             from,
@@ -192,13 +196,9 @@ impl<F: Sender> Requests<F> {
         })
     }
 
-    /// Whether Consul serves the requests.
-    pub(in crate::machine) fn outage(&self) -> &Outage {
-        &self.outage
-    }
-
-    pub(in crate::machine) fn outage_mut(&mut self) -> &mut Outage {
-        &mut self.outage
+    /// How a request ended, once for each.
+    pub(in crate::machine) fn poll_end(&mut self) -> Option<RequestEnd> {
+        self.ends.poll()
     }
 
     /// The outcome of a short request, after this time.
@@ -265,7 +265,6 @@ impl<F: Sender> Requests<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Method;
     use crate::machine::fixture::at;
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,6 +70,7 @@ use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::requests::Requests;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
@@ -282,26 +283,6 @@ impl Participant {
         Availability::of(now, &self.knowledge, &self.roster, self.settings.limit)
     }
 
-    /// The present state, as far as it is known. It sends nothing.
-    pub fn status(&self, now: Instant) -> Status {
-        let held = self.roster.those(Group::Held);
-        let held = held.filter(|(_, it)| it.deadline().is_none_or(|until| now < until));
-        let first = self.callers.queue().head();
-        let observed = self.knowledge.newest();
-        let is_queued = self.roster.first_in_queue().is_some();
-        let ahead = observed.filter(|_| is_queued);
-        Status {
-            held: u32::try_from(held.count()).unwrap_or(u32::MAX),
-            waiting: self.callers.queue().len(),
-            first_waiter: first.map(|first| FirstWaiter {
-                waited: now.saturating_since(first.since),
-                ahead: ahead.map(|it| self.outlook().ahead(now, Some(it))),
-            }),
-            trouble: self.requests.outage().trouble(now),
-            renewed: self.callers.notices().renewed_before(now),
-        }
-    }
-
     /// Decides what to read next.
     fn outlook(&self) -> Outlook<'_> {
         Outlook {
@@ -445,6 +426,29 @@ impl Machine for Participant {
 
     fn poll_notice(&mut self) -> Option<Notice> {
         self.callers.poll_notice()
+    }
+
+    fn status(&self, now: Instant) -> Status {
+        let held = self.roster.those(Group::Held);
+        let held = held.filter(|(_, it)| it.deadline().is_none_or(|until| now < until));
+        let first = self.callers.queue().head();
+        let observed = self.knowledge.newest();
+        let is_queued = self.roster.first_in_queue().is_some();
+        let ahead = observed.filter(|_| is_queued);
+        Status {
+            held: u32::try_from(held.count()).unwrap_or(u32::MAX),
+            waiting: self.callers.queue().len(),
+            first_waiter: first.map(|first| FirstWaiter {
+                waited: now.saturating_since(first.since),
+                ahead: ahead.map(|it| self.outlook().ahead(now, Some(it))),
+            }),
+            trouble: None,
+            renewed: self.callers.notices().renewed_before(now),
+        }
+    }
+
+    fn poll_end(&mut self) -> Option<RequestEnd> {
+        self.requests.poll_end()
     }
 
     fn keep_commands(&mut self) {

@@ -163,7 +163,6 @@ impl Participant {
         let Some(received) = self.requests.receive(now, id, result) else {
             return;
         };
-        self.tell_outage();
         let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
@@ -301,8 +300,6 @@ impl Participant {
         }
         self.let_time_pass(now, no);
         let held = self.held_until(no);
-        self.requests.outage_mut().hear_of_session(now, news);
-        self.tell_outage();
         let moment = self.moment();
         let settings = &self.settings;
         let event = self
@@ -315,13 +312,6 @@ impl Participant {
         }
         self.handle_contender_event(now, no, event);
         self.settle(now);
-    }
-
-    /// Tells observers of failed requests and of outages.
-    fn tell_outage(&mut self) {
-        while let Some(notice) = self.requests.outage_mut().poll() {
-            self.callers.notices_mut().tell(|| notice);
-        }
     }
 
     fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {

@@ -11,7 +11,7 @@ use crate::support::*;
 
 /// The metrics after a scene, by name and labels as Prometheus shows them. The scene's result still
 /// exists then.
-fn figures<T>(scene: impl FnOnce(&MockConsul) -> T) -> BTreeMap<String, f64> {
+pub(super) fn figures<T>(scene: impl FnOnce(&MockConsul) -> T) -> BTreeMap<String, f64> {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     let text = metrics::with_local_recorder(&recorder, || {
@@ -33,7 +33,7 @@ fn counted(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
 }
 
 #[track_caller]
-fn shows(figures: &BTreeMap<String, f64>, name: &str, expected: f64) {
+pub(super) fn shows(figures: &BTreeMap<String, f64>, name: &str, expected: f64) {
     let value = figures.get(name).copied();
     let is_near = value.is_some_and(|value| (value - expected).abs() < 0.01);
     assert!(is_near, "{name} is {value:?}: {figures:#?}");

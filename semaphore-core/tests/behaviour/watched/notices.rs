@@ -241,12 +241,11 @@ fn whoever_looks_on_at_a_client_sees_all_that_is_connected_to_it() {
     world.advance(secs(40));
     let told = onlooker.take();
     for name in ["service/one", "service/two"] {
-        let kinds = ["granted", "retrying", "losing soon", "lost"];
+        let kinds = ["granted", "losing soon", "lost"];
         let has = |kind: &str| {
             told.iter().any(|(of, notice)| {
                 let is = match notice {
                     Notice::Granted { .. } => "granted",
-                    Notice::Retrying { .. } => "retrying",
                     Notice::LosingSoon { .. } => "losing soon",
                     Notice::Lost { .. } => "lost",
                     _ => "",
@@ -257,6 +256,10 @@ fn whoever_looks_on_at_a_client_sees_all_that_is_connected_to_it() {
         let missing: Vec<_> = kinds.into_iter().filter(|kind| !has(kind)).collect();
         assert!(missing.is_empty(), "{name} lacks {missing:?}");
     }
+    let outage = |notice: &Notice| matches!(notice, Notice::Retrying { .. });
+    let outages = told.iter().filter(|(_, notice)| outage(notice));
+    let of: Vec<_> = outages.map(|(of, _)| of.as_str()).collect();
+    assert_eq!(of, [""], "the outage is the client's");
     drop(permits);
 }
 

@@ -33,6 +33,7 @@ use crate::http::{Priority, Response};
 use crate::id::{Index, RequestId};
 use crate::input::Scope;
 use crate::machine::contract::Transmit;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -400,6 +401,11 @@ impl Checks {
         let no = BatchNo(self.last_batch);
         self.batches.insert(no, asked);
         Some(self.requests.send(now, no, Service::Reads, request))
+    }
+
+    /// How its requests ended.
+    pub(in crate::machine) fn take_ends(&mut self) -> Vec<RequestEnd> {
+        core::iter::from_fn(|| self.requests.poll_end()).collect()
     }
 
     pub(in crate::machine) fn handle_response(

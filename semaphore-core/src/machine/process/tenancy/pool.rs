@@ -26,6 +26,7 @@ mod agenda;
 mod news;
 mod shared;
 
+use core::iter;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::defect::{Defect, is_on};
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::confirmations::{Confirmations, Confirmed, QuestionNo, Tied};
@@ -324,6 +326,11 @@ impl Pool {
     fn confirms_at(&self) -> Option<Instant> {
         let waiting = self.agenda.unconfirmed().len();
         self.confirmations.due_at(waiting)
+    }
+
+    /// How its requests ended.
+    pub(in crate::machine) fn take_ends(&mut self) -> Vec<RequestEnd> {
+        iter::from_fn(|| self.requests.poll_end()).collect()
     }
 
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
