@@ -194,7 +194,7 @@ impl Semaphore {
         self.inner.is_closed()
     }
 
-    /// See [`Semaphore::shutdown`](crate::Semaphore::shutdown).
+    /// Waits for Consul: see [`Semaphore::shutdown`](crate::Semaphore::shutdown).
     pub fn shutdown(&self) {
         block_on(&*self.thread, self.inner.shutdown());
     }
@@ -208,9 +208,10 @@ impl Semaphore {
         done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))
     }
 
-    /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and gives it back. Nothing
-    /// interrupts the work: it should ask [`Permit::is_held`] between steps. If it panics, the slot
-    /// is given back in the background.
+    /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and returns the work's result at
+    /// once. The slot is given back in the background, also if the work panics, and
+    /// [`Self::shutdown`] waits for that. Nothing interrupts the work: it should ask
+    /// [`Permit::is_held`] between steps.
     ///
     /// # Errors
     /// As [`Self::acquire`], and [`Error::Lost`] if the slot was lost before the work ended.
@@ -298,24 +299,22 @@ impl Permit {
         self.inner.lost_signal()
     }
 
-    /// Runs `work` with this permit, gives the permit back, and returns the work's result. Nothing
-    /// interrupts the work: it should ask [`Self::is_held`] between steps.
+    /// Runs `work` with this permit, and returns the work's result at once. The permit is given back
+    /// in the background, as with a drop. Nothing interrupts the work: it should ask
+    /// [`Self::is_held`] between steps.
     ///
     /// # Errors
     /// [`Error::Lost`] if the permit was lost before the work ended.
     pub fn run<T>(self, work: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = work(&self);
-        // Dropping it gives back in the background.
         if let Some(lost) = self.inner.lost_by_now() {
             return Err(Error::Lost(lost));
-        }
-        if let Err(error) = self.release() {
-            tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
         }
         Ok(output)
     }
 
-    /// See [`Permit::release_timeout`](crate::Permit::release_timeout).
+    /// Waits for Consul, for at most `timeout`: see
+    /// [`Permit::release_timeout`](crate::Permit::release_timeout).
     ///
     /// # Errors
     /// The same.
@@ -325,7 +324,7 @@ impl Permit {
         in_time.unwrap_or_else(|| Err(self.inner.late(Awaited::Release, timeout)))
     }
 
-    /// See [`Permit::release`](crate::Permit::release).
+    /// Waits for Consul: see [`Permit::release`](crate::Permit::release).
     ///
     /// # Errors
     /// The same.

@@ -110,8 +110,8 @@ impl Client {
         self.presence.house().status()
     }
 
-    /// Closes everything, [steps down](Election::step_down) from each lead, and waits until every
-    /// permit is released and nothing of this client is left in Consul.
+    /// Closes everything, [steps down](Election::step_down) from each lead, and waits for Consul until
+    /// every permit is released and nothing of this client is left there.
     ///
     /// It does not wait for the owner of a [`Leadership`](crate::Leadership), who is told that the
     /// term has ended. A loop of [`Election::run`] ends. It does wait for the owners of permits.
@@ -127,7 +127,7 @@ impl Client {
 }
 
 impl Client {
-    /// Like [`Self::shutdown`], but waits at most `timeout`, even if a permit was forgotten. The
+    /// Like [`Self::shutdown`], but waits for Consul for at most `timeout`, even if a permit was forgotten. The
     /// rest then continues in the background, while the runtime lives.
     ///
     /// # Errors

@@ -202,7 +202,7 @@ impl Election {
         }
     }
 
-    /// Closes, [steps down](Self::step_down), and waits until only the key is left in Consul. It
+    /// Closes, [steps down](Self::step_down), and waits for Consul until only the key is left there. It
     /// does not wait for the owner of the [`Leadership`], who is told that the term has ended. If
     /// Consul does not answer, it takes at most twice the TTL.
     ///
@@ -214,7 +214,7 @@ impl Election {
         self.owner.shutdown().await;
     }
 
-    /// Like [`Self::shutdown`], but waits at most `timeout`. The rest then continues in the
+    /// Like [`Self::shutdown`], but waits for Consul for at most `timeout`. The rest then continues in the
     /// background, while the runtime lives.
     ///
     /// # Errors

@@ -168,6 +168,16 @@ impl<M: Machine> Hold<M> {
         released.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
+    /// Gives it back as a drop does, without waiting.
+    pub(super) fn release_behind(&self) {
+        if !self.is_released.load(Ordering::Acquire) && !self.owner.0.is_forked() {
+            self.is_released.store(true, Ordering::Release);
+            self.owner
+                .0
+                .command(|state, now| state.forget(now, self.command));
+        }
+    }
+
     /// Gives a command about this hold, and waits until it is done.
     pub(super) async fn change(
         &self,
@@ -213,11 +223,7 @@ impl<M: Machine> Hold<M> {
 
 impl<M: Machine> Drop for Hold<M> {
     fn drop(&mut self) {
-        if !self.is_released.load(Ordering::Acquire) && !self.owner.0.is_forked() {
-            self.owner
-                .0
-                .command(|state, now| state.forget(now, self.command));
-        }
+        self.release_behind();
     }
 }
 

@@ -80,7 +80,7 @@ impl Leadership {
         self.hold.lost_signal()
     }
 
-    /// Changes the value of the key, and waits until the key shows it. It writes only with
+    /// Changes the value of the key, and waits for Consul until the key shows it. It writes only with
     /// `acquire`, as Consul's guide demands, and one change after the other. The next leadership of
     /// this handle begins with the value that was set last, even if the key did not show it before
     /// the loss, unless Consul refused it. While Consul does not answer, this waits until the
@@ -101,7 +101,7 @@ impl Leadership {
             .await
     }
 
-    /// Like [`Self::set_value`], but waits at most `timeout`. The change then continues in the
+    /// Like [`Self::set_value`], but waits for Consul for at most `timeout`. The change then continues in the
     /// background.
     ///
     /// # Errors
@@ -120,16 +120,17 @@ impl Leadership {
         self.hold.change_timeout(timeout, set).await
     }
 
-    /// Steps down, and waits until only the key and its value are left in Consul. The leadership
-    /// ends at once, [`Self::lost`] returns [`Lost::SteppedDown`], and the next leader may follow
-    /// at once.
+    /// Steps down, and waits for Consul until only the key and its value are left there. The
+    /// leadership ends at once, [`Self::lost`] returns [`Lost::SteppedDown`], and the next leader may
+    /// follow at once. While Consul does not answer, this takes up to twice the TTL: see
+    /// [`Self::resign_timeout`], or drop the leadership.
     ///
     /// It may be called again, also by several tasks at once: all wait for the same end. If nothing
     /// is left, there is nothing to wait for.
     ///
     /// # Errors
-    /// [`Error::Lost`] if it was lost before; [`Error::Request`] if cleaning up failed permanently,
-    /// or for so long that the TTL has cleaned up; [`Error::Closed`] if the runtime has ended.
+    /// [`Error::Lost`] at once if it was lost before; cleaning up goes on in the background.
+    /// [`Error::Request`] if cleaning up failed permanently, or for so long that the TTL has cleaned up; [`Error::Closed`] if the runtime has ended.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the resignation to the background.
@@ -137,7 +138,7 @@ impl Leadership {
         self.hold.release().await
     }
 
-    /// Like [`Self::resign`], but waits at most `timeout`. It no longer leads then; the rest
+    /// Like [`Self::resign`], but waits for Consul for at most `timeout`. It no longer leads then; the rest
     /// continues in the background, while the runtime lives.
     ///
     /// # Errors
@@ -147,6 +148,11 @@ impl Leadership {
     /// As [`Self::resign`].
     pub async fn resign_timeout(&self, timeout: Duration) -> Result<(), Error> {
         self.hold.release_timeout(timeout).await
+    }
+
+    /// Steps down as a drop does, without waiting.
+    pub(super) fn resign_behind(&self) {
+        self.hold.release_behind();
     }
 
     /// The error for what came too late for the calling thread.

@@ -79,11 +79,12 @@ impl Permit {
         self.hold.lost_signal()
     }
 
-    /// Gives the slots back, and waits until nothing of the acquisition is left in Consul. The
-    /// permit is not held any more from the call on.
+    /// Gives the slots back, and waits for Consul until nothing of the acquisition is left there. The
+    /// permit is not held any more from the call on. While Consul does not answer, this takes up to
+    /// twice the TTL: see [`Self::release_timeout`], or drop the permit.
     ///
     /// # Errors
-    /// [`Error::Lost`] if it was lost before. [`Error::Request`] if cleaning up failed permanently,
+    /// [`Error::Lost`] at once if it was lost before; cleaning up goes on in the background. [`Error::Request`] if cleaning up failed permanently,
     /// or for so long that the TTL has cleaned up; a caller's session cleans up when it ends.
     /// [`Error::Closed`] if the runtime ends meanwhile.
     ///
@@ -93,7 +94,7 @@ impl Permit {
         self.give_back().await
     }
 
-    /// Like [`Self::release`], but waits at most `timeout`. It is not held any more then; the rest
+    /// Like [`Self::release`], but waits for Consul for at most `timeout`. It is not held any more then; the rest
     /// continues in the background, while the runtime lives.
     ///
     /// # Errors
@@ -113,6 +114,11 @@ impl Permit {
     /// Why it is lost, if the driver that could tell is gone.
     pub(super) fn lost_at_end(&self) -> Lost {
         self.hold.lost_at_end()
+    }
+
+    /// Gives the slots back as a drop does, without waiting.
+    pub(super) fn give_back_behind(&self) {
+        self.hold.release_behind();
     }
 
     pub(super) async fn give_back(&self) -> Result<(), Error> {

@@ -319,8 +319,8 @@ impl Semaphore {
         self.owner.is_closed()
     }
 
-    /// Closes, and waits until every permit is released and nothing of this semaphore is left in
-    /// Consul.
+    /// Closes, and waits for Consul until every permit is released and nothing of this semaphore is
+    /// left there.
     ///
     /// # Cancel safety
     /// It stays closed, and cleaning up continues in the background.
@@ -328,7 +328,7 @@ impl Semaphore {
         self.owner.shutdown().await;
     }
 
-    /// Like [`Self::shutdown`], but waits at most `timeout`, even if a permit was forgotten. The
+    /// Like [`Self::shutdown`], but waits for Consul for at most `timeout`, even if a permit was forgotten. The
     /// rest then continues in the background, while the runtime lives.
     ///
     /// # Errors

@@ -361,9 +361,8 @@ impl<'a> Terms<'a> {
         if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
             call(lost);
         }
-        // The log has the reason for a loss or a failed cleanup. The rest continues in the
-        // background.
-        let _ = leadership.resign().await;
+        // The log has the reason for a loss or a failed cleanup.
+        leadership.resign_behind();
         lost.is_none().then_some(self.plan.pause)
     }
 }

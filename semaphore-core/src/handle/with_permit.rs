@@ -10,8 +10,9 @@ use super::{Permit, Semaphore};
 use crate::error::Error;
 
 impl Semaphore {
-    /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and gives it back.
-    /// [`Permit::run`] does the same with an existing permit.
+    /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and returns the work's output at
+    /// once. It is given back in the background, for which [`Self::shutdown`] waits. [`Permit::run`]
+    /// does the same with an existing permit.
     ///
     /// ```
     /// use semaphore_core::{Error, Semaphore};
@@ -47,14 +48,13 @@ impl Semaphore {
 }
 
 impl Permit {
-    /// Runs `work` with this permit, gives the permit back, and returns the work's output.
+    /// Runs `work` with this permit, and returns the work's output at once: it waits for no answer of
+    /// Consul. The permit is given back in the background, as with a drop, and
+    /// [`Semaphore::shutdown`] waits for that.
     ///
     /// If the permit is lost, the work's future is dropped and this returns, both at once. What is left in Consul is cleaned up in
     /// the background. Tasks that the work has spawned continue: give them a [`lost_signal`](Self::lost_signal). If the work
     /// panics, the permit is given back in the background, as with a drop.
-    ///
-    /// If giving back fails, the work has not failed: the failure is logged, and giving back
-    /// continues in the background.
     ///
     /// # Errors
     /// [`Error::Lost`] if the permit was lost before the work ended.
@@ -80,9 +80,8 @@ impl Permit {
         if let Some(lost) = permit.lost_by_now() {
             return Err(Error::Lost(lost));
         }
-        if let Err(error) = permit.give_back().await {
-            tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
-        }
+        // Others may still have a clone.
+        permit.give_back_behind();
         Ok(output)
     }
 }

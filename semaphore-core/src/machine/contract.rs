@@ -140,8 +140,8 @@ pub trait Machine: Send + 'static {
     fn is_quiet(&self) -> bool {
         self.is_idle()
     }
-    /// Gives a grant back. The belief ends at once, and [`Event::Done`] follows. Repeating it is
-    /// harmless.
+    /// Gives a grant back. The belief ends at once, and [`Event::Done`] follows: at once after a loss,
+    /// otherwise when nothing is left. Repeating it is harmless.
     fn release(&mut self, now: Instant, command: CommandId);
     /// Whether its holder may act: it was granted, not given back and not lost, and all its leases
     /// are valid at `now`. It needs no I/O, so it is right after any pause of the process.

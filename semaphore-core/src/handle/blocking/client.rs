@@ -65,7 +65,7 @@ impl Client {
         self.inner.status()
     }
 
-    /// See [`Client::shutdown`](crate::Client::shutdown).
+    /// Waits for Consul: see [`Client::shutdown`](crate::Client::shutdown).
     pub fn shutdown(&self) {
         self.thread.block_on(Box::pin(self.inner.shutdown()));
     }

@@ -218,7 +218,12 @@ impl Leadership {
         in_time.unwrap_or_else(|| Err(self.inner.late(Awaited::Change, timeout)))
     }
 
-    /// See [`Leadership::resign`](crate::Leadership::resign).
+    /// Steps down as a drop does, without waiting.
+    pub(super) fn resign_behind(&self) {
+        self.inner.resign_behind();
+    }
+
+    /// Waits for Consul: see [`Leadership::resign`](crate::Leadership::resign).
     ///
     /// # Errors
     /// The same.
@@ -227,7 +232,8 @@ impl Leadership {
             .unwrap_or_else(|| Err(Error::Lost(self.inner.lost_at_end())))
     }
 
-    /// See [`Leadership::resign_timeout`](crate::Leadership::resign_timeout).
+    /// Waits for Consul, for at most `timeout`: see
+    /// [`Leadership::resign_timeout`](crate::Leadership::resign_timeout).
     ///
     /// # Errors
     /// The same.

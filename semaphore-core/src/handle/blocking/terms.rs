@@ -152,8 +152,7 @@ impl<'a> Terms<'a> {
         if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
             call(lost);
         }
-        // What could not be cleaned up at once continues in the background.
-        let _ = leadership.resign();
+        leadership.resign_behind();
         lost.is_none().then_some(self.plan.pause)
     }
 }

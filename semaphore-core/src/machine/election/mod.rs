@@ -543,14 +543,17 @@ impl Machine for Candidate {
         if self.leads(command) {
             self.between.ended(now);
         }
-        if self
-            .callers
-            .give_back(now, command, Caller::Released)
-            .is_some()
-        {
-            self.step_down(now, command, None);
-        } else {
-            self.callers.done(command, Ok(()));
+        match self.callers.hold(command).map(|it| it.lost.clone()) {
+            None => self.callers.done(command, Ok(())),
+            Some(None) => {
+                self.callers.give_back(now, command, Caller::Released);
+                self.step_down(now, command, None);
+            }
+            // There is nothing to wait for: the cleanup of a loss goes on behind.
+            Some(Some(lost)) => {
+                self.callers.forget(command);
+                self.callers.done(command, Err(Error::Lost(lost)));
+            }
         }
         self.settle(now);
     }

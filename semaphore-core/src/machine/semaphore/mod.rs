@@ -517,10 +517,14 @@ impl Machine for Participant {
         for no in contenders.into_iter().flatten() {
             self.let_time_pass(now, no);
         }
-        if self.callers.hold(acquire).is_some() {
-            self.give_back(now, acquire, Caller::Released);
-        } else {
-            self.callers.done(acquire, Ok(()));
+        match self.callers.hold(acquire).map(|it| it.lost.clone()) {
+            None => self.callers.done(acquire, Ok(())),
+            Some(None) => self.give_back(now, acquire, Caller::Released),
+            // There is nothing to wait for: the cleanup of a loss goes on behind.
+            Some(Some(lost)) => {
+                self.give_back(now, acquire, Caller::Gone);
+                self.callers.done(acquire, Err(Error::Lost(lost)));
+            }
         }
         self.settle(now);
     }

@@ -149,7 +149,8 @@ fn a_record_that_is_replaced_by_something_else_ends_the_hold_and_is_left_alone()
         let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
         let (permit, waiter) = world.run(async {
             let permit = a.acquire().await.expect("a slot");
-            let waiter = world.start(async move { b.acquire_timeout(secs(20)).await });
+            let waiting = b.clone();
+            let waiter = world.start(async move { waiting.acquire_timeout(secs(20)).await });
             world.sleep(secs(1)).await;
             (permit, waiter)
         });
@@ -170,6 +171,8 @@ fn a_record_that_is_replaced_by_something_else_ends_the_hold_and_is_left_alone()
                 error,
                 Error::Lost(Lost::RemovedFromHolders { .. })
             ));
+            a.shutdown().await;
+            b.shutdown().await;
         });
         if value == "garbage" {
             assert_eq!(stored(&world), before);

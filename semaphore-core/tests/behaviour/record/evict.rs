@@ -229,6 +229,7 @@ fn a_slot_that_is_lost_early_stays_taken_until_it_is_given_back_if_that_is_asked
             matches!(released, Err(Error::Lost(Lost::SessionGone { .. }))),
             "{released:?}"
         );
+        world.run(semaphore.shutdown());
         assert_nothing_left(&world);
     }
 }

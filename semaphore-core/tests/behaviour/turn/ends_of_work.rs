@@ -26,6 +26,7 @@ fn what_the_work_returns_is_returned_and_the_slot_is_given_back() {
         }
     }));
     assert_eq!(worked.expect("it was held"), 1);
+    world.run(semaphore.shutdown());
     assert_nothing_left(&world);
 }
 
@@ -58,17 +59,89 @@ fn work_is_dropped_at_the_loss_which_is_told() {
 }
 
 #[test]
-fn a_release_that_fails_is_no_failure_of_the_work() {
+fn finished_work_comes_back_at_once_though_consul_is_silent_and_a_shutdown_waits_for_the_release() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     let worked = world.run(semaphore.with_permit(|_permit| {
         let world = &world;
         async move {
+            world.sleep(millis(200)).await;
             world.partition("a");
-            7
+            (7, world.now())
         }
     }));
-    assert_eq!(worked.expect("the work was done while it was held"), 7);
+    let (output, ended_at) = worked.expect("the work was done while it was held");
+    assert_eq!((output, world.now()), (7, ended_at));
+    let heal = world.start({
+        let clock = world.clone();
+        async move {
+            clock.sleep(secs(5)).await;
+            clock.heal("a");
+        }
+    });
+    let shutdown = world.run(semaphore.shutdown_timeout(secs(20)));
+    shutdown.expect("Consul answers again in time");
+    assert!(world.now() >= ended_at + secs(5));
+    assert_nothing_left(&world);
+    drop(heal);
+}
+
+#[test]
+fn finished_work_is_over_for_those_who_still_have_a_clone_of_the_permit() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let kept = world.run(semaphore.with_permit(|permit| async move { permit }));
+    let permit = kept.expect("it was held");
+    assert!(!permit.is_held());
+    let next = world.run(semaphore.acquire_timeout(secs(1)));
+    drop(next.expect("it was given back"));
+    drop(permit);
+    world.run(semaphore.shutdown());
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_release_of_what_was_lost_waits_for_nothing() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let election = elect_with(builder_for("leader"), &world.client("a"));
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let leadership = election.campaign().await.expect("elected");
+        world.partition("a");
+        permit.lost().await;
+        leadership.lost().await;
+        let lost_at = world.now();
+        let released = permit.release().await;
+        let lost = |it: &Result<(), Error>| matches!(it, Err(Error::Lost(_)));
+        assert!(lost(&released), "{released:?}");
+        let resigned = leadership.resign().await;
+        assert!(lost(&resigned), "{resigned:?}");
+        assert_eq!(world.now(), lost_at, "no answer can come");
+        world.heal("a");
+        semaphore.shutdown().await;
+        election.shutdown().await;
+    });
+    assert_eq!(session_count(&world), 0);
+    assert_eq!(contender_keys(&world), [""; 0]);
+}
+
+#[test]
+fn a_loop_of_terms_that_is_closed_ends_at_once_though_consul_is_silent() {
+    let world = MockConsul::new(1);
+    let election = elect_with(builder_for("leader"), &world.client("a"));
+    world.run(async {
+        let worked = election.run(|_leadership| {
+            world.partition("a");
+            election.close();
+            async {}
+        });
+        let began_at = world.now();
+        worked.await.expect("closed");
+        assert!(world.now() <= began_at + secs(5), "as promised");
+    });
+    world.heal("a");
+    world.run(election.shutdown());
 }
 
 #[test]
@@ -112,6 +185,14 @@ fn blocking_work_asks_whether_it_is_held() {
         5
     });
     assert_eq!(worked.expect("it was held"), 5);
+    let worked = semaphore.with_permit(|_permit| {
+        world.partition("a");
+        world.now()
+    });
+    let done_at = worked.expect("it was held");
+    assert_eq!(world.now(), done_at, "it waits for no answer of Consul");
+    world.heal("a");
+    world.advance(secs(20));
     assert_nothing_left(&world);
     let asked = world.now();
     let worked = semaphore.with_permit(|permit| {

@@ -399,6 +399,7 @@ fn a_blocking_wait_for_a_loss_ends_with_it_or_with_its_timeout() {
     assert!(!permit.is_held());
     let released = permit.release();
     assert!(matches!(released, Err(Error::Lost(_))), "{released:?}");
+    semaphore.shutdown();
     assert_nothing_left(&world);
 }
 
