@@ -114,7 +114,8 @@ impl Event<'_> {
                 false,
                 format!("tells the command to end (signal {signal}): {why}"),
             ),
-            Self::Lost { why } => (false, format!("lost: {why}")),
+            // The reason says what is lost.
+            Self::Lost { why } | Self::Failed { why, .. } => (false, (*why).to_owned()),
             Self::Killed { why } => (false, format!("kills the command: {why}")),
             Self::Ended { code } => (true, format!("the command has ended with {code}")),
             Self::Released => (true, "has given it back".to_owned()),
@@ -122,7 +123,6 @@ impl Event<'_> {
                 false,
                 format!("could not give it back; it is free when its TTL is over: {why}"),
             ),
-            Self::Failed { why, .. } => (false, (*why).to_owned()),
             Self::Dropped { lines } => (
                 false,
                 format!("{lines} lines are missing here: nobody read them in time"),

@@ -116,6 +116,17 @@ impl Subject {
     }
 }
 
+impl Subject {
+    /// The beginning of a loss's text: the subject, and that it is lost.
+    pub(crate) fn intro_of_loss(&self) -> String {
+        if self.is_unknown() {
+            String::new()
+        } else {
+            format!("{self}: lost: ")
+        }
+    }
+}
+
 /// `semaphore "service/db" at http://127.0.0.1:8500`.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,7 +18,7 @@ pub enum Lost {
     /// The session is gone: an operator destroyed it, it expired, its node was deregistered, or a
     /// health check failed. A contender key that vanished also counts, since that is what an ended
     /// session leaves behind.
-    #[error("{}lost: {}", .on.intro(), what_is_gone(session, *.key_alone))]
+    #[error("{}{}", .on.intro_of_loss(), what_is_gone(session, *.key_alone))]
     SessionGone {
         /// The session.
         session: SessionId,
@@ -29,7 +29,7 @@ pub enum Lost {
         on: Subject,
     },
     /// Somebody removed the session from the record's holders, or removed or replaced the record.
-    #[error("{}lost: somebody removed the session {session} from the holders in the record", .on.intro())]
+    #[error("{}somebody removed the session {session} from the holders in the record", .on.intro_of_loss())]
     RemovedFromHolders {
         /// The session.
         session: SessionId,
@@ -39,7 +39,7 @@ pub enum Lost {
     /// Somebody took the slot away and gave a reason, with
     /// [`Semaphore::evict`](crate::Semaphore::evict) or the command. Others may have the slot when
     /// the permit is given back or dropped, or after ten seconds.
-    #[error("{}lost: the session {session} was evicted: {reason}", .on.intro())]
+    #[error("{}the session {session} was evicted: {reason}", .on.intro_of_loss())]
     Evicted {
         /// The session.
         session: SessionId,
@@ -49,7 +49,7 @@ pub enum Lost {
         on: Subject,
     },
     /// The contender key exists, but is no longer tied to the session.
-    #[error("{}lost: the contender key of session {session} was taken from it", .on.intro())]
+    #[error("{}the contender key of session {session} was taken from it", .on.intro_of_loss())]
     ContenderKeyTaken {
         /// The session.
         session: SessionId,
@@ -58,8 +58,8 @@ pub enum Lost {
     },
     /// No renewal succeeded in time, so Consul may give the slot away (S2).
     #[error(
-        "{}lost: the lease of session {session} ran out{}",
-        .on.intro(),
+        "{}the lease of session {session} ran out{}",
+        .on.intro_of_loss(),
         why_expired(*.unsent, .last_failure.as_ref())
     )]
     LeaseExpired {
@@ -77,8 +77,8 @@ pub enum Lost {
     /// The election's key is tied to no session: the session has ended (destroyed, expired, or its
     /// node deregistered), or somebody released the key.
     #[error(
-        "{}lost: the key was released from session {session}: the session has ended, or somebody released the key",
-        .on.intro()
+        "{}the key was released from session {session}: the session has ended, or somebody released the key",
+        .on.intro_of_loss()
     )]
     KeyReleased {
         /// The session.
@@ -87,7 +87,7 @@ pub enum Lost {
         on: Subject,
     },
     /// The key of the election is tied to another session: somebody else leads.
-    #[error("{}lost: the key of session {session} was taken by session {by}, which leads", .on.intro())]
+    #[error("{}the key of session {session} was taken by session {by}, which leads", .on.intro_of_loss())]
     KeyTaken {
         /// The session.
         session: SessionId,
@@ -98,7 +98,7 @@ pub enum Lost {
     },
     /// The election's key was deleted, and maybe created again. Terms are counted from the
     /// beginning.
-    #[error("{}lost: somebody deleted the key of session {session}", .on.intro())]
+    #[error("{}somebody deleted the key of session {session}", .on.intro_of_loss())]
     KeyDeleted {
         /// The session.
         session: SessionId,
@@ -108,7 +108,7 @@ pub enum Lost {
     /// Somebody wrote the election's key without `acquire`. The key is still tied to the session,
     /// but does not have the leader's value. Its lock index no longer identifies the term, so the
     /// sequencer is invalid.
-    #[error("{}lost: somebody wrote the key of session {session} without `acquire`", .on.intro())]
+    #[error("{}somebody wrote the key of session {session} without `acquire`", .on.intro_of_loss())]
     KeyOverwritten {
         /// The session.
         session: SessionId,
@@ -117,7 +117,7 @@ pub enum Lost {
     },
     /// The agent no longer accepts such keys, for example after an upgrade. So an eviction would
     /// not be noticed.
-    #[error("{}lost: the key of session {session} can't be read any more: {refusal}", .on.intro())]
+    #[error("{}the key of session {session} can't be read any more: {refusal}", .on.intro_of_loss())]
     Unreadable {
         /// The session.
         session: SessionId,
@@ -132,9 +132,9 @@ pub enum Lost {
     SteppedDown,
     /// The runtime dropped the driver, so nothing renews the session.
     #[error(
-        "{}lost: the runtime has ended, and with it the task that renewed the session: keep the runtime until the work is done, \
+        "{}the runtime has ended, and with it the task that renewed the session: keep the runtime until the work is done, \
          and connect again on another one",
-        .on.intro()
+        .on.intro_of_loss()
     )]
     RuntimeEnded {
         /// What was held.
@@ -142,8 +142,8 @@ pub enum Lost {
     },
     /// This process was forked off from the one that holds it, and has no driver.
     #[error(
-        "{}lost: this process was forked off, and its parent keeps what was held: connect again after the fork",
-        .on.intro()
+        "{}this process was forked off, and its parent keeps what was held: connect again after the fork",
+        .on.intro_of_loss()
     )]
     Forked {
         /// What was held.
