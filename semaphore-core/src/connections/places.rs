@@ -368,12 +368,17 @@ impl<W: Waiter> Places<W> {
         self.refusals = self.refusals.saturating_add(1);
         let time = self.jitter(step);
         self.shut_until = self.now + time;
-        tracing::warn!(
-            name: "connections-shut",
-            ?time,
-            "the agent, or the system, gives no further connection: requests share those that are open, and \
-             polls are replaced by reads"
-        );
+        if self.refusals == 1 {
+            tracing::warn!(
+                name: "connections-shut",
+                ?time,
+                "the agent, or the system, gives no further connection: requests share those that are open, and \
+                 polls are replaced by reads; if the program makes more than one transport, share a transport: its clones use \
+                 the same connections"
+            );
+        } else {
+            tracing::debug!(name: "connections-shut", ?time, "there is still no further connection");
+        }
         self.most_polls = self.busy_polls() / 2;
     }
 

@@ -124,6 +124,13 @@ impl<S> Told<Contention<S>> {
                  server of Consul dies, two may hold at once"
             );
         }
+        if session_options.outlasts_every_lock_delay() {
+            tracing::warn!(
+                ttl = ?session_options.ttl(),
+                "the TTL is over a minute: after a crash the place stays taken for up to twice the TTL, and nobody holds through an \
+                 outage of more than a minute for it"
+            );
+        }
         Ok(Defaults {
             scope: self.scope.clone().or(defaults.scope.clone()),
             value: value.clone().unwrap_or_else(|| defaults.value.clone()),

@@ -273,6 +273,11 @@ impl SessionOptions {
             .is_some_and(|delay| delay < self.ttl.min(Self::MAX_LOCK_DELAY))
     }
 
+    /// Whether the TTL is longer than a hold lasts without an answer, whatever the lock delay is.
+    pub(crate) fn outlasts_every_lock_delay(&self) -> bool {
+        self.ttl > Self::MAX_LOCK_DELAY
+    }
+
     fn or_named(mut self, name: impl FnOnce() -> String) -> Self {
         self.name.get_or_insert_with(name);
         self
@@ -428,6 +433,7 @@ mod tests {
         ] {
             let options = of(ttl, delay);
             assert_eq!(options.outlasts_lock_delay(), outlasts, "{ttl} {delay}");
+            assert_eq!(options.outlasts_every_lock_delay(), ttl > 60);
         }
     }
 
