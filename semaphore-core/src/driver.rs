@@ -25,7 +25,7 @@ use futures_util::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
 use crate::error::Error;
-use crate::handle::{Arrivals, Audience, Dweller, Exchange, House, Observers, kind_of};
+use crate::handle::{Arrivals, Audience, Dweller, Exchange, House, Observers, Reply, kind_of};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::{Household, MemberNo, Notice, Origin, RequestEnd, Transmit};
@@ -114,6 +114,11 @@ impl Driver {
             .await;
             if let Some((id, result)) = answered {
                 self.requests.aborts.remove(&id);
+                let reply = match &result {
+                    Ok(_) => Reply::Came,
+                    Err(_) => Reply::Missing,
+                };
+                self.house.ended(id, reply);
                 let now = self.runtime.now();
                 self.household.handle_response(now, id, result);
             }
@@ -144,11 +149,15 @@ impl Driver {
         self.house.let_time_pass(now);
         while let Some((origin, transmit)) = self.household.poll_transmit() {
             let transport = self.transport_of(origin);
+            if !transmit.request.is_long_poll() {
+                self.house.asked(transmit.id);
+            }
             let exchange = self.counted(origin, &transport, transmit);
             self.requests.send(exchange);
         }
         while let Some(id) = self.household.poll_abort() {
             self.requests.abort(id);
+            self.house.ended(id, Reply::Missing);
         }
         if is_awaited && self.is_quiet() {
             self.house.tell_quiet();
@@ -258,6 +267,7 @@ impl Driver {
         self.way = Way::Farewell(transport);
         self.runtime = Arc::clone(&runtime);
         for id in asked {
+            self.house.ended(id, Reply::Missing);
             let unknown = TransportError::new(TransportErrorKind::Unknown);
             self.household.handle_response(now, id, Err(unknown));
         }

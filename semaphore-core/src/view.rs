@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::{Entry, KeyList};
-use crate::error::Conflict;
+use crate::error::{Conflict, shown_value};
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
 use crate::one_line::line;
@@ -88,6 +88,8 @@ pub struct Contender {
     pub flags: u64,
     /// Why it is asked to leave, if it is.
     pub(crate) eviction: Option<Arc<str>>,
+    /// The beginning of its value, for people.
+    pub(crate) value: Option<Arc<str>>,
 }
 
 impl Contender {
@@ -100,6 +102,11 @@ impl Contender {
             lock_index: entry.lock_index(),
             flags: entry.flags(),
             eviction: ContenderFlags::ask_to_go(entry.flags()).then(|| reason(entry)),
+            value: entry
+                .value()
+                .ok()
+                .and_then(|it| shown_value(&it))
+                .map(Arc::from),
         }
     }
 
@@ -269,6 +276,11 @@ impl View {
         self.renamed = renamed;
         let waiting = waits.iter().zip(0..).filter(|(waits, _)| **waits);
         self.waiting = waiting.map(|(_, at)| at).collect();
+    }
+
+    /// The beginning of the value of this session's contender key, if it has one.
+    pub(crate) fn value_of(&self, session: &str) -> Option<&str> {
+        self.contender(session)?.value.as_deref()
     }
 
     fn contender(&self, session: &str) -> Option<&Contender> {

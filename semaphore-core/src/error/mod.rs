@@ -11,6 +11,7 @@
 mod lost;
 mod refusal;
 mod request;
+mod seen;
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub use crate::subject::Subject;
 pub use lost::Lost;
 pub use refusal::{Conflict, Refusal};
 pub use request::{ParseError, RequestError};
+pub(crate) use seen::shown_value;
+pub use seen::{Holder, Seen};
 
 /// How an operation on a semaphore or in an election failed.
 ///
@@ -107,7 +110,7 @@ pub enum Error {
         "{}{within} within {}{}",
         .on.intro(),
         Brief(*.waited),
-        why_late(*.unattended, .last_failure.as_ref(), .holders)
+        why_late(*.unattended, .last_failure.as_ref(), *.unanswered, .seen.as_deref())
     )]
     Timeout {
         /// What was waited for.
@@ -117,8 +120,11 @@ pub enum Error {
         /// The last failure since the last success, or what has not succeeded yet.
         #[source]
         last_failure: Option<RequestError>,
-        /// The sessions that held the slots or led, by Consul's last answer.
-        holders: Box<[String]>,
+        /// Who held the slots or led, and who waited ahead, by Consul's last answer. `None` if it
+        /// has not shown that yet.
+        seen: Option<Box<Seen>>,
+        /// How long Consul has not answered, if that is long for this wait. `None` if it answers.
+        unanswered: Option<Duration>,
         /// How long nobody has run the driver, if that is the reason: the runtime stands still, for
         /// example because its executor is blocked.
         unattended: Option<Duration>,
@@ -250,7 +256,8 @@ impl Error {
             within,
             waited,
             last_failure: None,
-            holders: Box::default(),
+            seen: None,
+            unanswered: None,
             unattended: None,
             on: Subject::default(),
         }
@@ -261,6 +268,18 @@ impl Error {
     pub(crate) fn unattended(mut self, time: Option<Duration>) -> Self {
         if let (Self::Timeout { unattended, .. }, Some(_)) = (&mut self, time) {
             *unattended = time;
+        }
+        self
+    }
+
+    /// Adds for how long Consul has not answered.
+    #[must_use]
+    pub(crate) fn unanswered(mut self, silence: impl FnOnce(Duration) -> Option<Duration>) -> Self {
+        if let Self::Timeout {
+            unanswered, waited, ..
+        } = &mut self
+        {
+            *unanswered = silence(*waited);
         }
         self
     }
@@ -346,14 +365,12 @@ impl From<RequestError> for Error {
     }
 }
 
-/// The most holders that a text names.
-const NAMED: usize = 3;
-
 /// Why it was late, as far as is known.
 fn why_late(
     unattended: Option<Duration>,
     last_failure: Option<&RequestError>,
-    holders: &[String],
+    unanswered: Option<Duration>,
+    seen: Option<&Seen>,
 ) -> String {
     if let Some(unattended) = unattended {
         return format!(
@@ -361,30 +378,15 @@ fn why_late(
             Brief(unattended)
         );
     }
-    if let Some(failure) = last_failure {
-        return format!(": {failure}");
-    }
-    let (named, more) = holders.split_at(holders.len().min(NAMED));
-    match (named, more) {
-        ([], _) => String::new(),
-        (named, []) => format!(
-            ": held by {} ({})",
-            sessions(holders.len()),
-            named.join(", ")
+    match (last_failure, unanswered, seen) {
+        (Some(failure), _, _) => format!(": {failure}"),
+        (None, Some(silence), None) => format!(": Consul has not answered for {}", Brief(silence)),
+        (None, Some(silence), Some(seen)) => format!(
+            ": Consul has not answered for {}; by its last answer {seen}",
+            Brief(silence)
         ),
-        (named, more) => format!(
-            ": held by {} ({} and {} more)",
-            sessions(holders.len()),
-            named.join(", "),
-            more.len()
-        ),
-    }
-}
-
-fn sessions(count: usize) -> String {
-    match count {
-        1 => "1 session".to_owned(),
-        count => format!("{count} sessions"),
+        (None, None, Some(seen)) => format!(": Consul answers: {seen}"),
+        (None, None, None) => String::new(),
     }
 }
 

@@ -204,8 +204,10 @@ impl Semaphore {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let began_at = self.inner.now();
         let done = block_on_for(&*self.thread, timeout, self.inner.shutdown());
-        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))
+        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))?;
+        self.inner.ensure_nothing_left(began_at)
     }
 
     /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and returns the work's result at

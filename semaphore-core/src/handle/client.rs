@@ -131,17 +131,28 @@ impl Client {
     /// rest then continues in the background, while the runtime lives.
     ///
     /// # Errors
-    /// [`Error::Timeout`].
+    /// [`Error::Timeout`], also sooner if something could not be given back.
     ///
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let house = self.presence.house();
+        let began_at = house.runtime().now();
         let shutdown = pin!(self.shutdown());
-        let timer = self.presence.house().runtime().timer(timeout);
-        match select(shutdown, timer).await {
-            Either::Left(_) => Ok(()),
-            Either::Right(_) => Err(Error::late(Awaited::Shutdown, timeout)),
+        match select(shutdown, house.runtime().timer(timeout)).await {
+            Either::Left(_) => self.ensure_nothing_left(began_at),
+            Either::Right(_) => Err(self.late(timeout)),
         }
+    }
+
+    /// Fails if a shutdown that began then has ended, but could not give everything back.
+    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
+        self.presence.house().ensure_nothing_left(began_at)
+    }
+
+    /// The error of a shutdown that takes longer than this.
+    pub(super) fn late(&self, timeout: Duration) -> Error {
+        self.presence.house().late(Awaited::Shutdown, timeout)
     }
 }
 

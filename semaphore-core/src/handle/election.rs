@@ -13,13 +13,14 @@ use super::authorized::Tokens;
 use super::discovery::{Discovery, Following, Home};
 use super::follower::Follower;
 use super::hold::Hold;
+use super::house::Followed;
 use super::leadership::Leadership;
 use super::observer::Company;
 use super::owner::Owner;
 use crate::error::{Awaited, Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
-use crate::machine::{Candidate, ElectionSettings, Followed, Status};
+use crate::machine::{Candidate, ElectionSettings, Status};
 use crate::runtime::Runtime;
 use crate::time::Instant;
 use crate::token::Token;
@@ -218,24 +219,20 @@ impl Election {
     /// background, while the runtime lives.
     ///
     /// # Errors
-    /// [`Error::Timeout`].
+    /// [`Error::Timeout`], also sooner if something could not be given back.
     ///
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let shutdown = self.shutdown();
-        self.owner
-            .0
-            .within(Awaited::Shutdown, timeout, shutdown)
-            .await
+        self.owner.shutdown_timeout(timeout, self.shutdown()).await
     }
 
     /// Tells observers what a follower of this election has met.
     pub(super) fn tell_followed(&self, followed: Followed<'_>) {
-        let now = self.now();
-        self.owner
-            .0
-            .with(|state| state.machine.take_followed(now, followed));
+        match followed {
+            Followed::Refused(error) => self.owner.0.with(|it| it.machine.take_refusal(error)),
+            followed => self.owner.0.house().hear_followed(followed),
+        }
     }
 
     /// The present time, by the driver's clock.
@@ -247,6 +244,11 @@ impl Election {
     /// driver, if that is long.
     pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
         self.owner.0.end_what_is_late(until)
+    }
+
+    /// Fails if a shutdown that began then has ended, but could not give everything back.
+    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
+        self.owner.ensure_nothing_left(began_at)
     }
 
     /// The error after the runtime's end.

@@ -407,6 +407,10 @@ impl Dweller for Followed {
         true
     }
 
+    fn is_all_given_back(&self) -> bool {
+        true
+    }
+
     fn is_quiet(&self) -> bool {
         true
     }

@@ -17,9 +17,11 @@ use futures_channel::oneshot;
 
 use super::authorized::Tokens;
 use super::observer::Audience;
-use crate::error::Error;
-use crate::id::CommandId;
-use crate::machine::{MemberNo, Outage, Reach, RequestEnd, Shares, Status, Trouble};
+pub(crate) use super::under_way::Reply;
+use super::under_way::UnderWay;
+use crate::error::{Awaited, Error, RequestError};
+use crate::id::{CommandId, RequestId};
+use crate::machine::{MemberNo, Outage, Purpose, Reach, RequestEnd, Shares, Status, Trouble};
 use crate::runtime::Runtime;
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
@@ -39,6 +41,7 @@ pub(crate) struct House {
     audience: Arc<Audience>,
     /// Whether Consul serves the machines.
     outage: Mutex<Outage>,
+    under_way: Mutex<UnderWay>,
 }
 
 struct Door {
@@ -91,6 +94,17 @@ pub(crate) struct Arrival {
     pub(crate) shares: Option<Shares>,
 }
 
+/// What a follower has met that reads an election's key while nobody campaigns here.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Followed<'a> {
+    Served,
+    Failed(&'a RequestError),
+    /// It is as it was.
+    NoNews,
+    /// What a campaign would fail with, too.
+    Refused(&'a Error),
+}
+
 /// What is new since the driver last looked.
 pub(crate) struct Arrivals {
     pub(crate) joining: Vec<Arrival>,
@@ -124,6 +138,8 @@ pub(crate) trait Dweller: Send + Sync {
     fn abandon(&self, now: Instant, held: &[CommandId]);
     /// Whether nothing of it is left.
     fn is_idle(&self) -> bool;
+    /// The same, or its driver has ended.
+    fn is_all_given_back(&self) -> bool;
     /// Whether nobody waits for anything.
     fn is_quiet(&self) -> bool;
 }
@@ -162,6 +178,7 @@ impl House {
             runtime,
             audience,
             outage: Mutex::new(Outage::default()),
+            under_way: Mutex::new(UnderWay::default()),
         }
     }
 
@@ -195,6 +212,20 @@ impl House {
         self.at_outage(|outage| outage.hear(end));
     }
 
+    /// Hears what a follower has met that sends its requests elsewhere.
+    pub(super) fn hear_followed(&self, followed: Followed<'_>) {
+        let now = self.runtime.now();
+        self.at_outage(|outage| match followed {
+            Followed::Served => outage.hear(&RequestEnd::served(now, Purpose::Read)),
+            Followed::Failed(error) => {
+                let error = error.clone();
+                outage.hear(&RequestEnd::failed(now, Purpose::Read, now, error));
+            }
+            Followed::NoNews => outage.goes_on(now),
+            Followed::Refused(_) => {}
+        });
+    }
+
     /// Ends an outage that nobody asks about any more.
     pub(crate) fn let_time_pass(&self, now: Instant) {
         self.at_outage(|outage| outage.let_time_pass(now));
@@ -208,13 +239,57 @@ impl House {
     /// The present state of all machines together.
     pub(super) fn status(&self) -> Status {
         let now = self.runtime.now();
-        let dwellers = self.at_door(|door| door.dwellers.clone());
-        let dwellers = dwellers.iter().filter_map(Weak::upgrade);
-        let all = dwellers.filter_map(|it| it.status(now));
+        let dwellers = self.dwellers();
+        let all = dwellers.iter().filter_map(|it| it.status(now));
         Status {
             trouble: self.trouble(),
             ..all.fold(Status::default(), Status::and)
         }
+    }
+
+    /// Fails if a shutdown that began then has ended, but could not give everything back.
+    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
+        if self.dwellers().iter().all(|it| it.is_all_given_back()) {
+            return Ok(());
+        }
+        let took = self.runtime.now().saturating_since(began_at);
+        Err(self.late(Awaited::Shutdown, took))
+    }
+
+    /// The error for what came too late.
+    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        Error::late(what, timeout).unanswered(|waited| self.silence(waited))
+    }
+
+    fn dwellers(&self) -> Vec<Arc<dyn Dweller>> {
+        let dwellers = self.at_door(|door| door.dwellers.clone());
+        dwellers.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// This request is sent. Its answer is expected at once.
+    pub(crate) fn asked(&self, id: RequestId) {
+        let now = self.runtime.now();
+        self.under_way().asked(id, now);
+    }
+
+    /// This request has ended, with an answer or without.
+    pub(crate) fn ended(&self, id: RequestId, reply: Reply) {
+        let now = self.runtime.now();
+        self.under_way().ended(id, now, reply);
+    }
+
+    /// How long Consul has not answered, if that is long for somebody who waited this long.
+    pub(super) fn silence(&self, waited: Duration) -> Option<Duration> {
+        let now = self.runtime.now();
+        let since = self.under_way().silent_since()?;
+        let silence = now.saturating_since(since);
+        Some(silence).filter(|it| *it >= LONG.min(waited / 2))
+    }
+
+    fn under_way(&self) -> impl core::ops::DerefMut<Target = UnderWay> {
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What Consul does not serve now.

@@ -53,8 +53,8 @@ fn name(of: &Subject) -> &str {
     }
 }
 
-/// Logs one notice as one line.
-pub(super) fn write(of: &Subject, notice: &Notice) {
+/// Logs one notice as one line. A refusal or conflict that is no news is a detail.
+pub(super) fn write(of: &Subject, notice: &Notice, is_news: bool) {
     let name = name(of);
     match notice {
         Notice::Granted {
@@ -99,11 +99,14 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
         Notice::Unasked { after } => {
             warn!(name: "unasked", target: "semaphore_core", ?after, "Consul is not asked for {name} any more, so whether it serves again is unknown");
         }
-        Notice::Refused { error } => {
+        Notice::Refused { error } if is_news => {
             warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {name}: all who wait fail");
         }
-        Notice::Conflict { error } => {
+        Notice::Conflict { error } if is_news => {
             warn!(name: "conflict", target: "semaphore_core", %error, "{name} is not what it was built as: all who wait fail");
+        }
+        Notice::Pruned { sessions } => {
+            info!(name: "pruned", target: "semaphore_core", ?sessions, "dead holders of {name} were taken out");
         }
         Notice::Renewed { command, left, .. } => {
             trace!(name: "renewed", target: "semaphore_core", %command, ?left, "a lease of {name} is longer");
@@ -152,11 +155,14 @@ fn write_details(of: &Subject, notice: &Notice) {
         Notice::Released { command, held, .. } => {
             debug!(name: "released", target: "semaphore_core", %command, ?held, "gives {name} back");
         }
+        Notice::Refused { error } => {
+            debug!(name: "refused", target: "semaphore_core", %error, "Consul still refuses {name}: all who wait fail");
+        }
+        Notice::Conflict { error } => {
+            debug!(name: "conflict", target: "semaphore_core", %error, "{name} still is not what it was built as: all who wait fail");
+        }
         Notice::RequestFailed { error } => {
             debug!(name: "request-failed", target: "semaphore_core", %error, "a request for {name} failed, and is tried again");
-        }
-        Notice::Pruned { sessions } => {
-            debug!(name: "pruned", target: "semaphore_core", ?sessions, "dead holders of {name} were taken out");
         }
         _ => {}
     }

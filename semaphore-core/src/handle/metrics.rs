@@ -4,8 +4,8 @@ use metrics::{Label, counter, gauge, histogram};
 
 use super::exchange::Exchange;
 use super::observer::Observer;
-use crate::error::Refusal;
-use crate::machine::{Notice, name_of_loss};
+use crate::error::{Error, Refusal};
+use crate::machine::{NAMES_OF_LOSSES, Notice, name_of_loss};
 use crate::subject::Subject;
 
 /// Counts what happens, and passes the figures to the program's recorder for the
@@ -14,7 +14,8 @@ use crate::subject::Subject;
 ///
 /// | name | kind | labels | says |
 /// |---|---|---|---|
-/// | `semaphore_wait_seconds` | histogram | `outcome` | how long acquisitions waited that were `granted`, `failed` or `given_up` |
+/// | `semaphore_acquisitions_total` | counter | `outcome` | acquisitions that ended: `granted`; `not_available` to a try; `timed_out`; `refused` by Consul; in `conflict` with what is there; `failed` in another way, for example when the handle was closed; `given_up` by their caller |
+/// | `semaphore_wait_seconds` | histogram | `outcome` | how long they waited, unless they were `not_available` |
 /// | `semaphore_hold_seconds` | histogram | | how long slots were held, until the release or the loss |
 /// | `semaphore_held` | gauge | | the permits that are held |
 /// | `semaphore_waiting` | gauge | | the acquisitions that wait |
@@ -27,7 +28,8 @@ use crate::subject::Subject;
 /// | `semaphore_requests_total` | counter | `kind`, `status` | requests; `status` is `none` where no answer came |
 /// | `semaphore_request_seconds` | histogram | `kind` | how long they took; of a `kv_watch` the server decides it |
 ///
-/// Elections have the same figures: a leadership is a hold of one permit. With
+/// Elections have the same figures: a leadership is a hold of one permit. All counters but those of
+/// requests exist from zero, from the connection on. With
 /// [`Self::with_names`], all figures except the two about requests have the label `name`: the
 /// prefix, or the key. The outages of a [`Client`](crate::Client) are its own, and have no name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +64,14 @@ impl Metrics {
         labels
     }
 
+    /// An acquisition has ended so.
+    fn ended_as(self, of: &Subject, outcome: &'static str) {
+        let labels = self.labels_and(of, "outcome", outcome);
+        counter!("semaphore_acquisitions_total", labels).increment(1);
+    }
+
     fn waited(self, of: &Subject, outcome: &'static str, waited: core::time::Duration) {
+        self.ended_as(of, outcome);
         gauge!("semaphore_waiting", self.labels(of)).decrement(1.0);
         let labels = self.labels_and(of, "outcome", outcome);
         histogram!("semaphore_wait_seconds", labels).record(waited);
@@ -74,7 +83,52 @@ impl Metrics {
     }
 }
 
+/// How acquisitions end.
+const OUTCOMES: [&str; 7] = [
+    "granted",
+    "not_available",
+    "timed_out",
+    "refused",
+    "conflict",
+    "failed",
+    "given_up",
+];
+
+/// Why an acquisition failed, as one word.
+fn outcome_of(error: &Error) -> &'static str {
+    match error {
+        Error::Timeout { .. } => "timed_out",
+        Error::Conflict { .. } | Error::LimitConflict { .. } | Error::NotAnElection { .. } => {
+            "conflict"
+        }
+        Error::IncompleteView { .. } => "refused",
+        Error::Request(error) if error.is_permanent() => "refused",
+        _ => "failed",
+    }
+}
+
 impl Observer for Metrics {
+    /// Shows everything that is counted, from zero on.
+    fn connected(&self, of: &Subject) {
+        let labels = || self.labels(of);
+        counter!("semaphore_outages_total", labels()).increment(0);
+        if of.is_client() {
+            return;
+        }
+        for outcome in OUTCOMES {
+            let labels = self.labels_and(of, "outcome", outcome);
+            counter!("semaphore_acquisitions_total", labels).increment(0);
+        }
+        for reason in NAMES_OF_LOSSES {
+            let labels = self.labels_and(of, "reason", reason);
+            counter!("semaphore_lost_total", labels).increment(0);
+        }
+        counter!("semaphore_not_available_total", labels()).increment(0);
+        counter!("semaphore_pruned_total", labels()).increment(0);
+        gauge!("semaphore_held", labels()).increment(0.0);
+        gauge!("semaphore_waiting", labels()).increment(0.0);
+    }
+
     fn notice(&self, of: &Subject, notice: &Notice) {
         let labels = || self.labels(of);
         match notice {
@@ -85,12 +139,15 @@ impl Observer for Metrics {
                 self.waited(of, "granted", *waited);
                 gauge!("semaphore_held", labels()).increment(f64::from(*permits));
             }
-            Notice::Failed { waited, .. } => self.waited(of, "failed", *waited),
+            Notice::Failed { waited, error, .. } => {
+                self.waited(of, outcome_of(error), *waited);
+            }
             Notice::GivenUp { waited, .. } => self.waited(of, "given_up", *waited),
             Notice::NotAvailable { refusal, .. } => {
                 if *refusal != Refusal::OthersHere {
                     gauge!("semaphore_waiting", labels()).decrement(1.0);
                 }
+                self.ended_as(of, "not_available");
                 counter!("semaphore_not_available_total", labels()).increment(1);
             }
             Notice::Renewed { was, .. } => {

@@ -33,6 +33,7 @@ mod recorder;
 mod semaphore;
 mod shared;
 mod terms;
+mod under_way;
 mod with_permit;
 
 pub use builder::Builder;
@@ -52,5 +53,5 @@ pub use semaphore::Semaphore;
 pub use terms::{TermLimit, Terms};
 
 pub(crate) use exchange::kind_of;
-pub(crate) use house::{Arrivals, Dweller, House};
+pub(crate) use house::{Arrivals, Dweller, House, Reply};
 pub(crate) use observer::{Audience, Observers};

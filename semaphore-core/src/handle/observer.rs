@@ -38,7 +38,12 @@ use crate::sync::Mutex;
 /// # Ok::<(), semaphore_core::Error>(())
 /// ```
 pub trait Observer: Send + Sync {
-    /// This happened to this semaphore or election.
+    /// A semaphore, election or client was connected, and is observed from now on.
+    fn connected(&self, of: &Subject) {
+        let _ = of;
+    }
+
+    /// This happened to this semaphore or election, or to a whole client.
     fn notice(&self, of: &Subject, notice: &Notice);
 
     /// A request has ended. Requests about a [`Client`](crate::Client)'s shared sessions are only
@@ -123,6 +128,8 @@ pub(crate) struct Audience {
 #[derive(Default)]
 struct Mail {
     notices: VecDeque<Notice>,
+    /// The refusal or conflict that was reported last, until something is granted.
+    standing: Option<String>,
     /// Whether somebody is reporting. Others then leave their notices to that one, to keep the
     /// order.
     is_being_told: bool,
@@ -130,6 +137,9 @@ struct Mail {
 
 impl Audience {
     pub(super) fn new(subject: Subject, observers: Observers) -> Self {
+        for observer in &observers.0 {
+            observer.connected(&subject);
+        }
         Self {
             span: log::span(&subject),
             subject,
@@ -170,10 +180,30 @@ impl Audience {
         }
         let mut telling = Telling::Going(self);
         while let Some(notice) = telling.next() {
-            self.span.in_scope(|| log::write(&self.subject, &notice));
+            let is_news = self.is_news(&notice);
+            self.span
+                .in_scope(|| log::write(&self.subject, &notice, is_news));
             for observer in &self.observers.0 {
                 observer.notice(&self.subject, &notice);
             }
+        }
+    }
+
+    /// Whether it is no repetition: each later caller meets the same refusal or conflict.
+    fn is_news(&self, notice: &Notice) -> bool {
+        let mut mail = self.mail();
+        match notice {
+            Notice::Refused { error } | Notice::Conflict { error } => {
+                let text = Some(error.to_string());
+                let is_news = mail.standing != text;
+                mail.standing = text;
+                is_news
+            }
+            Notice::Granted { .. } => {
+                mail.standing = None;
+                true
+            }
+            _ => true,
         }
     }
 

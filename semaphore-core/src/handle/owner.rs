@@ -1,5 +1,6 @@
 //! What every handle of one machine shares: its driver, which is started once, and its end.
 
+use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use super::house::{Dweller, House};
 use super::observer::Company;
 use super::shared::{Shared, State};
 use crate::driver;
-use crate::error::{ClosedBy, Error};
+use crate::error::{Awaited, ClosedBy, Error};
 use crate::machine::{Household, Machine, Shares};
 use crate::manage::{Operation, Task};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
+use crate::time::Instant;
 use crate::transport::Transport;
 
 /// Every handle has it. Dropping the last one ends the machine.
@@ -110,6 +112,29 @@ impl<M: Machine> Owner<M> {
         let idle = self.0.command(|state, _| state.await_idle());
         // If the driver has ended, there is nothing to wait for.
         let _ = idle.await;
+    }
+
+    /// Like [`Self::shutdown`], which `ending` does, for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if something is left at its end: it was given up to the background.
+    pub(super) async fn shutdown_timeout(
+        &self,
+        timeout: Duration,
+        ending: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let began_at = self.0.runtime().now();
+        self.0.within(Awaited::Shutdown, timeout, ending).await?;
+        self.ensure_nothing_left(began_at)
+    }
+
+    /// Fails if a shutdown that began then has ended, but could not give everything back.
+    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
+        if self.0.is_forked() || self.0.with(|state| state.is_all_given_back()) {
+            return Ok(());
+        }
+        let took = self.0.runtime().now().saturating_since(began_at);
+        Err(self.0.late(Awaited::Shutdown, took))
     }
 
     /// The program, and the driver with it, may end next.

@@ -332,16 +332,12 @@ impl Semaphore {
     /// rest then continues in the background, while the runtime lives.
     ///
     /// # Errors
-    /// [`Error::Timeout`].
+    /// [`Error::Timeout`], also sooner if something could not be given back.
     ///
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let shutdown = self.shutdown();
-        self.owner
-            .0
-            .within(Awaited::Shutdown, timeout, shutdown)
-            .await
+        self.owner.shutdown_timeout(timeout, self.shutdown()).await
     }
 
     /// The present time, by the driver's clock.
@@ -353,6 +349,11 @@ impl Semaphore {
     /// driver, if that is long.
     pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
         self.owner.0.end_what_is_late(until)
+    }
+
+    /// Fails if a shutdown that began then has ended, but could not give everything back.
+    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
+        self.owner.ensure_nothing_left(began_at)
     }
 
     /// The error after the runtime's end.

@@ -243,7 +243,8 @@ impl<M: Machine> Shared<M> {
     /// The error for what came too late.
     pub(crate) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         let late = Error::late(what, timeout).unattended(self.unattended());
-        late.or_about(&self.subject)
+        late.unanswered(|waited| self.house.silence(waited))
+            .or_about(&self.subject)
     }
 
     /// How long the driver has not looked at new work, if that is long.
@@ -273,7 +274,7 @@ impl<M: Machine> Shared<M> {
         // Observers are told before the waiters, who act on it.
         self.audience.tell();
         for outcome in outcomes {
-            outcome.tell(&self.subject);
+            outcome.tell(&self.subject, &self.house);
         }
         result
     }
@@ -347,6 +348,10 @@ impl<M: Machine> Dweller for Shared<M> {
         self.with(|state| state.machine.is_idle())
     }
 
+    fn is_all_given_back(&self) -> bool {
+        self.with(|state| state.is_all_given_back())
+    }
+
     fn is_quiet(&self) -> bool {
         self.with(|state| state.machine.is_quiet())
     }
@@ -375,8 +380,11 @@ impl<M: Machine> Dweller for Shared<M> {
 }
 
 impl<G> Outcome<G> {
-    fn tell(self, subject: &Subject) {
-        let about = |error: Error| error.or_about(subject);
+    fn tell(self, subject: &Subject, house: &House) {
+        let about = |error: Error| {
+            let error = error.unanswered(|waited| house.silence(waited));
+            error.or_about(subject)
+        };
         // A receiver that is gone has given up already.
         match self {
             Self::Granted(sender, outcome) => drop(sender.send(outcome.map_err(about))),
@@ -499,6 +507,11 @@ impl<M: Machine> State<M> {
     /// Whether a driver runs that gives back what is not given back yet.
     pub(crate) fn is_giving_back(&self) -> bool {
         !self.has_ended() && !self.machine.is_quiet()
+    }
+
+    /// Whether nothing is left, or the driver has ended.
+    pub(crate) fn is_all_given_back(&self) -> bool {
+        self.has_ended() || self.machine.is_idle()
     }
 
     /// A receiver that is told when nothing is left. It is told at once if the driver has ended.

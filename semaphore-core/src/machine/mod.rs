@@ -31,17 +31,18 @@ mod status;
 pub use command::Commanded;
 pub(crate) use command::{Command, Nanos};
 pub use contract::{Event, Machine, Transmit};
-pub(crate) use election::Followed;
 pub use election::{Candidate, ElectionSettings, Term};
 pub(crate) use follow::attended::{Attended, Interest};
 pub(crate) use follow::known::Told;
 pub use follow::{Follow, LeaderEvent};
 pub use household::{Household, Member, News, Origin, Reach, Report};
+#[cfg(feature = "metrics")]
+pub(crate) use notice::NAMES_OF_LOSSES;
 pub use notice::Notice;
 pub(crate) use notice::name_of_loss;
 pub use process::encoding::Encoding;
-pub(crate) use process::outage::Outage;
 pub use process::outage::RequestEnd;
+pub(crate) use process::outage::{Outage, Purpose};
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
 pub use process::reader::check::{Check, CheckNews};

@@ -187,6 +187,22 @@ pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
     }
 }
 
+/// All words of [`name_of_loss`].
+#[cfg(feature = "metrics")]
+pub(crate) const NAMES_OF_LOSSES: [&str; 11] = [
+    "session-gone",
+    "evicted",
+    "key-taken",
+    "lease-expired",
+    "key-released",
+    "key-deleted",
+    "key-overwritten",
+    "unreadable",
+    "stepped-down",
+    "runtime-ended",
+    "forked",
+];
+
 /// The most notices that are kept for an observer that does not ask for them.
 const MOST: usize = 1024;
 
@@ -372,12 +388,18 @@ impl Notices {
         Some((now.saturating_since(since), permits))
     }
 
-    /// An election's key shows this session.
-    pub(in crate::machine) fn leads(&mut self, session: Option<&SessionId>) {
+    /// An election's key shows this session, and ours is `own`. Our own term is a grant.
+    pub(in crate::machine) fn leads(
+        &mut self,
+        session: Option<&SessionId>,
+        own: Option<&SessionId>,
+    ) {
         if self.leader.as_ref() != session {
             self.leader = session.cloned();
-            let session = session.cloned();
-            self.tell(|| Notice::Leader { session });
+            if session.is_none() || session != own {
+                let session = session.cloned();
+                self.tell(|| Notice::Leader { session });
+            }
         }
     }
 

@@ -218,6 +218,7 @@ mod tests {
             lock_index: 1,
             flags: 0,
             eviction: None,
+            value: None,
         }
     }
 

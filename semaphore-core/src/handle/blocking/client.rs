@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Discovery, Election, Semaphore};
-use crate::error::{Awaited, ClosedBy, Error};
+use crate::error::{ClosedBy, Error};
 use crate::handle::Client as AsyncClient;
 use crate::http::{Request, Response};
 use crate::input::Scope;
@@ -75,6 +75,7 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let began_at = self.inner.now();
         let mut is_done = false;
         let shutdown = async {
             self.inner.shutdown().await;
@@ -82,9 +83,9 @@ impl Client {
         };
         self.thread.block_on_for(timeout, Box::pin(shutdown));
         if is_done {
-            Ok(())
+            self.inner.ensure_nothing_left(began_at)
         } else {
-            Err(Error::late(Awaited::Shutdown, timeout))
+            Err(self.inner.late(timeout))
         }
     }
 }

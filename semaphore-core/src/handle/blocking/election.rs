@@ -117,8 +117,10 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let began_at = self.inner.now();
         let done = block_on_for(&*self.thread, timeout, self.inner.shutdown());
-        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))
+        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))?;
+        self.inner.ensure_nothing_left(began_at)
     }
 
     /// See [`Election::step_down`](crate::Election::step_down).

@@ -12,9 +12,10 @@ use futures_util::future::{Either, select};
 
 use super::limit::{TermLimit, TermPlace};
 use crate::error::Error;
+use crate::handle::house::Followed;
 use crate::handle::{Election, Follower, Leadership};
 use crate::leader::LeaderStatus;
-use crate::machine::{Followed, LeaderEvent};
+use crate::machine::LeaderEvent;
 
 /// How long it campaigns for a free key. By then it leads, another candidate does, or a lock delay
 /// runs.

@@ -11,7 +11,7 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::Awaited;
-use crate::error::{Error, Lost, Refusal, RequestError};
+use crate::error::{Error, Lost, Refusal, RequestError, Seen};
 use crate::id::{CommandId, FencingToken};
 use crate::machine::command::Command;
 use crate::machine::contract::Event;
@@ -242,13 +242,13 @@ impl<G, T> Callers<G, T> {
         self.events.push_back(Event::Failed { command, error });
     }
 
-    /// Its time is over. The reason is the last failure, or those who hold.
+    /// Its time is over. The reason is the last failure, or what was seen of the others.
     pub(super) fn timed_out(
         &mut self,
         now: Instant,
         ticket: &Ticket,
         last_failure: Option<RequestError>,
-        holders: Vec<String>,
+        seen: Option<Seen>,
     ) {
         let waited = now.saturating_since(ticket.since);
         let last_failure = last_failure.map(|failure| failure.at_face_value().clone());
@@ -256,7 +256,8 @@ impl<G, T> Callers<G, T> {
             within: Awaited::Grant,
             waited,
             last_failure,
-            holders: holders.into_boxed_slice(),
+            seen: seen.map(Box::new),
+            unanswered: None,
             unattended: None,
             on: Subject::default(),
         };

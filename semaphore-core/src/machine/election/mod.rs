@@ -78,7 +78,7 @@ use self::between::Between;
 use self::candidacy::{Candidacy, Part};
 use self::watch::KeyWatch;
 use crate::api::ReadKey;
-use crate::error::{Error, Refusal};
+use crate::error::{Error, Holder, Refusal, Seen, shown_value};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
@@ -100,7 +100,6 @@ use crate::transport::TransportError;
 
 pub use candidacy::Term;
 pub use settings::ElectionSettings;
-pub(crate) use terms::Followed;
 
 /// One process's part in one election: a sans-IO machine. Polls may come in any order, and
 /// superfluous calls do nothing.
@@ -461,10 +460,17 @@ impl Machine for Candidate {
             }
             let last_failure = self.callers.failure().cloned();
             let candidacy = self.candidacy.as_ref();
-            let leader = candidacy.and_then(|it| it.shown()?.session.as_ref());
-            let leader = leader.map(ToString::to_string);
-            self.callers
-                .timed_out(now, &ticket, last_failure, leader.into_iter().collect());
+            let shown = candidacy.and_then(Candidacy::shown);
+            let leader = shown.and_then(|it| {
+                let value = shown_value(&it.value);
+                Some(Holder::new(it.session.as_ref()?.as_str(), value.as_deref()))
+            });
+            let seen = shown.map(|_| Seen {
+                holders: leader.into_iter().collect(),
+                limit: None,
+                ahead: None,
+            });
+            self.callers.timed_out(now, &ticket, last_failure, seen);
         }
         self.let_time_pass(now);
         if self.warns_at().is_some_and(|at| at <= now)

@@ -13,39 +13,17 @@ use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term,
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::outage::Kind;
 use crate::machine::process::reader::check::CheckNews;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Received;
-use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::LoanNews;
 use crate::subject::Subject;
 use crate::time::Instant;
 
-/// What a follower has met that reads the key while nobody campaigns here.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Followed<'a> {
-    Served,
-    Failed(&'a RequestError),
-    /// It is as it was.
-    NoNews,
-    /// What a campaign would fail with, too.
-    Refused(&'a Error),
-}
-
 impl Candidate {
-    /// Takes it as an answer to this candidate, so that observers are told the same.
-    pub(crate) fn take_followed(&mut self, now: Instant, followed: Followed<'_>) {
-        let outage = self.requests.outage_mut();
-        match followed {
-            Followed::Served => outage.served(now, Service::Reads),
-            Followed::Failed(error) => {
-                outage.failed(now, now, (Service::Reads, Kind::Short), error);
-            }
-            Followed::NoNews => outage.goes_on(now),
-            Followed::Refused(error) => self.callers.notices_mut().failed_all(error),
-        }
-        self.tell_outage();
+    /// A follower of this election was refused: observers are told what a campaign would fail with.
+    pub(crate) fn take_refusal(&mut self, error: &Error) {
+        self.callers.notices_mut().failed_all(error);
     }
 
     /// Takes the answer to a request, for the watch or the candidacy.
@@ -86,7 +64,8 @@ impl Candidate {
             Ok((index, shown)) => {
                 self.watch.poller.answered(now, index);
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
-                self.callers.notices_mut().leads(session);
+                let own = self.candidacy.as_ref().and_then(Candidacy::session_id);
+                self.callers.notices_mut().leads(session, own);
                 let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
                 let (settings, rng) = (&self.settings, &mut self.rng);

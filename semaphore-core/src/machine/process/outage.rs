@@ -50,7 +50,7 @@ pub struct RequestEnd {
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::machine) enum Purpose {
+pub(crate) enum Purpose {
     Read,
     Poll,
     Write,
@@ -79,7 +79,7 @@ impl Purpose {
 
 impl RequestEnd {
     /// Consul served it.
-    pub(in crate::machine) fn served(at: Instant, purpose: Purpose) -> Self {
+    pub(crate) fn served(at: Instant, purpose: Purpose) -> Self {
         let failure = None;
         Self {
             at,
@@ -89,7 +89,7 @@ impl RequestEnd {
     }
 
     /// It failed transiently, and had no answer since `since`.
-    pub(in crate::machine) fn failed(
+    pub(crate) fn failed(
         at: Instant,
         purpose: Purpose,
         since: Instant,
@@ -186,17 +186,17 @@ impl Outage {
             word: Word::Untold,
         });
         *failing.last_of(purpose) = Some((now, purpose));
-        failing.last_at = now;
         failing.cause = cause.clone();
         self.goes_on(now);
     }
 
-    /// Nothing was served meanwhile.
-    pub(in crate::machine) fn goes_on(&mut self, now: Instant) {
-        if let Some(failing) = &mut self.failing
-            && failing.word == Word::Untold
-            && now.saturating_since(failing.since) >= BRIEF
-        {
+    /// Somebody still waits for what has failed, and nothing was served meanwhile.
+    pub(crate) fn goes_on(&mut self, now: Instant) {
+        let Some(failing) = &mut self.failing else {
+            return;
+        };
+        failing.last_at = now;
+        if failing.word == Word::Untold && now.saturating_since(failing.since) >= BRIEF {
             failing.word = Word::Told;
             self.news.push_back(Notice::Retrying {
                 since: failing.since,

@@ -61,7 +61,7 @@ mod writes;
 
 use self::knowledge::Knowledge;
 use self::roster::{Group, Roster};
-use crate::error::{Error, Refusal, RequestError};
+use crate::error::{Error, Holder, Refusal, RequestError, Seen};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
@@ -213,11 +213,24 @@ impl Participant {
         self.callers.failure().or_else(|| own.next()).cloned()
     }
 
-    /// The holders according to Consul's last answer.
-    fn holders(&self) -> Vec<String> {
-        let record = self.knowledge.record();
+    /// The others according to Consul's last answer.
+    fn seen(&self, now: Instant) -> Option<Seen> {
+        let observed = self.knowledge.newest()?;
+        let record = observed.view.record();
         let holders = record.into_iter().flat_map(Record::holders);
-        holders.map(str::to_owned).collect()
+        let holders = holders.map(|it| Holder::new(it, observed.view.value_of(it)));
+        Some(Seen {
+            holders: holders.collect(),
+            limit: Some(record.map_or(self.settings.limit, Record::limit)),
+            ahead: self.ahead(now),
+        })
+    }
+
+    /// How many of other processes wait ahead, if that is known.
+    fn ahead(&self, now: Instant) -> Option<u32> {
+        let observed = self.knowledge.newest()?;
+        let is_queued = self.roster.first_in_queue().is_some();
+        is_queued.then(|| self.outlook().ahead(now, Some(observed)))
     }
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
@@ -406,7 +419,7 @@ impl Machine for Participant {
         for ticket in self.callers.take_expired(now) {
             self.drop_claim(now, ticket.id);
             self.callers
-                .timed_out(now, &ticket, self.obstacle(), self.holders());
+                .timed_out(now, &ticket, self.obstacle(), self.seen(now));
         }
         for no in self.roster.ended(now) {
             self.let_time_pass(now, no);
@@ -432,15 +445,12 @@ impl Machine for Participant {
         let held = self.roster.those(Group::Held);
         let held = held.filter(|(_, it)| it.deadline().is_none_or(|until| now < until));
         let first = self.callers.queue().head();
-        let observed = self.knowledge.newest();
-        let is_queued = self.roster.first_in_queue().is_some();
-        let ahead = observed.filter(|_| is_queued);
         Status {
             held: u32::try_from(held.count()).unwrap_or(u32::MAX),
             waiting: self.callers.queue().len(),
             first_waiter: first.map(|first| FirstWaiter {
                 waited: now.saturating_since(first.since),
-                ahead: ahead.map(|it| self.outlook().ahead(now, Some(it))),
+                ahead: self.ahead(now),
             }),
             trouble: None,
             renewed: self.callers.notices().renewed_before(now),

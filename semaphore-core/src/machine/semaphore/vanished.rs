@@ -128,7 +128,8 @@ impl Vanished {
             }
             let missing = self.missing.entry(session).or_insert_with_key(|session| {
                 let seen = before.and_then(|before| seen_lock_delay(before, session));
-                tracing::debug!(name: "vanished", %session, lock_delay = ?seen, "a holder has no key");
+                let value = before.and_then(|it| it.value_of(session.as_str()));
+                tracing::info!(name: "vanished", target: "semaphore_core", %session, value, lock_delay = ?seen, "a holder has died: it has no contender key any more, and its place is free after its lock delay");
                 Missing {
                     since: now,
                     read_at: None,

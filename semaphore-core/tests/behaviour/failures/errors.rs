@@ -228,22 +228,26 @@ fn who_waits_in_vain_is_told_who_holds() {
         .run(waiting.acquire_timeout(secs(20)))
         .expect_err("it is held");
     assert_begins_here(&error);
-    let text = format!("nothing was granted within 20 s: held by 1 session ({session})");
+    let text = format!(
+        "nothing was granted within 20 s: Consul answers: 1 of 1 held by \"test\" ({session}), nobody waits ahead"
+    );
     assert_says(&error, &[&text]);
-    let Error::Timeout {
-        within, holders, ..
-    } = error
-    else {
+    let Error::Timeout { within, seen, .. } = error else {
         panic!("{error:?}");
     };
-    assert_eq!((within, &*holders), (Awaited::Grant, &[session][..]));
+    let seen = seen.expect("Consul has answered");
+    assert_eq!(
+        (within, seen.limit, seen.ahead),
+        (Awaited::Grant, Some(1), Some(0))
+    );
+    assert_eq!(seen.holders[0].session, session);
     world.run(permit.release()).expect("released");
 }
 
 #[test]
 fn who_campaigns_in_vain_is_told_who_leads() {
     let world = MockConsul::new(1);
-    let elected = elect_with(elections(), &world.client("b"));
+    let elected = elect_with(elections().value("node-b"), &world.client("b"));
     let leadership = world.run(elected.campaign()).expect("it leads");
     let session = leadership.sequencer().session.to_string();
     let other = elect_with(elections(), &world.client("a"));
@@ -251,7 +255,7 @@ fn who_campaigns_in_vain_is_told_who_leads() {
         .run(other.campaign_timeout(secs(20)))
         .expect_err("another one leads");
     let text = format!(
-        "election \"service/db/leader\" at mock://a: nothing was granted within 20 s: held by 1 session ({session})"
+        "election \"service/db/leader\" at mock://a: nothing was granted within 20 s: Consul answers: led by \"node-b\" ({session})"
     );
     assert_eq!(error.to_string(), text);
     assert_eq!(
@@ -266,6 +270,56 @@ fn elections() -> Builder<Election> {
 }
 
 #[test]
+fn a_frozen_agent_does_not_look_like_a_full_semaphore() {
+    let world = MockConsul::new(1);
+    let holder = semaphore(&world, "b", 2);
+    let permit = world.run(holder.acquire()).expect("a slot");
+    let unused = semaphore(&world, "a", 2);
+    let known = semaphore(&world, "c", 2);
+    drop(world.run(known.acquire()).expect("a slot"));
+    world.run(known.shutdown_timeout(secs(5))).expect("in time");
+    let known = semaphore(&world, "c", 2);
+    let mine = world.run(known.acquire()).expect("a slot");
+    world.inject(Rule::new(Fault::LoseRequest).host("a").always());
+    world.inject(Rule::new(Fault::LoseRequest).host("c").always());
+    let text = |semaphore: &semaphore_core::Semaphore| {
+        let late = world.run(semaphore.acquire_timeout(millis(501)));
+        late.expect_err("nobody answers").to_string()
+    };
+    let of_unused = text(&unused);
+    let silence = "nothing was granted within 501 ms: Consul has not answered for 501 ms";
+    assert!(of_unused.ends_with(silence), "{of_unused}");
+    let of_known = text(&known);
+    assert!(of_known.contains(silence), "{of_known}");
+    let last = "; by its last answer 2 of 2 held by ";
+    assert!(of_known.contains(last), "{of_known}");
+    world.clear_faults();
+    drop(mine);
+    world.run(permit.release()).expect("released");
+}
+
+#[test]
+fn a_time_out_says_how_many_wait_ahead() {
+    let world = MockConsul::new(1);
+    let holder = semaphore(&world, "b", 1);
+    let permit = world.run(holder.acquire()).expect("a slot");
+    let others = ["c", "d"].map(|host| semaphore(&world, host, 1));
+    let waiting = others.each_ref().map(|it| {
+        let other = it.clone();
+        let waiting = world.start(async move { other.acquire().await });
+        world.advance(secs(1));
+        waiting
+    });
+    let late = world.run(semaphore(&world, "a", 1).acquire_timeout(secs(5)));
+    assert_says(
+        &late.expect_err("it is held"),
+        &["1 of 1 held by \"test\" (", ", 2 wait ahead"],
+    );
+    drop(waiting);
+    world.run(permit.release()).expect("released");
+}
+
+#[test]
 fn many_who_hold_are_told_by_their_number() {
     let world = MockConsul::new(1);
     let holder = semaphore(&world, "b", 5);
@@ -275,7 +329,10 @@ fn many_who_hold_are_told_by_their_number() {
         .expect_err("they are held");
     assert_says(
         &error,
-        &["within 2 s: held by 5 sessions (", " and 2 more)"],
+        &[
+            "within 2 s: Consul answers: 5 of 5 held by \"test\" (",
+            " and 2 more, nobody waits ahead",
+        ],
     );
     world.run(permit.release()).expect("released");
 }

@@ -340,6 +340,50 @@ fn a_forgotten_permit_does_not_keep_a_shutdown_for_ever() {
 }
 
 #[test]
+fn a_shutdown_that_could_not_give_everything_back_says_so() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let client = Client::builder()
+        .connect(world.client("a"))
+        .expect("valid settings");
+    let election = elect_with(builder_for("leader"), &world.client("a"));
+    let of_client = client.semaphore("service/other", 1).expect("valid");
+    let held = world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let of_client = of_client.acquire().await.expect("a slot");
+        let leadership = election.campaign().await.expect("elected");
+        (permit, of_client, leadership)
+    });
+    world.partition("a");
+    drop(held);
+    let late = [
+        world.run(semaphore.shutdown_timeout(secs(100))),
+        world.run(client.shutdown_timeout(secs(100))),
+        world.run(election.shutdown_timeout(secs(100))),
+    ];
+    for late in late {
+        let error = late.expect_err("something is left");
+        let is_late = matches!(
+            error,
+            Error::Timeout {
+                within: Awaited::Shutdown,
+                ..
+            }
+        );
+        assert!(is_late, "{error:?}");
+    }
+    world.heal("a");
+    world.advance(secs(60));
+    world
+        .run(semaphore.shutdown_timeout(secs(20)))
+        .expect("nothing is left");
+    world
+        .run(client.shutdown_timeout(secs(20)))
+        .expect("nothing is left");
+    assert_eq!(session_count(&world), 0);
+}
+
+#[test]
 fn a_shutdown_in_time_leaves_nothing() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use semaphore_core::Semaphore;
 use semaphore_core::observe::Metrics;
+use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::*;
@@ -108,6 +109,38 @@ fn whatever_way_it_ends_nobody_is_counted_as_waiting_or_holding_afterwards() {
     shows(&figures, "semaphore_outages_total", 1.0);
     shows(&figures, "semaphore_outage_seconds_count", 1.0);
     shows(&figures, "semaphore_not_available_total", 2.0);
+}
+
+#[test]
+fn why_an_acquisition_ended_is_told_apart_and_every_counter_exists_from_zero() {
+    let figures = figures(|world| {
+        let semaphore = counted(world, "a", 1);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        assert!(world.run(semaphore.acquire_timeout(secs(2))).is_err());
+        let other = counted(world, "b", 3);
+        assert!(world.run(other.acquire()).is_err(), "another limit");
+        let denied = Response::new(403, "Permission denied");
+        world.inject(Rule::new(Fault::Answer(denied)).host("c").always());
+        let refused = counted(world, "c", 1);
+        assert!(world.run(refused.acquire()).is_err());
+        permit
+    });
+    let of = |outcome: &str| format!("semaphore_acquisitions_total{{outcome=\"{outcome}\"}}");
+    for outcome in ["granted", "timed_out", "conflict", "refused"] {
+        shows(&figures, &of(outcome), 1.0);
+    }
+    for outcome in ["not_available", "failed", "given_up"] {
+        shows(&figures, &of(outcome), 0.0);
+    }
+    for name in [
+        "semaphore_lost_total{reason=\"lease-expired\"}",
+        "semaphore_lost_total{reason=\"evicted\"}",
+        "semaphore_not_available_total",
+        "semaphore_outages_total",
+        "semaphore_pruned_total",
+    ] {
+        shows(&figures, name, 0.0);
+    }
 }
 
 #[test]

@@ -109,24 +109,113 @@ fn a_turn_is_told_at_debug_and_nothing_of_it_at_info() {
 }
 
 #[test]
-fn who_leads_is_told_at_info() {
+fn who_leads_is_told_at_info_and_ones_own_term_is_no_other_leaders() {
     let lines = logged(Level::INFO, || {
         let world = MockConsul::new(1);
-        let builder = Election::builder("service/leader");
-        let election = builder.connect(world.client("a")).expect("connected");
-        let leadership = world.run(election.campaign()).expect("elected");
+        let connect = |host| {
+            let builder = Election::builder("service/leader");
+            builder.connect(world.client(host)).expect("connected")
+        };
+        let leadership = world.run(connect("a").campaign()).expect("elected");
+        world.advance(secs(1));
+        let other = connect("b");
+        let next = world.start(async move { other.campaign().await });
         world.advance(secs(1));
         world.run(leadership.resign()).expect("resigned");
+        drop(world.run(next).expect("elected"));
+        world.advance(secs(5));
     });
-    let texts = [
-        "leads service/leader",
-        "service/leader has another leader",
-        "leads service/leader no more",
-    ];
-    for text in texts {
-        let has = |line: &String| line.starts_with("INFO") && line.contains(text);
-        assert!(lines.iter().any(has), "{text}: {lines:#?}");
+    let of = |host: &str| {
+        let host = format!("mock://{host}");
+        let lines = lines.iter().filter(move |line| line.contains(&host));
+        let texts = lines.map(|line| {
+            assert!(line.starts_with("INFO"), "{line}");
+            let texts = [
+                "leads service/leader no more",
+                "service/leader has another leader",
+                "nobody leads service/leader",
+                "leads service/leader",
+            ];
+            let is_of = |text: &&&str| line.contains(**text);
+            *texts.iter().find(is_of).unwrap_or_else(|| panic!("{line}"))
+        });
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("a")[..2],
+        ["leads service/leader", "leads service/leader no more"]
+    );
+    let beside = of("b");
+    assert_eq!(beside[0], "service/leader has another leader", "{lines:#?}");
+    let others = beside.iter().filter(|it| **it == beside[0]);
+    assert_eq!(others.count(), 1, "{lines:#?}");
+}
+
+#[test]
+fn a_conflict_that_every_request_meets_is_one_warning() {
+    let lines = logged(Level::WARN, || {
+        let world = MockConsul::new(1);
+        let holder = semaphore(&world, "b", 2);
+        let permit = world.run(holder.acquire()).expect("a free slot");
+        let other = semaphore(&world, "a", 3);
+        for _ in 0..10 {
+            assert!(world.run(other.acquire()).is_err(), "another limit");
+        }
+        drop(permit);
+    });
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(
+        lines[0].contains("is not what it was built as"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_ttl_over_a_minute_is_a_warning() {
+    let lines = |ttl: u64| {
+        logged(Level::WARN, || {
+            let world = MockConsul::new(1);
+            let semaphore = builder(1).ttl(secs(ttl)).connect(world.client("a"));
+            drop(semaphore.expect("connected"));
+        })
+    };
+    assert_eq!(lines(60), [""; 0]);
+    let warned = lines(3_600);
+    assert!(
+        warned.len() == 1 && warned[0].contains("the TTL is over a minute"),
+        "{warned:?}"
+    );
+}
+
+#[test]
+fn a_dead_holder_and_its_pruning_are_told_at_info() {
+    let lines = logged(Level::INFO, || {
+        let world = MockConsul::new(1);
+        let dead = semaphore(&world, "dead", 1);
+        let permit = world.run(dead.acquire()).expect("a free slot");
+        let other = semaphore(&world, "a", 1);
+        world.advance(secs(1));
+        let next = world.start({
+            let other = other.clone();
+            async move { other.acquire().await }
+        });
+        world.advance(secs(1));
+        world.partition("dead");
+        let next = world.run(next).expect("its turn");
+        world.advance(secs(1));
+        drop((permit, next));
+    });
+    for text in [
+        "a holder has died",
+        "dead holders of service/db were taken out",
+    ] {
+        let told = |line: &&String| line.starts_with("INFO") && line.contains(text);
+        let told: Vec<_> = lines.iter().filter(told).collect();
+        assert_eq!(told.len(), 1, "{text}: {lines:#?}");
+        assert!(told[0].contains("mock://a"), "{told:?}");
     }
+    let died = lines.iter().find(|line| line.contains("a holder has died"));
+    assert!(died.expect("told").contains("value=\"test\""), "{lines:#?}");
 }
 
 #[test]

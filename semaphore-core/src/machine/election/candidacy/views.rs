@@ -163,6 +163,10 @@ impl Candidacy {
     }
 
     /// The session with which it leads.
+    pub(in crate::machine::election) fn session_id(&self) -> Option<&SessionId> {
+        self.session.id()
+    }
+
     pub(in crate::machine::election) fn led_with(&self) -> Option<&SessionId> {
         self.session.id().filter(|_| self.is_leading())
     }

@@ -12,6 +12,7 @@ fn entered(id: &str) -> Contender {
         lock_index: 1,
         flags: 0,
         eviction: None,
+        value: None,
     }
 }
 
