@@ -38,7 +38,7 @@ impl Holder {
 /// A value as a part of a line, or `None` if it is empty.
 pub(crate) fn shown_value(value: &[u8]) -> Option<String> {
     let value = line(String::from_utf8_lossy(value));
-    let value = brief_name(&value);
+    let value = brief_name(value.trim());
     (!value.is_empty()).then_some(value)
 }
 
