@@ -253,8 +253,7 @@ fn each_section_with_runs_says_on_which_commit_and_day_they_were() {
 }
 
 fn read(name: &str) -> String {
-    let read = fs::read_to_string(root().join(name));
-    read.unwrap_or_else(|error| panic!("{name}: {error}"))
+    fs::read_to_string(root().join(name)).expect(name)
 }
 
 fn root() -> PathBuf {

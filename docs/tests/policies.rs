@@ -30,7 +30,7 @@ impl Scene {
     /// A token with this policy.
     fn token(&self, name: &str, rules: &str) -> String {
         let made = self.agent.client().create_token(name, rules);
-        made.unwrap_or_else(|error| panic!("{rules}: {error}"))
+        made.expect(rules)
     }
 }
 

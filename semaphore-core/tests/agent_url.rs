@@ -331,7 +331,7 @@ impl Files for Paths {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        files(path.to_str().unwrap())
+        files(&path.to_string_lossy())
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {

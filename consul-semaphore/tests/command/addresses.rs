@@ -95,6 +95,60 @@ fn what_a_flag_says_is_called_by_the_flag_and_what_a_variable_says_by_the_variab
     }
 }
 
+/// Each way in which a subcommand reaches Consul, and those of `consul lock`.
+#[test]
+fn every_subcommand_sends_the_token_of_the_environment() {
+    let token = "11111111-2222-3333-4444-555555555555";
+    let agent = Agent::builder().acl(token).start().expect("an agent");
+    let url = agent.url();
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("token");
+    fs::write(&file, format!("{token}\n")).expect("a file");
+    for (line, code) in [
+        ("check --no-clock p", 0),
+        ("run p -- true", 0),
+        ("run --permits 2 -n 2 q -- true", 0),
+        ("elect run k -- true", 0),
+        ("--like-consul-lock l true", 0),
+        ("status p", 0),
+        ("elect status k", 1),
+        ("list --json p", 0),
+        ("resize --yes p 3", 0),
+        ("collect p", 0),
+        ("destroy --yes p", 0),
+    ] {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let mut command = program(&url, &arguments);
+        command.env("CONSUL_HTTP_TOKEN_FILE", &file);
+        let ran = run_with(command, "");
+        assert_eq!(ran.code, Some(code), "{line}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_token_of_a_flag_replaces_that_of_the_environment_whatever_that_is() {
+    let token = "11111111-2222-3333-4444-555555555555";
+    let agent = Agent::builder().acl(token).start().expect("an agent");
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("token");
+    fs::write(&file, token).expect("a file");
+    let shown = file.to_string_lossy();
+    let url = agent.url();
+    let arguments = ["run", "-token-file", &shown, "p", "--", "true"];
+    for variable in [
+        ("CONSUL_HTTP_TOKEN_FILE", "/no/such/file"),
+        ("CONSUL_HTTP_TOKEN", "another"),
+    ] {
+        let mut command = program(&url, &arguments);
+        command.env(variable.0, variable.1);
+        let ran = run_with(command, "");
+        assert_eq!(ran.code, Some(0), "{variable:?}: {ran:?}");
+    }
+    let mut command = program(&url, &["status", "p"]);
+    command.env("CONSUL_HTTP_TOKEN_FILE", "/no/such/file");
+    run_with(command, "").assert(125, "CONSUL_HTTP_TOKEN_FILE can't be read");
+}
+
 #[test]
 fn an_agent_that_never_answers_is_told_to_whoever_waits_without_end() {
     let nowhere = closed_port();
