@@ -134,15 +134,9 @@ impl Turn<'_> {
         self.notices.tell(&Event::Started { pid });
         let transport = &self.agent.transport;
         let care = self.holding.care();
-        Supervisor::new(
-            transport,
-            (self.subject, hold),
-            signals,
-            care,
-            self.notices,
-        )
-        .look_after(child)
-        .await
+        Supervisor::new(transport, (self.subject, hold), signals, care, self.notices)
+            .look_after(child)
+            .await
     }
 
     fn will(&self, hold: &Hold) -> Will {

@@ -357,7 +357,7 @@ mod tests {
             fail(&mut outage, now, now, Purpose::Read);
         }
         let due = outage.timeout().unwrap();
-        assert!(outage.trouble(due).is_none(), "whoever looks first");
+        assert!(outage.trouble(due).is_none(), "the clock ends it");
         outage.let_time_pass(due);
         assert_eq!(outage.timeout(), None);
         let texts = told(&mut outage);

@@ -7,10 +7,12 @@ use std::time::Duration;
 use futures_util::future::{join, join_all};
 use semaphore_core::adapter::{Lane, is_no_room};
 use semaphore_core::sans_io::{Method, Request, Response, TransportError, TransportErrorKind};
+use tracing::Level;
 use transport_mock::MockConsul;
 
 use crate::cost_once::wire::{ROUND, Wire, poll, read, write};
 use crate::support::*;
+use crate::watched_once::log::logged;
 
 const FIRST: Lane = Lane::Short(0);
 const SECOND: Lane = Lane::Short(1);
@@ -173,6 +175,25 @@ fn a_connection_that_an_answer_closes_is_opened_anew() {
         let outcome = world.run(wire.send(read("/v1/x")));
         assert_eq!(cause(&outcome).contains(OLD_AGENT), is_closed, "{header}");
     }
+}
+
+#[test]
+fn a_transport_without_room_warns_once_and_says_what_to_share() {
+    let lines = logged(Level::WARN, || {
+        let world = MockConsul::new(1);
+        let wire = Wire::new(&world, 2);
+        for _ in 0..5 {
+            wire.says("/v1/x", ROUND, Ok(over_limit()));
+            drop(world.run(wire.send(write("/v1/x"))));
+            world.advance(secs(10));
+        }
+    });
+    let told: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("gives no further connection"))
+        .collect();
+    assert_eq!(told.len(), 1, "{lines:#?}");
+    assert!(told[0].contains("share a transport"), "{told:?}");
 }
 
 #[test]

@@ -312,7 +312,7 @@ fn a_time_out_says_how_many_wait_ahead() {
     });
     let late = world.run(semaphore(&world, "a", 1).acquire_timeout(secs(5)));
     assert_says(
-        &late.expect_err("it is held"),
+        late.expect_err("it is held"),
         &["1 of 1 held by \"test\" (", ", 2 wait ahead"],
     );
     drop(waiting);
