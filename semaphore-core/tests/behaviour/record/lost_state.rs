@@ -1,5 +1,5 @@
 //! An agent comes back without its state, as a development agent does after a restart: its indexes
-//! begin anew, and no session, key or record is left.
+//! begin again, and no session, key or record is left.
 
 use semaphore_core::adapter::Runtime as _;
 use transport_mock::consul::Snapshot;
