@@ -24,9 +24,9 @@ use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::{Pid, setsid};
+use nix::unistd::{Pid, getpgid, getppid, setpgid, setsid};
 
 use super::will::Will;
 use crate::exit::Exit;
@@ -80,8 +80,11 @@ impl Guard {
             .stdin(end)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // A signal of the terminal must not reach it before it has a session.
+            .process_group(0)
             .spawn()?;
-        will.write(&mut words)?;
+        // A guard that was killed meanwhile is replaced.
+        let _ = will.write(&mut words);
         Ok(Self { words, process })
     }
 
@@ -167,8 +170,16 @@ fn guard(group: Pid, will: Option<Will>) {
 fn leave_session() {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_name(NAME);
-    // It fails only for the leader of a group, which a child of the supervisor is not.
-    let _ = setsid();
+    // Only SIGKILL ends a guard.
+    let _ = SigSet::all().thread_block();
+    // The leader of a group can't have a session. It was one until now, so that it was in no other.
+    let parents = getpgid(Some(getppid()));
+    if parents
+        .and_then(|group| setpgid(Pid::from_raw(0), group))
+        .is_ok()
+    {
+        let _ = setsid();
+    }
 }
 
 /// Waits until all that was killed has ended and was reaped.

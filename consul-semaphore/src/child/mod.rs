@@ -74,7 +74,7 @@ impl Child {
             source,
         };
         adopt_orphans();
-        let terminal = Terminal::find(program.reads_stdin);
+        let terminal = Terminal::find();
         let takes_terminal = terminal.as_ref().is_some_and(Terminal::is_given);
         let mut command = Command::new(own_path().map_err(cannot)?);
         command

@@ -30,12 +30,13 @@ pub(super) struct Terminal {
 impl Terminal {
     /// `None` if no terminal controls this process.
     ///
-    /// The command wants it at its start if that is where it reads and writes. In a pipeline another
-    /// command may read from the terminal, so the command gets it there only when it uses it.
-    pub(super) fn find(reads_stdin: bool) -> Option<Self> {
+    /// The command wants it at its start if standard input and output are the terminal. In a pipeline,
+    /// or in the background of a script, another command may use the terminal, so the command gets it
+    /// there only when it uses it itself.
+    pub(super) fn find() -> Option<Self> {
         let tty = open().ok()?;
         let ours = getpgrp();
-        let is_wanted = (!reads_stdin || io::stdin().is_terminal()) && io::stdout().is_terminal();
+        let is_wanted = io::stdin().is_terminal() && io::stdout().is_terminal();
         let is_given = is_wanted && tcgetpgrp(&tty) == Ok(ours);
         Some(Self {
             tty,

@@ -31,6 +31,23 @@ fn a_command_in_a_pipeline_reads_from_the_terminal() {
 }
 
 #[test]
+fn a_command_in_the_background_of_a_script_leaves_the_terminal_to_the_script() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    // Without job control: all have one process group.
+    let lock = format!("$program --like-consul-lock {prefix} 'echo lock''ed; sleep 1000'");
+    shell.write(&format!(
+        "sh -c \"{lock} & read x; echo got \\$x; kill \\$!; wait; exit 5\"\n"
+    ));
+    shell.wait_for("locked");
+    shell.write("some words\n");
+    shell.wait_for("got some words");
+    shell.write("exit $?\n");
+    assert_eq!(shell.end(), Some(5));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
 fn both_print_on_a_terminal_that_stops_what_prints_in_the_background() {
     let (agent, prefix) = scene();
     let mut shell = OnTerminal::shell(agent.url());
