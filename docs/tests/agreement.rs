@@ -101,10 +101,9 @@ fn how_long_a_slot_stays_taken_after_a_crash_is_said_alike_everywhere() {
     assert!(promises.contains(&range));
     let readme = read("README.md").replace('\n', " ");
     assert!(readme.contains(&format!("40 to {longest} s after the crash")));
-    assert!(
-        read("docs/guides/TTL.md")
-            .contains(&format!("(the default) | {ttl} s | 12 s | {longest} s |"))
-    );
+    assert!(read("docs/guides/TTL.md").contains(&format!(
+        "(the default) | {ttl} s | 11.25 s | {longest} s |"
+    )));
     for (page, text) in pages() {
         for wrong in ["40 to 47", "40–47", "40–46", "40 to 45"] {
             assert!(!text.contains(wrong), "{page}: {wrong}");

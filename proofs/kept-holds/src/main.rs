@@ -3,6 +3,7 @@
 //! ```text
 //!  restarts   `contend` ──▶ a client agent (SIGTERM, started again) ──▶ three servers (the leader: SIGKILL, reaped)
 //!  freezes    many `contend` ──▶ one agent (SIGSTOP for some seconds, SIGCONT)
+//!  silences   many worlds on virtual time, each with one silence: its longest length for each kind
 //! ```
 //! Each has a part that must keep every hold, and one that shows that the fault is real. Without a
 //! separate node a hold is lost, and a silence that is longer than a lease loses all.
@@ -11,6 +12,7 @@ mod failure;
 mod freezes;
 mod program;
 mod restarts;
+mod silences;
 
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -46,6 +48,9 @@ enum What {
         #[arg(long, default_value = "11500")]
         silent_ms: u64,
     },
+    /// Print the longest silence that costs no hold, for each kind of silence and some TTLs, on
+    /// virtual time
+    Silences,
 }
 
 fn main() -> ExitCode {
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         What::Freezes { trials, silent_ms } => {
             freezes::measure(trials.get(), Duration::from_millis(silent_ms))
         }
+        What::Silences => silences::measure(),
     };
     match measured {
         Ok(0) => ExitCode::SUCCESS,
