@@ -45,7 +45,7 @@ enum What {
         #[arg(long, default_value = "40")]
         trials: NonZeroU32,
         /// How long the agent is frozen, in milliseconds
-        #[arg(long, default_value = "11500")]
+        #[arg(long, default_value = "11250")]
         silent_ms: u64,
     },
     /// Print the longest silence that costs no hold, for each kind of silence and some TTLs, on
