@@ -5,7 +5,7 @@
 //!  client ───────────────────────────────────▶ applied ───────────────────────────▶ client
 //!     │ Refuse      LoseRequest   Answer          │    LoseAnswer   AnswerAfter
 //!     │ (not sent)  ResetBefore   (not applied)   │    ResetAfter   BadAnswer
-//!     │             Delay  Duplicate              │    DelayAnswer  Index  NoIndex
+//!     │             Delay  Duplicate  Twice       │    DelayAnswer  Index  NoIndex
 //! ```
 //!
 //! A [`Rule`] aims a fault; the rates of [`Faults`] make faults at random. Rules come first, in the
@@ -46,6 +46,8 @@ pub enum Fault {
     DelayAnswer(Duration),
     /// The request arrives again, this much later. The second answer is lost.
     Duplicate(Duration),
+    /// The request arrives twice, and the client gets the second answer: a proxy in between mirrors it, or repeats it.
+    Twice,
     /// The client gets this at once. Consul sees nothing. See [`Fault::too_many_requests`],
     /// [`Fault::no_leader`] and [`Fault::unavailable`].
     Answer(Response),
@@ -94,6 +96,7 @@ impl fmt::Display for Fault {
             Self::Delay(by) => write!(f, "request delayed by {by:?}"),
             Self::DelayAnswer(by) => write!(f, "answer delayed by {by:?}"),
             Self::Duplicate(after) => write!(f, "delivered again {after:?} later"),
+            Self::Twice => f.write_str("delivered twice"),
             Self::Answer(response) => write!(f, "answered {} on the way", response.status()),
             Self::AnswerAfter(response) => {
                 write!(f, "answer replaced by a {}", response.status())

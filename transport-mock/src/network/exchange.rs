@@ -254,6 +254,9 @@ impl Network {
             return;
         }
         let (request, sent_at) = (server.request.clone(), server.sent_at);
+        if server.fault == Some(Fault::Twice) {
+            self.arrive(host, None, &request, sent_at);
+        }
         if server.fault == Some(Fault::ResetAfter) {
             let reset = Message::Answer(call, Err(TransportErrorKind::Unknown));
             self.travel(host, reset);

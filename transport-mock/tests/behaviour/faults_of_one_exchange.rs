@@ -143,6 +143,18 @@ fn a_duplicate_is_applied_twice_and_answered_once() {
 }
 
 #[test]
+fn a_write_that_is_delivered_twice_is_applied_once_and_gets_the_answer_to_the_second_copy() {
+    let world = MockConsul::new(1);
+    let client = world.client("a");
+    world.inject(Rule::new(Fault::Twice));
+    let outcome = world.run(client.send(put_new("key", "new"))).unwrap();
+    assert_eq!(text(&outcome), "false");
+    assert_eq!(stored(&world, "key").as_deref(), Some("new"));
+    let answers = world.stats_of("a").answers;
+    assert_eq!(answers, 1);
+}
+
+#[test]
 fn a_delayed_request_is_overtaken() {
     let world = MockConsul::new(1);
     let client = world.client("a");
