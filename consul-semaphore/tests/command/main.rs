@@ -22,6 +22,7 @@ mod out_of_reach;
 mod pages;
 mod pty;
 mod recordings;
+mod refused;
 mod signals;
 mod stalled;
 mod status;

@@ -184,6 +184,11 @@ impl RequestError {
         }
     }
 
+    /// Whether somebody answered, and refused: for now, or for good.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.is_permanent() || matches!(self, Self::RefusedForNow(_))
+    }
+
     /// Whether the transport refused an answer, for example because it was too large.
     pub(crate) fn is_unreadable_answer(&self) -> bool {
         matches!(self, Self::Transport(error) if error.kind() == crate::transport::TransportErrorKind::BadAnswer)

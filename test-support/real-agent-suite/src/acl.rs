@@ -122,6 +122,28 @@ pub fn a_record_that_may_not_be_read_is_left_alone(backend: &impl Backend) {
     agent.assert_nothing_left(scene.prefix());
 }
 
+/// The refusal comes when it is in the queue: a record exists, and the token may read it.
+pub fn a_shutdown_after_a_refusal_leaves_nothing(backend: &impl Backend) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let first = semaphore(&scene, MANAGEMENT);
+    let permit = scene.acquire(&first);
+    scene.release(permit);
+    scene.run(first.shutdown());
+    let rules = format!(
+        r#"{SESSIONS} key_prefix "{0}/" {{ policy = "write" }} key "{0}/.lock" {{ policy = "read" }}"#,
+        scene.prefix()
+    );
+    let token = token(scene.admin(), "reads-record", &rules);
+    let restricted = semaphore(&scene, &token);
+    let refused = scene.run(restricted.acquire());
+    let denied = matches!(refused, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(denied, "{refused:?}");
+    scene.run(restricted.shutdown());
+    let left = scene.admin().leftovers(scene.prefix()).unwrap();
+    assert!(left.is_empty(), "{left}");
+}
+
 pub fn a_prefix_that_may_not_be_listed_is_refused_at_once(backend: &impl Backend) {
     let listing = r"acl { enable_key_list_policy = true }";
     let agent = Agent::builder()

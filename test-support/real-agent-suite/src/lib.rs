@@ -145,6 +145,7 @@ macro_rules! tests {
                 an_unknown_token_is_refused_at_once,
                 a_missing_permission_is_refused_at_once,
                 a_record_that_may_not_be_read_is_left_alone,
+                a_shutdown_after_a_refusal_leaves_nothing,
                 a_prefix_that_may_not_be_listed_is_refused_at_once,
                 a_holder_that_may_not_be_seen_is_not_evicted,
                 holders_waiters_and_leaders_live_through_a_rotation_of_their_token;

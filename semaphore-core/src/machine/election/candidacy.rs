@@ -411,7 +411,7 @@ impl Candidacy {
                     }
                     Err(error) => {
                         self.rest.begin(now, rng);
-                        self.cannot_leave(&error);
+                        self.cannot_leave(now, &error, settings);
                         self.fail(error)
                     }
                 }
@@ -494,8 +494,9 @@ impl Candidacy {
             State::Leaving(_) if self.leaves_until().is_some_and(|until| until <= now) => {
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
                 let last = self.session.failure().or(self.failure.as_ref()).cloned();
-                self.phase
-                    .refused(last.unwrap_or(RequestError::Transport(timeout)));
+                let last = last.unwrap_or(RequestError::Transport(timeout));
+                self.phase.refused(last.clone());
+                self.phase.held_up(last);
                 None
             }
             _ => None,
@@ -556,19 +557,20 @@ impl Candidacy {
         self.session
             .handle(now, no, answer, belief, &settings.session, rng);
         self.failure = self.session.failure().cloned();
-        self.leaving_failed();
-        let error = self.failure.clone().filter(RequestError::is_permanent)?;
+        let failure = self.failure.clone()?;
+        // A late renewal is no step of the way out.
+        let is_step = self.session.is_ending() || self.session.id().is_none();
         match self.phase.state() {
-            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
+            State::Leaving(_) if !is_step => None,
             State::Leaving(_) => {
-                if !error.is_anothers() {
-                    if self.session.id().is_none() {
-                        self.session.abandon();
-                    }
-                    self.phase.refused(error);
+                if self.session.id().is_none() && failure.is_permanent() && !failure.is_anothers() {
+                    self.session.abandon();
                 }
+                self.leaving_failed(now, &failure, settings);
                 None
             }
+            _ if !failure.is_permanent() => None,
+            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(failure))),
             // Nobody waits for it.
             State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             // It continues as long as the lease.

@@ -579,6 +579,11 @@ impl ContenderKey {
         None
     }
 
+    /// Whether it is still there, and the end of its session deletes it.
+    pub(in crate::machine) fn ends_with_session(&self, settings: &Settings) -> bool {
+        !self.is_deleted() && self.owns_session() && settings.deletes_keys()
+    }
+
     fn owns_session(&self) -> bool {
         self.ownership == Ownership::OfSession
     }

@@ -93,7 +93,6 @@ impl Roster {
         let excess: Vec<_> = left.iter().take(excess).copied().collect();
         for no in excess {
             if let Some(mut contender) = self.get_mut(no) {
-                tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");
                 contender.abandon();
             }
         }

@@ -345,10 +345,15 @@ impl Participant {
     /// removed properly. A holder continues as long as its lease.
     pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
+        self.cannot_withdraw(now, error);
+    }
+
+    /// Those that leave the record can't for now, or never.
+    pub(super) fn cannot_withdraw(&mut self, now: Instant, error: &RequestError) {
         let moment = self.moment();
         for no in self.roster.numbers_of(Group::Withdrawing) {
             if let Some(mut contender) = self.roster.get_mut(no) {
-                contender.leaving_failed(moment, error.clone(), &self.settings);
+                contender.leaving_failed(now, moment, error, &self.settings);
             }
         }
     }

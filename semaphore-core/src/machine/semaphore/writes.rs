@@ -2,7 +2,7 @@
 //! answers.
 
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
+use crate::error::{Error, RequestError};
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::{InvalidInput, Value};
@@ -337,6 +337,8 @@ impl Participant {
                 if is_unknown {
                     tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
                     self.look(now);
+                } else if let Some(sent) = &sent {
+                    self.claim_not_applied(sent);
                 }
                 if is_on(Defect::UnknownTakenForNotApplied) {
                     let claims = self.ledger.take_claims().into_iter();
@@ -351,8 +353,13 @@ impl Participant {
                         contender.withdrawal_failed(&error);
                     }
                 }
+                // What is refused with a claim may not be refused without it: the record is smaller.
+                let has_claim = sent.is_some_and(|sent| !sent.write.admit.is_empty());
+                if !(has_claim && error.is_permanent()) {
+                    self.cannot_withdraw(now, &error);
+                }
                 if error.is_permanent() {
-                    self.refuse(now, &error);
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
                 }
                 self.note(now, Some(error));
             }
@@ -414,20 +421,29 @@ impl Participant {
         };
         // A write that was refused because of the record's index can't be applied later, and was
         // not before.
-        if !is_unfounded && !sent.is_repeated {
-            let moment = self.moment();
-            for no in &sent.write.admit {
-                if let Some(mut contender) = self.roster.get_mut(*no) {
-                    contender.claim_refused(moment, sent.write.base, &self.settings);
-                }
-            }
-            self.ledger.take_claims();
+        if !is_unfounded {
+            self.claim_not_applied(sent);
         }
         if let Some(observed) = self.knowledge.newest_mut()
             && observed.view.record_index() == sent.write.base
         {
             observed.outdate();
         }
+    }
+
+    /// A write was certainly not applied. So those whom it admits are not in the record, unless an earlier attempt has
+    /// put them there.
+    fn claim_not_applied(&mut self, sent: &Sent) {
+        if sent.is_repeated {
+            return;
+        }
+        let moment = self.moment();
+        for no in &sent.write.admit {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
+                contender.claim_refused(moment, sent.write.base, &self.settings);
+            }
+        }
+        self.ledger.take_claims();
     }
 
     /// Updates what is known about the prefix from our own write, without a read.

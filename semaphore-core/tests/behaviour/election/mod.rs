@@ -16,6 +16,7 @@ mod loss;
 mod many_candidates;
 mod old_answers;
 mod quick_terms;
+mod refusals_leave_nothing;
 mod sequencer;
 mod sequencers;
 mod shards;

@@ -6,6 +6,7 @@ mod late_writes;
 mod left_out;
 mod lost_creations;
 mod permanent;
+mod refusals_leave_nothing;
 mod refused_for_now;
 mod refused_keys;
 mod slow_answers;

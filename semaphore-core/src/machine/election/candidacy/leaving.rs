@@ -120,22 +120,34 @@ impl Candidacy {
     }
 
     /// A step of the way out failed. A refusal may last, so the one that resigned is told at once.
-    pub(super) fn leaving_failed(&mut self) {
-        let is_held_up = |failure: &&RequestError| {
-            matches!(failure, RequestError::RefusedForNow(_)) || failure.is_anothers()
-        };
-        if let Some(failure) = self.failure.as_ref().filter(is_held_up) {
+    pub(super) fn leaving_failed(
+        &mut self,
+        now: Instant,
+        failure: &RequestError,
+        settings: &ElectionSettings,
+    ) {
+        let departure = self.phase.departure();
+        let ends = departure.is_some_and(|it| it.ends_with(failure, now, &settings.session));
+        if failure.is_permanent() && !failure.is_anothers() {
+            self.phase.refused(failure.clone());
+        }
+        if failure.is_refusal() {
             self.phase.held_up(failure.clone());
+        }
+        if ends {
+            self.abandon();
         }
     }
 
-    /// The same for a request that the next step needs, if it leaves.
-    pub(super) fn cannot_leave(&mut self, error: &RequestError) {
-        let is_for_good = error.is_permanent() && !error.is_anothers();
-        if is_for_good {
-            self.phase.refused(error.clone());
-        } else {
-            self.leaving_failed();
+    /// The same for a request that only those need who leave on a session that lives on.
+    pub(super) fn cannot_leave(
+        &mut self,
+        now: Instant,
+        failure: &RequestError,
+        settings: &ElectionSettings,
+    ) {
+        if self.session.is_shared() {
+            self.leaving_failed(now, failure, settings);
         }
     }
 

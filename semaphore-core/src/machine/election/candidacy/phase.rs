@@ -98,7 +98,7 @@ impl Phase {
 
     /// Whether it leaves in the background: the one that resigned was told why it takes longer.
     pub(super) fn is_left_behind(&self) -> bool {
-        self.departure().is_some_and(|it| it.failure().is_some())
+        self.departure().is_some_and(Departure::is_in_background)
     }
 
     /// Until when nothing is sent, because nobody here waits.
@@ -163,14 +163,14 @@ impl Phase {
         }
     }
 
-    /// It can't leave properly, for this reason. An earlier reason stays.
+    /// It takes longer, for this reason. An earlier reason stays.
     pub(super) fn held_up(&mut self, failure: RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.departure.held_up(failure);
         }
     }
 
-    /// It can't leave properly, for this reason, which replaces an earlier one.
+    /// A step of the way out is refused, for this reason, which replaces an earlier one.
     pub(super) fn refused(&mut self, failure: RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.departure.refused(failure);

@@ -127,7 +127,7 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         match self.writing.take()? {
             Writing::Release => {
-                self.handle_release(now, answer, rng);
+                self.handle_release(now, answer, settings, rng);
                 None
             }
             Writing::HandOn { value } => {
@@ -208,6 +208,7 @@ impl Candidacy {
             }
             Err(_) if is_on(Defect::UnknownTakenForNotApplied) => self.may_hold = false,
             Err(error) if error.was_not_applied() => {
+                self.may_hold = self.has_key() || self.given_up.may_come(now);
                 self.pace.failed(now, rng);
                 return self.refuse(error);
             }
@@ -226,6 +227,12 @@ impl Candidacy {
         self.shown().map_or(Index::ZERO, |key| key.modify_index)
     }
 
+    /// Whether it has the key, as far as is known. A term that is about to end still has it: that may only have changed
+    /// by a copy of the write.
+    fn has_key(&self) -> bool {
+        self.is_leading() || self.is_leaving() && self.shown_as_own().is_some()
+    }
+
     /// The key could not be acquired.
     fn refused(
         &mut self,
@@ -235,10 +242,8 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         tracing::debug!(name: "refused-attempt", "the key was not to be had");
         self.pace.refused(now, rng);
-        // An earlier attempt with an unknown outcome is resolved now, or may still come. A term that
-        // is about to end still has its key, which may only have changed by a copy of the write.
-        let has_key = self.is_leading() || self.is_leaving() && self.shown_as_own().is_some();
-        self.may_hold = has_key || self.given_up.may_come(now);
+        // An earlier attempt with an unknown outcome is resolved now, or may still come.
+        self.may_hold = self.has_key() || self.given_up.may_come(now);
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
             // Apparently it is no longer ours.
@@ -287,7 +292,7 @@ impl Candidacy {
             Err(error) => {
                 self.end_after_all();
                 if self.session.is_shared() {
-                    self.cannot_leave(&error);
+                    self.cannot_leave(now, &error, settings);
                     self.unresolved = Some(moments.0);
                 }
                 self.failure = Some(error);
@@ -301,6 +306,7 @@ impl Candidacy {
         &mut self,
         now: Instant,
         answer: Result<&Response, RequestError>,
+        settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) {
         match answer.and_then(ReleaseKey::parse) {
@@ -309,16 +315,17 @@ impl Candidacy {
                 self.failure = None;
                 self.may_hold = false;
             }
-            Err(error) if error.is_permanent() && !error.is_anothers() => {
+            // If the session is its own, the end of the session also unties the key.
+            Err(error)
+                if error.is_permanent() && !error.is_anothers() && !self.session.is_shared() =>
+            {
                 self.phase.refused(error);
-                // If the session is its own, the end of the session also unties the key.
-                self.may_hold = self.session.is_shared();
-                self.pace.failed(now, rng);
+                self.may_hold = false;
             }
             Err(error) => {
+                self.leaving_failed(now, &error, settings);
                 self.failure = Some(error);
                 self.pace.failed(now, rng);
-                self.leaving_failed();
             }
         }
     }

@@ -2,14 +2,17 @@
 //! it continues in the background (L2).
 //!
 //! ```text
-//!  begin ──▶ in order ──── nothing is left ────────────────────────────────────▶ over
-//!               │ its time is over, or Consul refuses a step                      ▲
+//!  begin ──▶ in order ──── nothing is left, or can be done ────────────────────▶ over
+//!               │ its time is over, or Consul refuses a step for now              ▲
 //!               ▼ (whose it was is told why)                                      │
 //!            in the background: tried again, with a rest after each failure ──────┘
 //! ```
+//! A step that Consul refuses for good is left out, and the others follow at once: the refusal of one says nothing
+//! about the next.
+//!
 //! Source: Consul expires a session at the latest after twice its TTL (docs/CONSUL.md, "What ends a
 //! session"). So nobody waits longer than that for a way out: by then the session is gone, or
-//! Consul can't be asked.
+//! Consul can't be asked. What is still refused then is given up.
 
 use core::time::Duration;
 
@@ -23,6 +26,15 @@ pub(in crate::machine) struct Departure {
     until: Instant,
     /// Why it could not leave properly.
     failure: Option<RequestError>,
+    course: Course,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Somebody may wait for its end.
+    InOrder,
+    /// Nobody does: it takes longer.
+    InBackground,
 }
 
 impl Departure {
@@ -30,6 +42,7 @@ impl Departure {
         Self {
             until: now + settings.cleanup_time(),
             failure: None,
+            course: Course::InOrder,
         }
     }
 
@@ -46,14 +59,37 @@ impl Departure {
         self.failure.as_ref()
     }
 
-    /// It can't leave properly, for this reason. An earlier reason stays.
-    pub(in crate::machine) fn held_up(&mut self, failure: RequestError) {
+    /// Whether it goes on in the background: whose it was is told why.
+    pub(in crate::machine) fn is_in_background(&self) -> bool {
+        self.course == Course::InBackground
+    }
+
+    /// A step is left out, for this reason. An earlier reason stays.
+    pub(in crate::machine) fn skipped(&mut self, failure: RequestError) {
         self.failure.get_or_insert(failure);
     }
 
-    /// It can't leave properly, for this reason, which replaces an earlier one.
+    /// It takes longer, for this reason. An earlier reason stays.
+    pub(in crate::machine) fn held_up(&mut self, failure: RequestError) {
+        self.skipped(failure);
+        self.course = Course::InBackground;
+    }
+
+    /// A step is refused, for this reason, which replaces an earlier one.
     pub(in crate::machine) fn refused(&mut self, failure: RequestError) {
         self.failure = Some(failure);
+    }
+
+    /// Whether it is given up after this failure: it is refused, and its session is gone before the next attempt.
+    /// After silence it goes on, since Consul ends no session without a leader.
+    pub(in crate::machine) fn ends_with(
+        &self,
+        failure: &RequestError,
+        now: Instant,
+        settings: &SessionSettings,
+    ) -> bool {
+        let next = rest_after_failure(self.began_at(settings), now, settings);
+        failure.is_refusal() && self.until <= next
     }
 }
 
@@ -78,6 +114,7 @@ mod tests {
     use super::*;
     use crate::input::SessionOptions;
     use crate::machine::fixture::at;
+    use crate::transport::{TransportError, TransportErrorKind};
 
     fn settings() -> SessionSettings {
         SessionSettings::new(SessionOptions::default())
@@ -92,12 +129,32 @@ mod tests {
         let mut departure = Departure::begin(at(1_000), &settings());
         assert_eq!(departure.until(), at(31_000), "twice the TTL");
         assert_eq!(departure.began_at(&settings()), at(1_000));
-        departure.held_up(denied("first"));
+        departure.skipped(denied("first"));
+        assert!(!departure.is_in_background());
         departure.held_up(denied("second"));
+        assert!(departure.is_in_background());
         let told = |it: &Departure| it.failure().map(ToString::to_string).unwrap_or_default();
         assert!(told(&departure).contains("first"));
         departure.refused(denied("third"));
         assert!(told(&departure).contains("third"));
+    }
+
+    #[test]
+    fn what_is_refused_is_given_up_with_its_session_and_silence_is_not() {
+        let departure = Departure::begin(at(1_000), &settings());
+        let denied = RequestError::Denied {
+            text: "<html>".into(),
+            asked: crate::asked::Asked::default(),
+        };
+        let ends_with =
+            |failure: &RequestError, now| departure.ends_with(failure, at(now), &settings());
+        assert!(!ends_with(&denied, 20_000));
+        assert!(
+            ends_with(&denied, 28_000),
+            "the next attempt would come after 31 s"
+        );
+        let silence = TransportError::new(TransportErrorKind::Timeout);
+        assert!(!ends_with(&RequestError::Transport(silence), 100_000));
     }
 
     #[test]

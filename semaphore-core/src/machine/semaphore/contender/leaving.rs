@@ -1,8 +1,9 @@
 //! The way out, and what delays it.
 //!
 //! Out of the record, the key deleted, the session destroyed: each step is tried until Consul has
-//! answered. A step that Consul refuses permanently is skipped. A temporary refusal, or another
-//! server's answer, is reported to the caller, and the step is tried again in the background.
+//! answered. A step that Consul refuses permanently is skipped, and so is a refused deletion that the session's end
+//! does as well. Another temporary refusal, or another server's answer, is reported to the caller, and the step is
+//! tried again in the background.
 //!
 //! The order keeps the queue short. If the record names a session without a key, all others take it
 //! for a dead holder, and would leave its place alone for the lock delay. And a key outlives its
@@ -12,7 +13,7 @@ use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::departure::Departure;
-use crate::machine::semaphore::contender::phase::SessionFate;
+use crate::machine::semaphore::contender::phase::{Leaving, SessionFate};
 use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
@@ -21,7 +22,6 @@ impl Contender {
     /// A write that should remove it from the record failed, or its outcome is unknown.
     pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
         self.phase.withdrawal_failed(failure);
-        self.held_up(failure);
     }
 
     /// Begins the way out, from any state.
@@ -58,38 +58,44 @@ impl Contender {
         self.settle(moment, settings);
     }
 
-    /// Skips a step of the way out that will never succeed.
-    pub(in crate::machine) fn skip(
-        &mut self,
-        moment: Moment,
-        failure: RequestError,
-        settings: &Settings,
-    ) {
+    /// Skips a step of the way out that will never succeed, or is not needed. A session stays until it can be ended.
+    pub(super) fn skip(&mut self, moment: Moment, failure: RequestError, settings: &Settings) {
         if !self.is_leaving() {
             return;
         }
-        self.phase.held_up(failure);
+        self.phase.skipped(failure.clone());
         if self.presence != Presence::No {
             self.withdrawn(moment, settings);
         } else if !self.key.is_deleted() {
             self.key.forget();
         } else if self.session.id().is_none() {
             self.session.abandon();
+        } else {
+            self.phase.held_up(failure);
         }
         self.settle(moment, settings);
     }
 
-    /// A step of the way out failed. It is skipped if Consul refuses it permanently.
+    /// A step of the way out failed.
     pub(in crate::machine) fn leaving_failed(
         &mut self,
+        now: Instant,
         moment: Moment,
-        failure: RequestError,
+        failure: &RequestError,
         settings: &Settings,
     ) {
-        if failure.is_permanent() && !failure.is_anothers() {
-            self.skip(moment, failure, settings);
+        let Some(departure) = self.phase.leaving().map(Leaving::departure) else {
+            return;
+        };
+        let is_for_good = failure.is_permanent() && !failure.is_anothers();
+        let is_needless = self.presence == Presence::No && self.key.ends_with_session(settings);
+        if departure.ends_with(failure, now, &settings.session) {
+            self.phase.held_up(failure.at_face_value().clone());
+            self.abandon();
+        } else if is_for_good || is_needless && failure.is_refusal() {
+            self.skip(moment, failure.at_face_value().clone(), settings);
         } else {
-            self.held_up(&failure);
+            self.held_up(failure);
         }
     }
 
@@ -107,7 +113,7 @@ impl Contender {
     /// Whether it leaves in the background: the caller was told why it could not leave properly, or
     /// need not wait for what may come late.
     pub(in crate::machine) fn is_left_behind(&self) -> bool {
-        self.is_leaving() && (self.leave_failure().is_some() || self.key.settles_at().is_some())
+        self.phase.is_in_background() || self.is_leaving() && self.key.settles_at().is_some()
     }
 
     /// Since when it has been leaving.
@@ -118,6 +124,7 @@ impl Contender {
 
     /// Gives the way out up: the session's TTL does the rest.
     pub(in crate::machine) fn abandon(&mut self) {
+        tracing::warn!(name: "given-up", session = ?self.session.id(), "leaves a session to its TTL");
         self.session.abandon();
         self.phase.end_session();
         self.phase.ended();

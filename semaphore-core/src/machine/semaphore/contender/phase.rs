@@ -216,7 +216,20 @@ impl Phase {
         }
     }
 
-    /// It can't leave properly, for this reason. An earlier reason stays.
+    /// Whether it leaves in the background.
+    pub(super) fn is_in_background(&self) -> bool {
+        let departure = self.leaving().map(Leaving::departure);
+        departure.is_some_and(Departure::is_in_background)
+    }
+
+    /// A step of the way out is left out, for this reason. An earlier reason stays.
+    pub(super) fn skipped(&mut self, failure: RequestError) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.departure.skipped(failure);
+        }
+    }
+
+    /// It takes longer, for this reason. An earlier reason stays.
     pub(super) fn held_up(&mut self, failure: RequestError) {
         if let Some(leaving) = self.leaving_mut() {
             leaving.departure.held_up(failure);

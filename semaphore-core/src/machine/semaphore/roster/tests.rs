@@ -69,7 +69,7 @@ impl Bench {
                     asked: crate::asked::Asked::default(),
                     text: "Permission denied".to_owned(),
                 };
-                contender.leaving_failed(moment, failure, settings);
+                contender.leaving_failed(at(now), moment, &failure, settings);
             }
             _ => {}
         }
