@@ -85,6 +85,7 @@ mod machine_once {
 }
 #[path = "watched"]
 mod watched_once {
+    mod doubled_writes;
     mod figures;
     mod levels;
     pub(crate) mod log;

@@ -43,6 +43,8 @@ pub(in crate::machine) struct Ledger {
     retry_at: Option<Instant>,
     conflicts: Backoff,
     failures: Backoff,
+    /// The pace while writes are refused that were applied.
+    doubled: Backoff,
     patience: Option<Patience>,
     /// The first waiter ahead while a slot is free, and when to check it, until that is done.
     behind: Option<(SessionId, Option<Instant>)>,
@@ -138,6 +140,7 @@ impl Ledger {
             retry_at: None,
             conflicts: Backoff::new(Duration::from_millis(1), Duration::from_millis(32)),
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            doubled: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             patience: None,
             behind: None,
             contended_until: Instant::ORIGIN,
@@ -453,6 +456,7 @@ impl Ledger {
     ) -> Option<Sent> {
         self.conflicts.reset();
         self.failures.reset();
+        self.doubled.reset();
         self.patience = None;
         let sent = self.end(moment, false)?;
         self.company = self.company.then(&sent.write.record, settings);
@@ -468,6 +472,7 @@ impl Ledger {
     ) -> Option<Sent> {
         self.conflicts.reset();
         self.failures.reset();
+        self.doubled.reset();
         self.patience = None;
         let sent = self.end(moment, true)?;
         self.company = self.company.then(&sent.write.record, settings);
@@ -495,6 +500,14 @@ impl Ledger {
             self.refused = self.in_flight.as_ref().map(|sent| sent.write.clone());
         }
         self.end(moment, false)
+    }
+
+    /// The refused write was applied, and no other has come first: each of ours may come twice. Returns whether that is
+    /// new.
+    pub(super) fn refused_after_all(&mut self, now: Instant, rng: &mut fastrand::Rng) -> bool {
+        let is_new = self.doubled.is_fresh();
+        self.retry_at = Some(now + self.doubled.next(rng));
+        is_new
     }
 
     /// It failed. `is_unknown` says whether it may have been applied, or may still be.

@@ -303,7 +303,11 @@ impl Participant {
             }
             Ok(Written::Refused { is_unfounded }) => {
                 self.note(now, None);
+                let is_named_already = self.is_named_already();
                 let sent = self.ledger.refused(now, moment, &mut self.rng);
+                if is_named_already && self.ledger.refused_after_all(now, &mut self.rng) {
+                    tracing::warn!(name: "writes-doubled", "Consul refuses writes of the record that it has applied: a proxy on the way may send requests twice");
+                }
                 self.write_failed(now, sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
                 if is_unfounded {
@@ -429,6 +433,17 @@ impl Participant {
         {
             observed.outdate();
         }
+    }
+
+    /// Whether the write under way admits somebody whom the record names already, though each write that did so was
+    /// refused.
+    fn is_named_already(&self) -> bool {
+        let passes = |no: &ContenderNo| {
+            let contender = self.roster.get(*no);
+            contender.is_some_and(Contender::is_handing_over)
+        };
+        let mut claims = self.ledger.claims().iter();
+        claims.any(|claim| claim.was_listed && !claim.contenders.iter().any(passes))
     }
 
     /// A write was certainly not applied. So those whom it admits are not in the record, unless an earlier attempt has
