@@ -159,6 +159,8 @@ pub enum Happening {
     Informed { host: usize, of: Instant },
     /// A token may no longer read what its host's holds depend on.
     Blinded { host: usize },
+    /// A token may no longer write something.
+    Narrowed { host: usize },
     /// An answer of the watch shows a host that these are no longer holders.
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards. They can only be compared with later ones.
@@ -253,6 +255,7 @@ impl fmt::Display for Happening {
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
             Self::Informed { host, of } => write!(f, "node-{host} knows the state of {of}"),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
+            Self::Narrowed { host } => write!(f, "node-{host} may not write everything"),
             Self::Shown { host, gone } => {
                 write!(f, "node-{host} is shown a record without")?;
                 gone.iter().try_for_each(|it| write!(f, " {}", short(it)))

@@ -27,7 +27,7 @@ pub(super) struct CleanEnd {
     deleted: BTreeSet<usize>,
     /// When each session acquired an election's key.
     tied_at: BTreeMap<String, Instant>,
-    /// Whether indexes went backwards, or somebody could not see the record.
+    /// Whether indexes went backwards, or somebody could not see or write the record.
     is_excused: bool,
 }
 
@@ -72,7 +72,9 @@ impl Check for CleanEnd {
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
-            Happening::NewEpoch | Happening::Blinded { .. } => self.is_excused = true,
+            Happening::NewEpoch | Happening::Blinded { .. } | Happening::Narrowed { .. } => {
+                self.is_excused = true;
+            }
             Happening::Taken {
                 session, prefix, ..
             } => {

@@ -129,12 +129,15 @@ impl Bounds {
             of_yesterday: plan.lease_of_yesterday(),
             holds_back: plan.shares_connections()
                 || plan.is_slow()
-                || plan.has(|deed| matches!(deed, Deed::Restrict { .. })),
+                || plan.has(|deed| matches!(deed, Deed::Restrict { .. } | Deed::Narrow { .. })),
             expects_refusals: plan.changes_limits()
                 || plan.has(|deed| {
                     matches!(
                         deed,
-                        Deed::Garble { .. } | Deed::Restrict { .. } | Deed::Gateway { .. }
+                        Deed::Garble { .. }
+                            | Deed::Restrict { .. }
+                            | Deed::Narrow { .. }
+                            | Deed::Gateway { .. }
                     )
                 }),
         }

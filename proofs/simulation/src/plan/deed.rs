@@ -1,8 +1,13 @@
 //! Events in a world.
 
+use std::fmt;
 use std::time::Duration;
 
+use semaphore_core::Prefix;
 use semaphore_core::sans_io::Response;
+use transport_mock::consul::{Access, Policy};
+
+use super::Place;
 
 /// A deed. Hosts have numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +37,12 @@ pub enum Deed {
     Restrict {
         host: usize,
         what: Hidden,
+        time: Duration,
+    },
+    /// The host's token may only read something.
+    Narrow {
+        host: usize,
+        what: ReadOnly,
         time: Duration,
     },
     /// There is no leader for `time`. Then TTLs start again.
@@ -118,6 +129,46 @@ pub enum Hidden {
     Everything,
 }
 
+/// What a token may read, and not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOnly {
+    /// The record, or an election's key.
+    Record,
+    /// The contender keys. In an election, its key.
+    Contenders,
+    /// Every key.
+    Keys,
+    /// Sessions.
+    Sessions,
+}
+
+impl ReadOnly {
+    /// The policy of such a token.
+    pub(crate) fn policy(self, prefix: &Prefix, place: Place) -> Policy {
+        let (all, lock) = (Policy::management(), prefix.record_key());
+        let keys = all
+            .clone()
+            .with_key_prefix(&prefix.directory(), Access::Read);
+        match self {
+            Self::Contenders if !place.is_election() => keys.with_key(&lock, Access::Write),
+            Self::Record | Self::Contenders => all.with_key(&lock, Access::Read),
+            Self::Keys => keys,
+            Self::Sessions => all.with_session_prefix("", Access::Read),
+        }
+    }
+}
+
+impl fmt::Display for ReadOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Record => "the record",
+            Self::Contenders => "contender keys",
+            Self::Keys => "keys",
+            Self::Sessions => "sessions",
+        })
+    }
+}
+
 /// What happens to the hosts of a lost server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -145,6 +196,7 @@ impl Deed {
             Self::Gateway { .. } => "gateway without a backend",
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
+            Self::Narrow { .. } => "token may only read",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
             Self::LoseServer { fate, .. } => match fate {

@@ -8,6 +8,7 @@ mod gateway;
 mod holding;
 mod many;
 mod own_node;
+mod permissions;
 mod profile;
 mod rolling;
 mod server;
@@ -57,6 +58,7 @@ impl Plan {
         clients::draw_own_elections(&mut plan, &mut mixed(seed ^ OWN_ELECTIONS));
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
         many::draw_many(&mut plan, &mut mixed(seed ^ MANY));
+        permissions::draw_permissions(&mut plan, &mut mixed(seed ^ PERMISSIONS));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -92,6 +94,9 @@ const HOLDING: u64 = 0x0068_6f6c_6469_6e67;
 
 /// Separates the random choices about releases of Consul from the rest.
 const PROFILES: u64 = 0x7072_6f66_696c_6573;
+
+/// Separates the random choices about permissions to write from the rest.
+const PERMISSIONS: u64 = 0x0077_7269_7465_7321;
 
 /// Separates the random choices about clients from the rest.
 const CLIENTS: u64 = 0x0063_6c69_656e_7473;
@@ -193,6 +198,7 @@ impl Draft {
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
             lock_delay_length: 1.0 / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
+            guest: None,
             holding: None,
             profile: Profile::default(),
             storm: self.storm,

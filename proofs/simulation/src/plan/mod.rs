@@ -19,7 +19,7 @@ use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
 use transport_mock::consul::Profile;
 
-pub use deed::{Deed, Fate, Gateway, Hidden};
+pub use deed::{Deed, Fate, Gateway, Hidden, ReadOnly};
 pub use pieces::{Piece, Pieces};
 
 /// The clocks of hosts and of Consul run at a rate between this and [`FASTEST_CLOCK`], relative to
@@ -72,6 +72,8 @@ pub struct Plan {
     pub lock_delay_length: f64,
     /// Whether tokens are checked. If so, whether a read says that it left something out.
     pub access_control: Option<Told>,
+    /// If tokens are checked, what a guest may only read who comes in the end.
+    pub guest: Option<ReadOnly>,
     /// How agents hold requests while there is no leader. `None` if they refuse them.
     pub holding: Option<Holding>,
     /// The release and edition of Consul. In an Enterprise world, our hosts name the namespace that

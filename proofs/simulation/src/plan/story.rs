@@ -257,6 +257,9 @@ impl fmt::Display for Deed {
                 };
                 write!(f, "node-{host} may not read {what} for {time:?}")
             }
+            Self::Narrow { host, what, time } => {
+                write!(f, "node-{host} may only read {what} for {time:?}")
+            }
             Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
             Self::SlowLeader {
                 without,

@@ -47,6 +47,13 @@ impl Contest {
             Self::Election(it) => Ok(it.try_campaign().await?.ok().map(Held::Leadership)),
         }
     }
+
+    pub(super) async fn shut_down(&self) {
+        match self {
+            Self::Semaphore(it) => it.shutdown().await,
+            Self::Election(it) => it.shutdown().await,
+        }
+    }
 }
 
 impl Held {

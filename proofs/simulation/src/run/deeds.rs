@@ -65,7 +65,8 @@ impl Run<'_> {
             | Deed::AgentDown { host, .. }
             | Deed::Gateway { host, .. }
             | Deed::Lag { host, .. }
-            | Deed::Restrict { host, .. } => {
+            | Deed::Restrict { host, .. }
+            | Deed::Narrow { host, .. } => {
                 self.judge_peaks(*host)?;
                 self.hit_host(*host, deed);
                 Ok(())
@@ -241,6 +242,15 @@ impl Run<'_> {
                     self.book.happened(Happening::Blinded { host: number });
                 }
                 self.forbid(number, *what);
+                self.later(*time, Undo::Permit(number));
+            }
+            Deed::Narrow { what, time, .. } if self.plan.access_control.is_some() => {
+                let prefix = host.plan.prefix;
+                let policy = what.policy(&self.prefixes[prefix], self.plan.place(prefix));
+                self.world
+                    .consul(|consul, _| consul.add_token(&name, policy));
+                self.book.happened(Happening::Narrowed { host: number });
+                self.trouble(Some(number), *time);
                 self.later(*time, Undo::Permit(number));
             }
             _ => {}

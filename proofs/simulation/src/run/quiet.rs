@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Semaphore};
+use semaphore_core::{Behavior, Election, Semaphore};
 
+use super::contest::Contest;
 use super::state::State;
 use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
@@ -62,8 +63,58 @@ impl Run<'_> {
             self.judge_peaks(*number)?;
         }
         self.tidy()?;
+        if self.left().is_none() {
+            self.refuse_guests()?;
+        }
         if let Some(what) = self.left() {
             self.book.happened(Happening::Left { what });
+        }
+        self.judge_step()
+    }
+
+    /// At each prefix a guest comes whose token allows to begin, and not to get in. It shuts down.
+    fn refuse_guests(&mut self) -> Judged {
+        let Some(what) = self.plan.guest else {
+            return Ok(());
+        };
+        for number in 0..self.prefixes.len() {
+            let (prefix, place) = (&self.prefixes[number], self.plan.place(number));
+            let policy = what.policy(prefix, place);
+            let encoding = self.plan.hosts.first().map(|it| it.encoding);
+            let encoding = encoding.unwrap_or_default();
+            self.world
+                .consul(|consul, _| consul.add_token("guest", policy));
+            let client = self.world.client("guest");
+            let guest = if place.is_election() {
+                let builder = Election::builder(prefix.record_key()).token("guest");
+                builder
+                    .encoding(encoding)
+                    .connect(client)
+                    .map(Contest::Election)
+            } else {
+                let builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
+                let builder = builder.adopt_limit().token("guest").encoding(encoding);
+                builder.connect(client).map(Contest::Semaphore)
+            };
+            let Ok(guest) = guest else {
+                continue;
+            };
+            let most = self.last_requests() + self.plan.longest_vacancy();
+            let mut visit = self.world.start(async move {
+                let outcome = guest.wait_for(1, most).await;
+                guest.shut_down().await;
+                outcome.is_ok()
+            });
+            let end = self.world.now() + most * 2;
+            let mut got_in = visit.try_take();
+            while got_in.is_none() && self.world.now() < end {
+                self.step(end)?;
+                got_in = visit.try_take();
+            }
+            if got_in != Some(false) {
+                let what = format!("a guest of {number}, who may only read {what}: {got_in:?}");
+                self.book.happened(Happening::Left { what });
+            }
         }
         self.judge_step()
     }
