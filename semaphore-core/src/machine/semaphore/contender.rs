@@ -422,11 +422,9 @@ impl Contender {
         };
         let event = event.and_then(|event| self.key_event(event, settings));
         match self.part_failure(part).cloned() {
-            Some(failure) if self.is_leaving() => {
-                // A late renewal is no step of the way out.
-                if part == Part::Key || self.key.is_deleted() {
-                    self.leaving_failed(now, moment, &failure, settings);
-                }
+            // A late renewal is no step of the way out.
+            Some(failure) if self.is_leaving() && (part == Part::Key || self.key.is_deleted()) => {
+                self.leaving_failed(now, moment, &failure, settings);
             }
             Some(failure) if failure.is_permanent() && self.is_wanting() => {
                 return Some(ContenderEvent::Refused(failure));

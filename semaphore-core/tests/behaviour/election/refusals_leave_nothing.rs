@@ -27,7 +27,7 @@ fn world_where_the_key_is_read_only() -> MockConsul {
 }
 
 #[track_caller]
-fn assert_denied<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+fn assert_denied<T: std::fmt::Debug>(outcome: &Result<T, Error>) {
     let is_denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
     assert!(is_denied, "{outcome:?}");
 }
@@ -38,7 +38,7 @@ fn a_hundred_refused_campaigns_leave_no_session() {
     for _ in 0..100 {
         let refused = elect_with(builder_for(KEY).token("token"), &world.client("b"));
         world.run(async {
-            assert_denied(refused.campaign().await);
+            assert_denied(&refused.campaign().await);
             refused.shutdown().await;
         });
         assert_only_key_left(&world);
@@ -65,7 +65,7 @@ fn a_campaign_whose_policy_was_narrowed_while_it_waited_leaves_nothing() {
     });
     world.run(leadership.resign()).expect("resigned");
     let (outcome, b) = world.run(campaigning);
-    assert_denied(outcome);
+    assert_denied(&outcome);
     world.run(async {
         b.shutdown().await;
         a.shutdown().await;

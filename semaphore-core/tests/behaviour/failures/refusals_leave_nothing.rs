@@ -63,7 +63,7 @@ fn too_little() -> [(&'static str, Policy); 3] {
 }
 
 #[track_caller]
-fn assert_denied<T: std::fmt::Debug>(outcome: Result<T, Error>, what: &str) {
+fn assert_denied<T: std::fmt::Debug>(outcome: &Result<T, Error>, what: &str) {
     let is_denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
     assert!(is_denied, "{what}: {outcome:?}");
 }
@@ -93,7 +93,7 @@ fn a_shutdown_after_a_refusal_at_first_use_leaves_nothing() {
         let semaphore = with_token(&world, "a", TOKEN);
         let before = world.now();
         world.run(async {
-            assert_denied(semaphore.acquire().await, what);
+            assert_denied(&semaphore.acquire().await, what);
             semaphore.shutdown().await;
         });
         assert_left(&world, what);
@@ -120,7 +120,7 @@ fn a_shutdown_after_the_policy_was_narrowed_while_it_waited_leaves_nothing() {
             // Who may write the record is granted: its key was there before.
             match outcome {
                 Ok(permit) => _ = permit.release().await,
-                outcome => assert_denied(outcome, what),
+                outcome => assert_denied(&outcome, what),
             }
             waiter.shutdown().await;
             holder.shutdown().await;
@@ -135,7 +135,7 @@ fn those_who_may_are_not_held_up_by_a_refused_one() {
     for (what, policy) in too_little() {
         let world = world_with(policy);
         let refused = with_token(&world, "a", TOKEN);
-        assert_denied(world.run(refused.acquire()), what);
+        assert_denied(&world.run(refused.acquire()), what);
         let other = with_token(&world, "b", "all");
         let before = world.now();
         let permit = world.run(other.acquire()).expect("a slot");
