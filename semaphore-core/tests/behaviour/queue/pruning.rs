@@ -217,7 +217,7 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
 fn an_agent_that_lags_behind_our_own_key_is_no_sign_of_an_incomplete_view() {
     let world = MockConsul::new(4);
     world.lag("a");
-    // After answers without an index come reads that are answered at once.
+    // After an answer without an index the next read comes a second later.
     let without_index = Rule::new(Fault::Index(0)).always();
     world.inject(without_index.matching(|request| {
         let target = request.target();
@@ -227,7 +227,7 @@ fn an_agent_that_lags_behind_our_own_key_is_no_sign_of_an_incomplete_view() {
     world.run(async {
         let permit = semaphore.acquire().await.expect("a slot");
         let waited = world.now().since_origin();
-        assert!(waited < secs(1), "{waited:?}\n{}", world.trace());
+        assert!(waited < secs(3), "{waited:?}\n{}", world.trace());
         world.catch_up("a");
         world.clear_faults();
         permit.release().await.expect("released");

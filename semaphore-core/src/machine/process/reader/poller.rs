@@ -157,7 +157,11 @@ impl Poller {
     /// Takes its answer. Returns how it relates to the one before it. If nothing can wait on it,
     /// only time tells when to read again.
     pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
-        self.backoff.reset();
+        // A plain read that follows a failed poll is no sign that polls work again. Were it one,
+        // the two would take turns as fast as Consul answers (L3).
+        if !self.cursor.is_at_start() {
+            self.backoff.reset();
+        }
         let progress = self.cursor.answered(now, index, self.wait);
         let rest = if index == Index::ZERO {
             WITHOUT_INDEX
@@ -303,6 +307,26 @@ mod tests {
         assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
         poller.failed(at(SECOND), &mut rng);
         assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(START));
+    }
+
+    #[test]
+    fn polls_that_fail_between_plain_reads_that_work_come_ever_later() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut poller = poller();
+        poller.start();
+        let mut now = at(SECOND);
+        poll(&mut poller, now);
+        poller.answered(now, Index(7));
+        for _ in 0..8 {
+            now = poller.timeout().unwrap().max(now);
+            assert_eq!(poll(&mut poller, now), Some(7));
+            poller.failed(now, &mut rng);
+            now = poller.timeout().unwrap();
+            assert_eq!(poll(&mut poller, now), Some(START));
+            poller.answered(now, Index(7));
+        }
+        let rest = now.saturating_since(at(SECOND));
+        assert!(rest > Duration::from_secs(5), "{rest:?}");
     }
 
     #[test]
