@@ -106,8 +106,9 @@ impl Counter {
 
 /// The machines and the connections only log their rare branches.
 fn is_counted(metadata: &Metadata<'_>) -> bool {
-    let target = metadata.target();
-    let is_inside = |module: &str| target.starts_with(module);
+    // Not by the target: what a user reads has that of the crate.
+    let place = metadata.module_path().unwrap_or_default();
+    let is_inside = |module: &str| place.starts_with(module);
     metadata.is_event()
         && (is_inside("semaphore_core::machine") || is_inside("semaphore_core::connections"))
 }

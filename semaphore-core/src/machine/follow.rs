@@ -384,7 +384,7 @@ impl Follow {
     }
 
     fn failed(&mut self, now: Instant, error: &RequestError) {
-        self.watch.poller.failed(now, &mut self.rng);
+        self.watch.poller.failed_by(now, error, &mut self.rng);
         if !is_on(Defect::SilenceUntold) {
             self.known.fails(error);
         }

@@ -74,7 +74,7 @@ impl Candidate {
                 event
             }
             Err(error) => {
-                self.watch.poller.failed(now, &mut self.rng);
+                self.watch.poller.failed_by(now, &error, &mut self.rng);
                 self.candidacy.as_mut()?.fail(error)
             }
         }

@@ -55,7 +55,7 @@ impl Participant {
                 }
                 match from {
                     From::Watch => {
-                        self.watch.failed(now, &mut self.rng);
+                        self.watch.failed_by(now, &error, &mut self.rng);
                         self.vanished.forget();
                     }
                     _ => self.watch.refresh_failed(now, &mut self.rng),
@@ -364,7 +364,7 @@ impl Participant {
                 }
             }
             Err(error) => {
-                self.key_failed(now);
+                self.key_failed(now, &error);
                 match self.watch.polled() {
                     _ if !error.is_permanent() => {}
                     // A contender that leaves needs only the record.
@@ -381,8 +381,8 @@ impl Participant {
 
     /// A poll of one key failed. The key may be gone, and its index from before an agent lost its
     /// state: the prefix shows what there is now.
-    fn key_failed(&mut self, now: Instant) {
-        self.watch.failed(now, &mut self.rng);
+    fn key_failed(&mut self, now: Instant, error: &RequestError) {
+        self.watch.failed_by(now, error, &mut self.rng);
         self.look(now);
     }
 
@@ -409,7 +409,7 @@ impl Participant {
                 }
             }
             Err(error) => {
-                self.key_failed(now);
+                self.key_failed(now, &error);
                 if error.is_permanent() {
                     self.fail_waiting(now, |_| Error::Request(error.clone()));
                 }

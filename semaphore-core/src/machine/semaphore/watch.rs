@@ -448,6 +448,15 @@ impl Watch {
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         self.poller.failed(now, rng);
     }
+
+    pub(super) fn failed_by(
+        &mut self,
+        now: Instant,
+        error: &RequestError,
+        rng: &mut fastrand::Rng,
+    ) {
+        self.poller.failed_by(now, error, rng);
+    }
 }
 
 /// The shortest time before a poll is given up. So only a few of the given-up polls that an agent

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use semaphore_core::adapter::{Request, Response, Transport, TransportError, TransportErrorKind};
-use semaphore_core::{Encoding, Error, Lost, RequestError, Semaphore};
+use semaphore_core::{Error, Lost, RequestError, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockClient, MockConsul, Rule};
 
-use crate::ENCODING;
 use crate::support::aftermath::{assert_recovered, steps};
 use crate::support::*;
 
@@ -53,11 +52,6 @@ async fn all(semaphore: &Semaphore, waiters: usize) -> Vec<Error> {
 #[test]
 fn every_waiter_is_told_at_once() {
     for step in steps().filter(|step| !step.is_release()) {
-        // With separate requests a waiter whose polls are refused goes on with plain reads of the
-        // prefix, which are served.
-        if step.0 == "watch" && ENCODING == Encoding::Requests {
-            continue;
-        }
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);
             if step.0 == "watch" {

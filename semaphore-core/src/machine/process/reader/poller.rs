@@ -21,6 +21,7 @@ use super::backoff::{Backoff, jitter};
 use super::budget::Budget;
 use super::cursor::{Cursor, Progress};
 use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
 use crate::id::Index;
 use crate::time::Instant;
 
@@ -157,8 +158,7 @@ impl Poller {
     /// Takes its answer. Returns how it relates to the one before it. If nothing can wait on it,
     /// only time tells when to read again.
     pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
-        // A plain read that follows a failed poll is no sign that polls work again. Were it one,
-        // the two would take turns as fast as Consul answers (L3).
+        // A plain read that follows a failed poll is no sign that polls work again.
         if !self.cursor.is_at_start() {
             self.backoff.reset();
         }
@@ -197,10 +197,25 @@ impl Poller {
         self.ended(now);
     }
 
-    /// The next one is a plain read, which tells at once where Consul is now: the agent may have
-    /// come back without its state, and a poll with the former index would wait for nothing.
+    /// After an outage the next one is a plain read, which tells at once where Consul is now: the
+    /// agent may have come back without its state, and a poll with the former index would wait for
+    /// nothing. Once is enough: where polls alone fail, two reads for each would be too many (L3).
+    /// After a refusal it is the same poll, since the agent is there, and goes on to refuse it or
+    /// not.
+    pub(in crate::machine) fn failed_by(
+        &mut self,
+        now: Instant,
+        error: &RequestError,
+        rng: &mut fastrand::Rng,
+    ) {
+        if self.backoff.is_fresh() && !error.is_refusal() {
+            self.cursor.restart();
+        }
+        self.failed(now, rng);
+    }
+
+    /// The next one comes after a pause.
     pub(in crate::machine) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.cursor.restart();
         let wait = self.backoff.next(rng);
         if !is_on(Defect::WatchStoppedAfterTransient) {
             self.ended(now + wait);
@@ -247,9 +262,16 @@ impl Poller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::refusal;
+    use crate::http::Response;
     use crate::machine::fixture::at;
+    use crate::transport::{TransportError, TransportErrorKind};
 
     const SECOND: u64 = 1_000;
+
+    fn silence() -> RequestError {
+        RequestError::Transport(TransportError::new(TransportErrorKind::Timeout))
+    }
 
     fn poller() -> Poller {
         Poller::new(
@@ -298,33 +320,49 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_comes_a_plain_read() {
+    fn after_an_outage_comes_a_plain_read() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut poller = poller();
         poller.start();
         poll(&mut poller, at(SECOND));
         poller.answered(at(SECOND), Index(7));
         assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
-        poller.failed(at(SECOND), &mut rng);
+        poller.failed_by(at(SECOND), &silence(), &mut rng);
         assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(START));
     }
 
     #[test]
-    fn polls_that_fail_between_plain_reads_that_work_come_ever_later() {
+    fn what_is_refused_is_asked_for_again_as_it_was() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut poller = poller();
+        poller.start();
+        poll(&mut poller, at(SECOND));
+        poller.answered(at(SECOND), Index(7));
+        assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
+        let denied = refusal(&Response::new(403, "Permission denied"), false).unwrap();
+        let denied = RequestError::RefusedForNow(Box::new(denied));
+        poller.failed_by(at(SECOND), &denied, &mut rng);
+        assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(7));
+    }
+
+    #[test]
+    fn where_polls_alone_fail_one_plain_read_is_sent_and_then_polls_ever_later() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut poller = poller();
         poller.start();
         let mut now = at(SECOND);
-        poll(&mut poller, now);
-        poller.answered(now, Index(7));
-        for _ in 0..8 {
-            now = poller.timeout().unwrap().max(now);
-            assert_eq!(poll(&mut poller, now), Some(7));
-            poller.failed(now, &mut rng);
+        let mut reads = Vec::new();
+        for _ in 0..10 {
+            let read = poll(&mut poller, now);
+            match read {
+                Some(START) => _ = poller.answered(now, Index(7)),
+                _ => poller.failed_by(now, &silence(), &mut rng),
+            }
+            reads.push(read);
             now = poller.timeout().unwrap();
-            assert_eq!(poll(&mut poller, now), Some(START));
-            poller.answered(now, Index(7));
         }
+        let plain = reads.iter().filter(|it| **it == Some(START)).count();
+        assert_eq!((plain, reads[2]), (2, Some(START)), "{reads:?}");
         let rest = now.saturating_since(at(SECOND));
         assert!(rest > Duration::from_secs(5), "{rest:?}");
     }
