@@ -200,15 +200,14 @@ impl Poller {
     /// After an outage the next one is a plain read, which tells at once where Consul is now: the
     /// agent may have come back without its state, and a poll with the former index would wait for
     /// nothing. Once is enough: where polls alone fail, two reads for each would be too many (L3).
-    /// After a refusal it is the same poll, since the agent is there, and goes on to refuse it or
-    /// not.
+    /// After a refusal, or beyond a limit of requests, it is the same poll: the agent is there.
     pub(in crate::machine) fn failed_by(
         &mut self,
         now: Instant,
         error: &RequestError,
         rng: &mut fastrand::Rng,
     ) {
-        if self.backoff.is_fresh() && !error.is_refusal() {
+        if self.backoff.is_fresh() && !error.is_refusal() && !error.is_rate_limit() {
             self.cursor.restart();
         }
         self.failed(now, rng);
@@ -262,7 +261,7 @@ impl Poller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::refusal;
+    use crate::api::{refusal, trouble};
     use crate::http::Response;
     use crate::machine::fixture::at;
     use crate::transport::{TransportError, TransportErrorKind};
@@ -341,8 +340,14 @@ mod tests {
         assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
         let denied = refusal(&Response::new(403, "Permission denied"), false).unwrap();
         let denied = RequestError::RefusedForNow(Box::new(denied));
-        poller.failed_by(at(SECOND), &denied, &mut rng);
-        assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(7));
+        for error in [
+            denied,
+            trouble(&Response::new(429, "rate limit exceeded")).unwrap(),
+        ] {
+            poller.backoff.reset();
+            poller.failed_by(at(SECOND), &error, &mut rng);
+            assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(7), "{error}");
+        }
     }
 
     #[test]
