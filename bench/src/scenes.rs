@@ -340,8 +340,8 @@ fn hold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> 
         runs.worst(|figures| figures.kv_watches as f64),
     ];
     found.rows.extend([
-        // At most one per sixteenth of 15 s: often enough to survive 12 s of silence, whenever it
-        // begins.
+        // At most one per sixteenth of 15 s: often enough for the silence of PROMISES, whenever
+        // it begins.
         Row::new(&scene, "renewals", renewals).at_most((64.0 * share).ceil()),
         Row::new(&scene, "watch requests", watches).at_most((5.0 * share).ceil()),
         errors(&scene, &runs),

@@ -70,7 +70,7 @@ impl Holding {
     /// Checks the options together.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         // The least time that a hold lasts after the last answer: see PROMISES, L4.
-        let lease = self.ttl.min(Duration::from_secs(60)) * 4 / 5;
+        let lease = self.ttl.min(Duration::from_secs(60)) * 3 / 4;
         if self.on_lost != OnLost::Ignore && self.grace + MARGIN >= lease {
             return Err(Failure::usage(format!(
                 "a grace of {:?} leaves nothing of a TTL of {:?}: the command would be told to end at once; choose a \

@@ -32,7 +32,7 @@ struct Options {
     /// Exit 2 if the command ended with an error
     #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
     child_exit_code: bool,
-    /// Accepted without effect: a hold survives a silence of Consul for the time of its lease
+    /// Accepted without effect: a hold survives a silence of Consul in any case
     #[arg(long, default_value_t = 3)]
     monitor_retry: u32,
     /// How many may hold at once; with 1 it is a lock, which Go's `api.Lock` shares

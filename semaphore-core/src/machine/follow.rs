@@ -384,7 +384,9 @@ impl Follow {
     }
 
     fn failed(&mut self, now: Instant, error: &RequestError) {
-        self.watch.poller.failed_by(now, error, &mut self.rng);
+        self.watch.poller.failed(now, &mut self.rng);
+        // A plain read tells at once that Consul is back.
+        self.watch.poller.restart();
         if !is_on(Defect::SilenceUntold) {
             self.known.fails(error);
         }

@@ -74,7 +74,9 @@ impl Candidate {
                 event
             }
             Err(error) => {
-                self.watch.poller.failed_by(now, &error, &mut self.rng);
+                self.watch.poller.failed(now, &mut self.rng);
+                // A plain read tells at once where Consul is now, even if indexes went backwards.
+                self.watch.poller.restart();
                 self.candidacy.as_mut()?.fail(error)
             }
         }

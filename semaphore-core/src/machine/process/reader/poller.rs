@@ -31,6 +31,9 @@ pub(in crate::machine) const WAIT: Duration = Duration::from_secs(15);
 /// How long after an answer without an index the next read follows.
 const WITHOUT_INDEX: Duration = Duration::from_secs(1);
 
+/// A poll that was open for this long has not failed at once.
+const OPEN: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Poller {
     state: State,
@@ -158,10 +161,7 @@ impl Poller {
     /// Takes its answer. Returns how it relates to the one before it. If nothing can wait on it,
     /// only time tells when to read again.
     pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
-        // A plain read that follows a failed poll is no sign that polls work again.
-        if !self.cursor.is_at_start() {
-            self.backoff.reset();
-        }
+        self.backoff.reset();
         let progress = self.cursor.answered(now, index, self.wait);
         let rest = if index == Index::ZERO {
             WITHOUT_INDEX
@@ -197,17 +197,18 @@ impl Poller {
         self.ended(now);
     }
 
-    /// After an outage the next one is a plain read, which tells at once where Consul is now: the
-    /// agent may have come back without its state, and a poll with the former index would wait for
-    /// nothing. Once is enough: where polls alone fail, two reads for each would be too many (L3).
-    /// After a refusal, or beyond a limit of requests, it is the same poll: the agent is there.
+    /// If the agent was not reached, or the poll was open for a while, the next one is a plain read,
+    /// which tells at once where Consul is now: the agent may have come back without its state, and
+    /// a poll with the former index would wait for nothing. What fails at once is sent again as it
+    /// was: where polls alone fail, two reads for each would be too many (L3).
     pub(in crate::machine) fn failed_by(
         &mut self,
         now: Instant,
         error: &RequestError,
         rng: &mut fastrand::Rng,
     ) {
-        if self.backoff.is_fresh() && !error.is_refusal() && !error.is_rate_limit() {
+        let was_open = now.saturating_since(self.cursor.sent_at()) >= OPEN;
+        if was_open || matches!(error, RequestError::Transport(it) if it.kind().was_not_applied()) {
             self.cursor.restart();
         }
         self.failed(now, rng);
@@ -261,16 +262,10 @@ impl Poller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{refusal, trouble};
-    use crate::http::Response;
     use crate::machine::fixture::at;
     use crate::transport::{TransportError, TransportErrorKind};
 
     const SECOND: u64 = 1_000;
-
-    fn silence() -> RequestError {
-        RequestError::Transport(TransportError::new(TransportErrorKind::Timeout))
-    }
 
     fn poller() -> Poller {
         Poller::new(
@@ -319,57 +314,24 @@ mod tests {
     }
 
     #[test]
-    fn after_an_outage_comes_a_plain_read() {
-        let mut rng = fastrand::Rng::with_seed(1);
-        let mut poller = poller();
-        poller.start();
-        poll(&mut poller, at(SECOND));
-        poller.answered(at(SECOND), Index(7));
-        assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
-        poller.failed_by(at(SECOND), &silence(), &mut rng);
-        assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(START));
-    }
-
-    #[test]
-    fn what_is_refused_is_asked_for_again_as_it_was() {
-        let mut rng = fastrand::Rng::with_seed(1);
-        let mut poller = poller();
-        poller.start();
-        poll(&mut poller, at(SECOND));
-        poller.answered(at(SECOND), Index(7));
-        assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
-        let denied = refusal(&Response::new(403, "Permission denied"), false).unwrap();
-        let denied = RequestError::RefusedForNow(Box::new(denied));
-        for error in [
-            denied,
-            trouble(&Response::new(429, "rate limit exceeded")).unwrap(),
+    fn a_poll_that_was_open_is_followed_by_a_plain_read_and_one_that_failed_at_once_is_not() {
+        let silence = RequestError::Transport(TransportError::new(TransportErrorKind::Timeout));
+        let not_sent = RequestError::Transport(TransportError::new(TransportErrorKind::NotSent));
+        for (error, open_for, next) in [
+            (&silence, 999, 7),
+            (&silence, 1_000, START),
+            (&not_sent, 0, START),
         ] {
-            poller.backoff.reset();
-            poller.failed_by(at(SECOND), &error, &mut rng);
-            assert_eq!(poll(&mut poller, at(2 * SECOND)), Some(7), "{error}");
+            let mut rng = fastrand::Rng::with_seed(1);
+            let mut poller = poller();
+            poller.start();
+            poll(&mut poller, at(SECOND));
+            poller.answered(at(SECOND), Index(7));
+            assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
+            poller.failed_by(at(SECOND + open_for), error, &mut rng);
+            let read = poll(&mut poller, at(4 * SECOND));
+            assert_eq!(read, Some(next), "{error} after {open_for} ms");
         }
-    }
-
-    #[test]
-    fn where_polls_alone_fail_one_plain_read_is_sent_and_then_polls_ever_later() {
-        let mut rng = fastrand::Rng::with_seed(1);
-        let mut poller = poller();
-        poller.start();
-        let mut now = at(SECOND);
-        let mut reads = Vec::new();
-        for _ in 0..10 {
-            let read = poll(&mut poller, now);
-            match read {
-                Some(START) => _ = poller.answered(now, Index(7)),
-                _ => poller.failed_by(now, &silence(), &mut rng),
-            }
-            reads.push(read);
-            now = poller.timeout().unwrap();
-        }
-        let plain = reads.iter().filter(|it| **it == Some(START)).count();
-        assert_eq!((plain, reads[2]), (2, Some(START)), "{reads:?}");
-        let rest = now.saturating_since(at(SECOND));
-        assert!(rest > Duration::from_secs(5), "{rest:?}");
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl Departure {
     }
 
     /// Whether it is given up after this failure: it is refused, and its session is gone before the next attempt.
-    /// After silence it goes on, since Consul ends no session without a leader.
+    /// After silence it goes on, since Consul ends no session without a leader. So it does on a session that others
+    /// may use: that one lives on, and what is left on it would stay as long.
     pub(in crate::machine) fn ends_with(
         &self,
         failure: &RequestError,
@@ -89,7 +90,8 @@ impl Departure {
         settings: &SessionSettings,
     ) -> bool {
         let next = rest_after_failure(self.began_at(settings), now, settings);
-        failure.is_refusal() && self.until <= next
+        let lives_on = settings.shares_sessions() || !settings.owns_sessions();
+        failure.is_refusal() && !lives_on && self.until <= next
     }
 }
 

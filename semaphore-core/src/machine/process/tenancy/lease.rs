@@ -136,8 +136,8 @@ const EARLIEST: u32 = 4;
 const SPREAD: u32 = 12;
 
 /// A held lease is renewed this many times as often: after a sixteenth to a twelfth of it. So
-/// whenever an outage begins, 9/10 - 1/12 of the lease are left, minus the time of an answer: more
-/// than 12 s of 15.
+/// whenever an outage begins, 9/10 - 1/12 of the TTL are left, minus the time of answers that are
+/// waited for: PROMISES has three quarters.
 const OFTENER: u32 = 4;
 
 #[cfg(test)]
