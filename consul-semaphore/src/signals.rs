@@ -41,6 +41,9 @@ const ENDING: &[Signal] = &[
 /// They end nothing.
 const HARMLESS: &[Signal] = &[Signal::SIGWINCH, Signal::SIGCONT];
 
+/// It tells of a child, which is waited for elsewhere.
+const CHILD: i32 = Signal::SIGCHLD as i32;
+
 /// The signals that this process gets, in order.
 pub(crate) struct Signals {
     received: UnboundedReceiver<i32>,
@@ -56,7 +59,11 @@ impl Signals {
         let wanted = named
             .chain(realtime())
             // What `nohup` or a background shell has turned off stays off, also for the command.
-            .filter(|signal| !has(ignored, *signal));
+            .filter(|signal| !has(ignored, *signal))
+            // If the parent ignores it, the system reaps the children, and the end of one is not
+            // told before all have ended. So it is received, and not passed on. The command gets
+            // the default: an exec resets what has a handler.
+            .chain([CHILD]);
         let mut delivered =
             Delivered::new(wanted).map_err(Failure::system("signals can't be received"))?;
         let handle = delivered.handle();
@@ -65,6 +72,9 @@ impl Signals {
             .name("signals".to_owned())
             .spawn(move || {
                 for signal in &mut delivered {
+                    if signal == CHILD {
+                        continue;
+                    }
                     if sender.unbounded_send(signal).is_err() {
                         break;
                     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Running, program, scene, unshare, wait_until};
+use crate::support::{Running, program, run_with, scene, unshare, wait_until, within};
 
 /// Forks helpers twice, each of which prints its process id, and then reads a line. One is ended by
 /// a realtime signal, and one stops for a while.
@@ -47,5 +47,19 @@ fn as_process_1_it_reaps_orphans_of_others_too() {
     let file = file.to_string_lossy();
     let running = Running::spawn(container, &[&prefix, "--", "sh", "-c", script, &file]);
     assert_eq!(running.end().0, Some(7));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn it_ends_with_the_command_also_if_its_parent_ignores_the_ends_of_children() {
+    let (agent, prefix) = scene();
+    let script = "sleep 0.3; exit 7";
+    let ours = program(agent.url(), &["run", &prefix, "--", "sh", "-c", script]);
+    // A guard that is not dismissed would keep the program for ever.
+    let limit = ["timeout", "--signal=KILL", "60"];
+    // `dash` does not ignore it.
+    let ignores = ["bash", "-c", "trap '' CHLD; exec \"$0\" \"$@\""];
+    let ran = run_with(within(&limit, &within(&ignores, &ours)), "");
+    ran.assert(7, "");
     agent.assert_nothing_left(&prefix);
 }
