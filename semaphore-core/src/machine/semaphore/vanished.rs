@@ -57,6 +57,8 @@ pub(in crate::machine) struct Vanished {
     /// Whether the question under way is from before an interruption.
     is_outdated: bool,
     dead: BTreeSet<SessionId>,
+    /// Those whose end was logged.
+    told: BTreeSet<SessionId>,
     /// The pause after a failed question.
     rest: Pause,
 }
@@ -70,6 +72,8 @@ struct Missing {
     read_at: Option<Instant>,
     /// How long its place is left alone from then on, if an earlier view had shown its key.
     seen_lock_delay: Option<Duration>,
+    /// The beginning of its value in that view, for people.
+    value: Option<Box<str>>,
     /// Whether its key exists and is tied to another session, which has acquired it.
     is_taken: bool,
     /// Whether such a read has shown this since the last interruption.
@@ -106,6 +110,7 @@ impl Vanished {
             asked: None,
             is_outdated: false,
             dead: BTreeSet::new(),
+            told: BTreeSet::new(),
             rest: Pause::new(settings.retry_cap()),
         }
     }
@@ -117,6 +122,7 @@ impl Vanished {
         };
         self.missing.retain(|it, _| !view.is_alive(it.as_str()));
         self.dead.retain(|it| !view.is_alive(it.as_str()));
+        self.told.retain(|it| !view.is_alive(it.as_str()));
         for holder in view.keyless() {
             let Some(session) = SessionId::read(holder) else {
                 continue;
@@ -126,23 +132,28 @@ impl Vanished {
                 // It may be hidden, and alive.
                 continue;
             }
-            let missing = self.missing.entry(session).or_insert_with_key(|session| {
-                let seen = before.and_then(|before| seen_lock_delay(before, session));
-                let value = before.and_then(|it| it.value_of(session.as_str()));
-                tracing::info!(name: "vanished", target: "semaphore_core", %session, value, lock_delay = ?seen, "a holder has died: it has no contender key any more, and its place is free after its lock delay");
-                Missing {
-                    since: now,
-                    read_at: None,
-                    seen_lock_delay: seen,
-                    is_taken,
-                    is_gone: false,
-                    ask_again_at: None,
-                }
-            });
+            let missing = self
+                .missing
+                .entry(session.clone())
+                .or_insert_with_key(|session| {
+                    let value = before.and_then(|it| it.value_of(session.as_str()));
+                    Missing {
+                        since: now,
+                        read_at: None,
+                        seen_lock_delay: before.and_then(|it| seen_lock_delay(it, session)),
+                        value: value.map(Box::from),
+                        is_taken,
+                        is_gone: false,
+                        ask_again_at: None,
+                    }
+                });
             if is_taken && !missing.is_taken {
                 missing.since = now;
             }
             missing.is_taken = is_taken;
+            if is_taken {
+                self.tell(&session, "a holder has lost its contender key to another session, and its place is free after its lock delay");
+            }
         }
         self.forget_the_removed(record);
     }
@@ -171,7 +182,7 @@ impl Vanished {
 
     /// Forgets those who are no longer in the record, in any spelling.
     pub(in crate::machine) fn forget_the_removed(&mut self, record: &Record) {
-        if self.missing.is_empty() && self.dead.is_empty() {
+        if self.missing.is_empty() && self.dead.is_empty() && self.told.is_empty() {
             return;
         }
         let holders: BTreeSet<_> = record
@@ -180,6 +191,18 @@ impl Vanished {
             .collect();
         self.missing.retain(|session, _| holders.contains(session));
         self.dead.retain(|session| holders.contains(session));
+        self.told.retain(|session| holders.contains(session));
+    }
+
+    /// Logs the end of a holder once, however often it is found.
+    fn tell(&mut self, session: &SessionId, what: &'static str) {
+        if !self.told.insert(session.clone()) {
+            return;
+        }
+        let missing = self.missing.get(session);
+        let value = missing.and_then(|it| it.value.as_deref());
+        let lock_delay = missing.and_then(|it| it.seen_lock_delay);
+        tracing::info!(name: "vanished", target: "semaphore_core", %session, value, ?lock_delay, "{what}");
     }
 
     /// Those who may be pruned.
@@ -332,6 +355,7 @@ impl Vanished {
             // It may have been hidden in earlier views, without notice.
             missing.read_at.get_or_insert(now);
             missing.is_gone = true;
+            self.tell(session, "a holder has died: it has no contender key any more, and its place is free after its lock delay");
         }
     }
 
@@ -347,6 +371,7 @@ impl Vanished {
         for (session, probed) in sessions.into_iter().zip(probed) {
             match probed {
                 Probed::Free => {
+                    self.tell(&session, "a holder has died: it has no contender key any more, and its place is free");
                     self.dead.insert(session);
                 }
                 Probed::NotYet => self.put_off(&session, now, ahead, rng),

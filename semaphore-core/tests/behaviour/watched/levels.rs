@@ -1,10 +1,13 @@
 //! The levels of log lines: `docs/LOGS.md` is the contract.
 
-use semaphore_core::Election;
+use semaphore_core::adapter::{Method, Request};
+use semaphore_core::{Election, Token};
 use tracing::Level;
+use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use super::log::logged;
+use crate::support::stranger::Stranger;
 use crate::support::*;
 
 /// A scene with everything that causes a log line. The semaphore has a token.
@@ -216,6 +219,98 @@ fn a_dead_holder_and_its_pruning_are_told_at_info() {
     }
     let died = lines.iter().find(|line| line.contains("a holder has died"));
     assert!(died.expect("told").contains("value=\"test\""), "{lines:#?}");
+}
+
+/// The lines about holders that have died, or lost their key.
+fn deaths(lines: &[String]) -> Vec<&String> {
+    let told = |line: &&String| line.contains("a holder has ");
+    lines.iter().filter(told).collect()
+}
+
+/// Agents older than 1.11 don't say that they leave keys out. A question then shows whether the
+/// holder is dead.
+#[test]
+fn a_holder_that_others_may_not_see_for_a_while_is_not_told_as_dead() {
+    let all = || {
+        Policy::new()
+            .with_session_prefix("", Access::Write)
+            .with_key_prefix(PREFIX, Access::Write)
+    };
+    let lines = logged(Level::INFO, || {
+        let world = MockConsul::new(1);
+        let may_see = |key: &str, access| {
+            let policy = all().with_key(key, access);
+            world.consul(|consul, _| consul.add_token("other", policy));
+        };
+        world.consul(|consul, _| {
+            consul.set_acl_default_deny();
+            consul.set_acl_reports_filtering(false);
+            consul.add_token("all", all());
+        });
+        let holder = connect(builder(2).token("all"), &world.client("holder"));
+        let permit = world.run(holder.acquire()).expect("a free slot");
+        let key = permit.sequencers()[0].key.clone();
+        may_see(&key, Access::Deny);
+        let other = connect(builder(2).token("other"), &world.client("other"));
+        let mine = world.run(other.acquire()).expect("the other slot");
+        world.advance(millis(500));
+        for access in [Access::Write, Access::Deny, Access::Write] {
+            may_see(&key, access);
+            let token = Token::new("all").expect("a token");
+            let poke = Request::new(Method::Put, "/v1/kv/service/db/poke").with_token(Some(token));
+            world.consul(|consul, now| consul.submit(now, &poke));
+            world.advance(secs(30));
+        }
+        assert!(permit.is_held() && mine.is_held());
+        drop((permit, mine));
+        world.advance(secs(1));
+    });
+    assert_eq!(deaths(&lines), [""; 0], "{lines:#?}");
+}
+
+#[test]
+fn a_death_is_told_once_by_who_waits_and_only_when_consul_has_confirmed_it() {
+    let told_after = |wait: u64| {
+        let lines = logged(Level::INFO, || {
+            let world = MockConsul::new(1);
+            let dead = semaphore(&world, "dead", 1);
+            let permit = world.run(dead.acquire()).expect("a free slot");
+            let other = semaphore(&world, "a", 1);
+            let waiting = world.start(async move { other.acquire().await });
+            world.advance(secs(1));
+            world.partition("dead");
+            let session = permit.sequencers()[0].session.to_string();
+            world.consul(|consul, now| consul.destroy_session(now, &session));
+            world.advance(secs(wait));
+            drop((permit, waiting));
+        });
+        deaths(&lines).len()
+    };
+    // Its lock delay is 15 s.
+    assert_eq!((told_after(14), told_after(40)), (0, 1));
+}
+
+#[test]
+fn a_holder_whose_key_another_session_has_acquired_is_told_as_that_and_once() {
+    let lines = logged(Level::INFO, || {
+        let world = MockConsul::new(1);
+        let held = semaphore(&world, "holder", 1);
+        let permit = world.run(held.acquire()).expect("a free slot");
+        let other = semaphore(&world, "a", 1);
+        let waiting = world.start(async move { other.acquire().await });
+        world.advance(secs(1));
+        world.partition("holder");
+        let own = permit.sequencers()[0].clone();
+        let stranger = Stranger::session(&world);
+        let release = format!("/v1/kv/{}?release={}", own.key, own.session);
+        stranger.call(&world, Method::Put, &release, "");
+        stranger.acquires(&world, &own.key);
+        drop(world.run(waiting).expect("its turn"));
+        drop(permit);
+    });
+    let lost = deaths(&lines);
+    let is_it = |line: &&String| line.contains("has lost its contender key to another session");
+    assert!(lost.len() == 1 && lost.iter().all(is_it), "{lines:#?}");
 }
 
 #[test]
