@@ -96,7 +96,7 @@ where
 
 /// A token in a file, which is read again when the file has changed, and when a request was
 /// refused. If the file is missing or has no token, for example while it is written, the last token
-/// stays in use. That is logged.
+/// stays in use. That is logged once, until the file has changed.
 ///
 /// White space around the token is ignored. `token_file` of an adapter crate makes it, or an
 /// adapter that provides the file.
@@ -111,7 +111,13 @@ struct Known {
     token: Option<Token>,
     /// The stamp of the last read. `None` if the file must be read again in any case.
     stamp: Option<Stamp>,
+    /// The state in which the file could not be used, if that was logged.
+    unusable: Option<State>,
 }
+
+/// The stamp of a file, or that it is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State(Option<Stamp>);
 
 impl TokenFile {
     /// The token in this file. `named_by` is the option that names the file, for errors.
@@ -124,7 +130,7 @@ impl TokenFile {
         files: impl Files + 'static,
     ) -> Result<Self, BuildError> {
         Self::or_else(named_by, path.into(), files, |path| {
-            let empty = invalid("it holds no token");
+            let empty = invalid(NO_TOKEN);
             Err(unusable(named_by, path, empty))
         })
     }
@@ -151,7 +157,11 @@ impl TokenFile {
         Ok(Self {
             path,
             files: Box::new(files),
-            known: Mutex::new(Known { token, stamp }),
+            known: Mutex::new(Known {
+                token,
+                stamp,
+                unusable: None,
+            }),
         })
     }
 
@@ -167,16 +177,26 @@ impl TokenSource for TokenFile {
         if stamp.is_none() || stamp != known.stamp {
             let found = read_token(&*self.files, &self.path);
             let path = self.path.display();
-            match found.and_then(|token| token.ok_or_else(|| invalid("it holds no token"))) {
+            match found.and_then(|token| token.ok_or_else(|| invalid(NO_TOKEN))) {
                 Ok(token) => {
                     let token = Some(token);
                     if token != known.token {
                         tracing::info!(name: "token-replaced", %path, "the token's file has another token");
                     }
-                    *known = Known { token, stamp };
+                    *known = Known {
+                        token,
+                        stamp,
+                        unusable: None,
+                    };
                 }
                 Err(error) => {
-                    tracing::warn!(name: "token-unreadable", %path, %error, "the last token stays in use");
+                    if known.unusable.replace(State(stamp)) != Some(State(stamp)) {
+                        let instead = match known.token {
+                            Some(_) => "the token before it stays in use",
+                            None => "requests are sent without a token",
+                        };
+                        tracing::warn!(name: "token-unreadable", %path, %error, "{instead}");
+                    }
                     // It is checked again when it has changed, or at the next refusal.
                     known.stamp = stamp;
                 }
@@ -209,9 +229,11 @@ fn read_token(files: &(impl Files + ?Sized), path: &Path) -> io::Result<Option<T
     if text.is_empty() {
         return Ok(None);
     }
-    let token = Token::new(text).map_err(|_| invalid("it holds no token"))?;
+    let token = Token::new(text).map_err(|_| invalid(NO_TOKEN))?;
     Ok(Some(token))
 }
+
+const NO_TOKEN: &str = "there is no token in the file";
 
 fn invalid(error: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)

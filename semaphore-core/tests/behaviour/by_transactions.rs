@@ -90,6 +90,7 @@ mod watched_once {
     mod levels;
     pub(crate) mod log;
     mod outages;
+    mod token_files;
 }
 #[path = "cost"]
 mod cost_once {
