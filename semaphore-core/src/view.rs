@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::{Entry, KeyList};
-use crate::error::{Conflict, shown_value};
+use crate::error::{Conflict, MOST_READ, shown_value};
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
 use crate::one_line::line;
@@ -103,7 +103,7 @@ impl Contender {
             flags: entry.flags(),
             eviction: ContenderFlags::ask_to_go(entry.flags()).then(|| reason(entry)),
             value: entry
-                .value()
+                .beginning(MOST_READ)
                 .ok()
                 .and_then(|it| shown_value(&it))
                 .map(Arc::from),
@@ -469,6 +469,32 @@ mod tests {
         assert_eq!(contenders, [Index(10), Index(20), Index(30)]);
         assert_eq!(view.index(), Index(100));
         assert_eq!(view.record_index(), Index(50));
+    }
+
+    /// A list shows the values of all contenders, each of up to 320 KiB. Only the beginning of each
+    /// is read: here the rest is not even base64.
+    #[test]
+    fn the_name_of_a_contender_is_read_from_the_beginning_of_its_value() {
+        use base64::Engine as _;
+        let encode = |value: &str| base64::engine::general_purpose::STANDARD.encode(value);
+        let named = |encoded: &str| {
+            let entry = key(&format!("jobs/{A}"), A, 1);
+            let value = format!(r#""Value":"{encoded}""#);
+            let view = view(&[entry.replace(r#""Value":null"#, &value)]);
+            view.value_of(A).map(str::to_owned)
+        };
+        let long = "é".repeat(100_000);
+        let shown = format!("{}…", "é".repeat(200));
+        assert_eq!(named(&encode(&long)).as_deref(), Some(shown.as_str()));
+        let broken = encode(&long) + "!";
+        assert_eq!(named(&broken).as_deref(), Some(shown.as_str()));
+        let spaced = format!(" backup-1{}", " ".repeat(100_000));
+        assert_eq!(named(&encode(&spaced)).as_deref(), Some("backup-1"));
+        assert_eq!(named(&encode("backup-1")).as_deref(), Some("backup-1"));
+        assert_eq!(named("!").as_deref(), None);
+        assert_eq!(named("").as_deref(), None);
+        // JSON may also write a character of base64 like this.
+        assert_eq!(named(r"\u0059Q==").as_deref(), Some("a"));
     }
 
     #[test]

@@ -73,6 +73,18 @@ impl Entry<'_> {
             .decode(encoded.as_bytes())
             .map_err(|error| garbled("a value that is not base64", error))
     }
+
+    /// At least this many bytes of the beginning of its value, or all of it. The rest may stay
+    /// encoded, and unchecked.
+    pub(crate) fn beginning(&self, bytes: usize) -> Result<Vec<u8>, RequestError> {
+        let encoded = self.value.and_then(|value| value.strip_prefix('"'));
+        // Four characters are three bytes.
+        let length = bytes.div_ceil(3) * 4;
+        let cut = encoded.and_then(|it| it.as_bytes().get(..length));
+        // A short value has its end in there, and another one may have an escape.
+        let decoded = cut.and_then(|cut| STANDARD.decode(cut).ok());
+        decoded.map_or_else(|| self.value(), Ok)
+    }
 }
 
 /// The entries of a list, read by `serde_json`.

@@ -24,8 +24,8 @@ pub use crate::subject::Subject;
 pub use lost::Lost;
 pub use refusal::{Conflict, Refusal};
 pub use request::{ParseError, RequestError};
-pub(crate) use seen::shown_value;
 pub use seen::{Holder, Seen};
+pub(crate) use seen::{MOST_READ, shown_value};
 
 /// How an operation on a semaphore or in an election failed.
 ///

@@ -35,9 +35,14 @@ impl Holder {
     }
 }
 
-/// A value as a part of a line, or `None` if it is empty.
+/// How many bytes of a value are read to show its beginning: more than a line has, so that white
+/// space before it is skipped.
+pub(crate) const MOST_READ: usize = 3 * 1024;
+
+/// The beginning of a value as a part of a line, or `None` if there is nothing to show.
 pub(crate) fn shown_value(value: &[u8]) -> Option<String> {
-    let value = line(String::from_utf8_lossy(value));
+    let beginning = &value[..value.len().min(MOST_READ)];
+    let value = line(String::from_utf8_lossy(beginning));
     let value = brief_name(value.trim());
     (!value.is_empty()).then_some(value)
 }
