@@ -317,12 +317,11 @@ impl State {
         may_use.then(|| told.next(self.follow.known())).flatten()
     }
 
-    /// Whether the knowledge may be used. After a time without waiting followers, the key must be
-    /// read again first.
+    /// Whether the knowledge may be used, also that of a failure. After a time without waiting
+    /// followers, the key must be read again first.
     fn is_fresh(&self, now: Instant) -> bool {
-        let known = self.follow.known();
         let is_recent = |at| now.saturating_since(at) <= self.follow.max_age();
-        known.is_in_trouble() || known.answered_at().is_some_and(is_recent)
+        self.follow.known().learned_at().is_some_and(is_recent)
     }
 
     fn interest(&self, now: Instant, waiting: &Waiting) -> Interest {

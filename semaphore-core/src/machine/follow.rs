@@ -331,7 +331,7 @@ impl Follow {
     fn grow_old(&mut self, now: Instant) {
         if self.left(now) == Some(Duration::ZERO) {
             let timeout = TransportError::new(TransportErrorKind::Timeout);
-            self.known.fails(&RequestError::Transport(timeout));
+            self.known.fails(now, &RequestError::Transport(timeout));
         }
     }
 
@@ -388,7 +388,7 @@ impl Follow {
         // A plain read tells at once that Consul is back.
         self.watch.poller.restart();
         if !is_on(Defect::SilenceUntold) {
-            self.known.fails(error);
+            self.known.fails(now, error);
         }
     }
 }

@@ -52,6 +52,8 @@ struct Confirmed {
 struct Trouble {
     /// Its number, which is unique.
     no: u64,
+    /// When it was last met.
+    met_at: Instant,
     why: Why,
 }
 
@@ -114,6 +116,14 @@ impl Known {
         self.trouble.is_some()
     }
 
+    /// When it last learned that it is so: that somebody or nobody leads, or why it can't know.
+    pub(crate) fn learned_at(&self) -> Option<Instant> {
+        match &self.trouble {
+            Some(trouble) => Some(trouble.met_at),
+            None => self.answered_at(),
+        }
+    }
+
     /// Takes an answer about the leader, with its index.
     pub(super) fn learn(
         &mut self,
@@ -164,24 +174,27 @@ impl Known {
         self.confirm(asked_at, answered_at);
         self.status = None;
         self.index = index;
-        self.begin_trouble(Why::NotAnElection { key, conflict });
+        self.meet(answered_at, Why::NotAnElection { key, conflict });
     }
 
-    pub(super) fn fails(&mut self, error: &RequestError) {
-        self.begin_trouble(if error.is_permanent() {
+    pub(super) fn fails(&mut self, now: Instant, error: &RequestError) {
+        let why = if error.is_permanent() {
             Why::Refused(error.clone())
         } else {
             Why::Unreachable(error.at_face_value().clone())
-        });
+        };
+        self.meet(now, why);
     }
 
-    fn begin_trouble(&mut self, why: Why) {
-        if self.trouble.as_ref().is_some_and(|it| it.why.is_like(&why)) {
+    fn meet(&mut self, now: Instant, why: Why) {
+        if let Some(trouble) = self.trouble.as_mut().filter(|it| it.why.is_like(&why)) {
+            trouble.met_at = now;
             return;
         }
         self.troubles += 1;
         self.trouble = Some(Trouble {
             no: self.troubles,
+            met_at: now,
             why,
         });
     }

@@ -1,9 +1,9 @@
 //! Many followers of one election share one read. Each has its own position in the events.
 
 use futures_util::future::join_all;
-use semaphore_core::adapter::{Method, Request};
+use semaphore_core::adapter::{Method, Request, Response};
 use semaphore_core::{Client, Discovery, Follower, LeaderEvent, LeaderStatus, blocking};
-use transport_mock::{MockConsul, Task};
+use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use crate::support::candidate::{Candidate, LEADER};
 use crate::support::election::election;
@@ -297,4 +297,30 @@ fn who_comes_when_nobody_has_asked_for_long_is_told_at_once_even_if_nothing_has_
     assert_eq!(world.run(elected(discovery.follow())).1, "node-1");
     let took = world.now().saturating_since(began);
     assert!(took < millis(100), "{took:?}");
+}
+
+#[test]
+fn who_comes_when_nobody_has_asked_for_long_is_not_told_of_what_was_refused_then() {
+    let world = MockConsul::new(1);
+    Candidate::leading(&world, "node-1");
+    let of_client = Client::builder().connect(world.client("follower"));
+    let of_client = of_client.expect("a client").discovery(LEADER);
+    for discovery in [discovery(&world), of_client.expect("a key")] {
+        let denied = Fault::Answer(Response::new(403, "Permission denied"));
+        world.inject(Rule::new(denied).host("follower").always());
+        let mut idle = discovery.follow();
+        let refused = world.run(idle.next()).expect("an event");
+        assert!(refused.is_err(), "{refused:?}");
+        let too = world.run(discovery.follow().next()).expect("an event");
+        assert!(too.is_err(), "{too:?}");
+        world.clear_faults();
+        world.advance(secs(3_600));
+        let present = world.run(discovery.follow().next());
+        assert!(
+            matches!(present, Some(Ok(LeaderEvent::Elected(_)))),
+            "{present:?}"
+        );
+        let event = world.run(idle.next());
+        assert!(matches!(event, Some(Ok(LeaderEvent::Resumed))), "{event:?}");
+    }
 }
