@@ -99,8 +99,8 @@ pub(crate) struct Arrival {
 pub(super) enum Followed<'a> {
     Served,
     Failed(&'a RequestError),
-    /// It is as it was.
-    NoNews,
+    /// Nothing since it has failed.
+    StillFailing,
     /// What a campaign would fail with, too.
     Refused(&'a Error),
 }
@@ -221,7 +221,7 @@ impl House {
                 let error = error.clone();
                 outage.hear(&RequestEnd::failed(now, Purpose::Read, now, error));
             }
-            Followed::NoNews => outage.goes_on(now),
+            Followed::StillFailing => outage.goes_on(now),
             Followed::Refused(_) => {}
         });
     }

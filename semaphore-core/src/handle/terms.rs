@@ -31,6 +31,7 @@ use futures_util::future::{Either, select};
 pub use self::limit::TermLimit;
 use self::limit::TermPlace;
 pub(super) use self::refusals::{Refusals, Verdict};
+use self::standby::Watch;
 use super::election::Election;
 use super::leadership::Leadership;
 use super::lost_signal::LostSignal;
@@ -103,8 +104,7 @@ impl Plan {
         }
     }
 
-    /// A pause of nothing would ask as fast as Consul refuses, and for ever where the refusal is
-    /// known.
+    /// Without a pause, a campaign would follow as fast as Consul refuses.
     pub(super) fn with_pause_after_refusal(self, pause: Duration) -> Self {
         let pause_after_refusal = pause.max(Duration::from_millis(100));
         Self {
@@ -122,15 +122,22 @@ impl Plan {
         Self { limit, ..self }
     }
 
-    /// Campaigns according to the plan. Also returns its place under the limit.
+    /// Campaigns according to the plan. Also returns its place under the limit. `watch` is nothing
+    /// at first, and kept for the next campaign.
     pub(super) async fn campaign(
         &self,
         election: &Election,
+        watch: &mut Option<Watch>,
     ) -> Result<(Leadership, Option<TermPlace>), Error> {
         if self.limit.is_none() && self.hold_back.is_zero() {
             return Ok((election.campaign().await?, None));
         }
-        standby::campaign(election, self.hold_back, self.limit.as_ref()).await
+        let campaigning = watch.get_or_insert_with(|| Watch::new(election));
+        let campaigned = campaigning.campaign(self.hold_back, self.limit.as_ref());
+        let elected = campaigned.await?;
+        // A leader needs none.
+        *watch = None;
+        Ok(elected)
     }
 }
 
@@ -312,8 +319,9 @@ impl<'a> Terms<'a> {
         F: Future<Output = ()>,
     {
         let mut refusals = Refusals::new(self.election.now());
+        let mut watch = None;
         loop {
-            let pause = match self.plan.campaign(&self.election).await {
+            let pause = match self.plan.campaign(&self.election, &mut watch).await {
                 Ok((leadership, place)) => {
                     refusals.has_led();
                     let pause = self.lead(leadership, &mut work).await;

@@ -104,10 +104,11 @@ impl<'a> Terms<'a> {
     /// As [`Election::run`].
     pub fn run(mut self, mut work: impl FnMut(&Leadership)) -> Result<(), Error> {
         let mut refusals = Refusals::new(self.election.inner().now());
+        let mut watch = None;
         loop {
             let campaign = block_on(
                 self.election.thread(),
-                self.plan.campaign(self.election.inner()),
+                self.plan.campaign(self.election.inner(), &mut watch),
             );
             let pause = match campaign.unwrap_or_else(|| Err(self.election.inner().ended())) {
                 Ok((leadership, place)) => {

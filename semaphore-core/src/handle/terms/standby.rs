@@ -25,46 +25,56 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 /// and whether Consul is still silent.
 const LOOK: Duration = Duration::from_secs(1);
 
-pub(super) async fn campaign(
-    election: &Election,
-    hold_back: Duration,
-    limit: Option<&TermLimit>,
-) -> Result<(Leadership, Option<TermPlace>), Error> {
-    let mut watch = Watch {
-        election,
-        leaders: election.leaders(),
-    };
-    loop {
-        while !watch.is_vacant() {
-            watch.look().await?;
-        }
-        if !watch.stays_vacant(hold_back).await? {
-            continue;
-        }
-        let place = match limit {
-            Some(limit) => {
-                let Some(place) = watch.enter(limit).await? else {
-                    continue;
-                };
-                Some(place)
-            }
-            None => None,
-        };
-        match election.campaign_timeout(ATTEMPT).await {
-            Ok(leadership) => return Ok((leadership, place)),
-            Err(Error::Timeout { .. }) => {}
-            Err(error) => return Err(error),
+/// Sees who leads, and tells of failures as a campaign does.
+///
+/// It is kept when a campaign fails: its follower tells a refusal once, and asks again at its own
+/// pace.
+pub(in crate::handle) struct Watch {
+    election: Election,
+    leaders: Follower,
+    /// Whether its last news was that Consul does not serve it.
+    is_unserved: bool,
+}
+
+impl Watch {
+    pub(super) fn new(election: &Election) -> Self {
+        Self {
+            election: election.clone(),
+            leaders: election.leaders(),
+            is_unserved: false,
         }
     }
-}
 
-/// Sees who leads, and tells of failures as a campaign does.
-struct Watch<'a> {
-    election: &'a Election,
-    leaders: Follower,
-}
+    /// Campaigns when nobody has led for this time, with a place under the limit.
+    pub(super) async fn campaign(
+        &mut self,
+        hold_back: Duration,
+        limit: Option<&TermLimit>,
+    ) -> Result<(Leadership, Option<TermPlace>), Error> {
+        loop {
+            while !self.is_vacant() {
+                self.look().await?;
+            }
+            if !self.stays_vacant(hold_back).await? {
+                continue;
+            }
+            let place = match limit {
+                Some(limit) => {
+                    let Some(place) = self.enter(limit).await? else {
+                        continue;
+                    };
+                    Some(place)
+                }
+                None => None,
+            };
+            match self.election.campaign_timeout(ATTEMPT).await {
+                Ok(leadership) => return Ok((leadership, place)),
+                Err(Error::Timeout { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
 
-impl Watch<'_> {
     /// Waits for a change, but not long.
     ///
     /// # Errors
@@ -76,19 +86,20 @@ impl Watch<'_> {
         }
         let (next, passed) = (pin!(self.leaders.next()), pin!(self.election.sleep(LOOK)));
         let tell = |followed| self.election.tell_followed(followed);
-        match select(next, passed).await {
-            Either::Left((Some(Ok(LeaderEvent::Interrupted(failure))), _)) => {
-                tell(Followed::Failed(&failure));
+        let Either::Left((news, _)) = select(next, passed).await else {
+            if self.is_unserved {
+                tell(Followed::StillFailing);
             }
-            Either::Left((Some(Ok(_)), _)) => tell(Followed::Served),
-            Either::Left((Some(Err(error)), _)) => {
-                tell(Followed::Refused(&error));
-                return Err(error);
-            }
-            Either::Left((None, _)) => return Err(self.election.ended()),
-            Either::Right(_) => tell(Followed::NoNews),
+            return Ok(());
+        };
+        let news = news.ok_or_else(|| self.election.ended())?;
+        self.is_unserved = matches!(news, Ok(LeaderEvent::Interrupted(_)));
+        match &news {
+            Ok(LeaderEvent::Interrupted(failure)) => tell(Followed::Failed(failure)),
+            Ok(_) => tell(Followed::Served),
+            Err(error) => tell(Followed::Refused(error)),
         }
-        Ok(())
+        news.map(|_| ())
     }
 
     /// Whether nobody leads, as far as is known.
@@ -113,7 +124,8 @@ impl Watch<'_> {
         if time.is_zero() {
             return Ok(true);
         }
-        let passed = pin!(self.election.sleep(time));
+        let election = self.election.clone();
+        let passed = pin!(election.sleep(time));
         match select(passed, pin!(self.led())).await {
             Either::Left(_) => Ok(true),
             Either::Right((led, _)) => led.map(|()| false),
