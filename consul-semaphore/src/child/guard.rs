@@ -28,6 +28,7 @@ use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, getpgid, getppid, setpgid, setsid};
 
+use super::terminal;
 use super::will::Will;
 use crate::exit::Exit;
 
@@ -74,15 +75,16 @@ impl Guard {
     /// A guard for this process group.
     pub(super) fn start(group: Pid, will: &Will) -> io::Result<Self> {
         let (end, mut words) = io::pipe()?;
-        let process = Command::new(super::own_path()?)
+        let mut command = Command::new(super::own_path()?);
+        command
             .arg0(OsStr::from_bytes(NAME.to_bytes()))
             .args([OsString::from(MARK), group.to_string().into()])
             .stdin(end)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             // A signal of the terminal must not reach it before it has a session.
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        let process = terminal::without_stops(|| command.spawn())?;
         // A guard that was killed meanwhile is replaced.
         let _ = will.write(&mut words);
         Ok(Self { words, process })

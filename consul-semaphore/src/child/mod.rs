@@ -91,7 +91,7 @@ impl Child {
         if !program.reads_stdin {
             command.stdin(Stdio::null());
         }
-        let process = command.spawn().map_err(cannot)?;
+        let process = terminal::without_stops(|| command.spawn()).map_err(cannot)?;
         let group = Pid::from_raw(i32::try_from(process.id()).unwrap_or(i32::MAX));
         let (sender, changes) = mpsc::unbounded();
         let mut child = Self {

@@ -44,6 +44,7 @@ pub(crate) fn enter() -> Option<Exit> {
     if takes_terminal {
         terminal::take_from_parent();
     }
+    terminal::allow_stops();
     let source = Command::new(&program).args(arguments).exec();
     let program = program.to_string_lossy().into_owned();
     let failure = Failure::Program { program, source };

@@ -105,14 +105,35 @@ fn open() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/tty")
 }
 
-/// This would stop a process outside the terminal's group, so the signal is blocked.
+/// This would stop a process outside the terminal's group.
 fn set(tty: &File, group: Pid) {
-    let mut stops = SigSet::empty();
-    stops.add(Signal::SIGTTOU);
-    let before = stops.thread_swap_mask(SigmaskHow::SIG_BLOCK);
-    // An error means that the terminal or the group is gone.
-    let _ = tcsetpgrp(tty, group);
+    without_stops(|| {
+        // An error means that the terminal or the group is gone.
+        let _ = tcsetpgrp(tty, group);
+    });
+}
+
+/// The signals by which a terminal stops its jobs.
+fn stops() -> SigSet {
+    SigSet::from_iter([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU])
+}
+
+/// Does something without being stopped by the terminal. A program that is started by it must
+/// [allow stops](allow_stops).
+///
+/// The start of a program lasts until it is executed. The new process is in this one's group at first,
+/// and leaves it. If ^Z stopped it in between, this process would wait for it, and nobody would
+/// continue it.
+pub(super) fn without_stops<T>(act: impl FnOnce() -> T) -> T {
+    let before = stops().thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let done = act();
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
+    done
+}
+
+/// In the stage: what was held back stops it now.
+pub(super) fn allow_stops() {
+    let _ = stops().thread_unblock();
 }

@@ -1,7 +1,9 @@
 //! Signals reach the command once, and end the wait at once.
 
+use std::process::{Command, Stdio};
+
 use crate::support::{
-    Running, children, contenders, names, program, scene, unshare, wait_until, within,
+    Running, children, contenders, is_alive, names, program, scene, unshare, wait_until, within,
 };
 
 /// Prints when it is ready and which signals arrive, until USR1 ends it.
@@ -95,6 +97,37 @@ fn a_signal_that_can_not_be_passed_on_ends_the_command_with_grace_and_the_slot_i
     let (code, events) = running.end();
     assert_eq!(code, Some(5));
     assert!(names(&events).contains(&"released"), "{events:?}");
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_stop_while_the_command_starts_keeps_the_program_for_no_longer_than_the_command() {
+    let (agent, prefix) = scene();
+    // A program that hangs must not live on.
+    let outer = ["timeout", "--signal=KILL", "120", "setsid"];
+    for _ in 0..10 {
+        let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+        holder.event("started");
+        let ours = within(&outer, &program(agent.url(), &["run", "--json"]));
+        let mut running = Running::spawn(ours, &[&prefix, "--", "sh", "-c", "exit 7"]);
+        running.event("waiting");
+        let (program, _) = children(running.pid())[0];
+        let stops = format!("while kill -TSTP -- -{program}; do :; done 2>/dev/null");
+        let mut stops = Command::new("bash").args(["-c", &stops]).spawn();
+        let stops = stops.as_mut().expect("a shell");
+        holder.signal("TERM");
+        assert_eq!(holder.end().0, Some(143));
+        running.event("started");
+        stops.kill().and_then(|()| stops.wait()).expect("its end");
+        wait_until("the end", || {
+            let _ = Command::new("kill")
+                .args(["-CONT", &program.to_string()])
+                .stderr(Stdio::null())
+                .status();
+            !is_alive(program)
+        });
+        assert_eq!(running.end().0, Some(7));
+    }
     agent.assert_nothing_left(&prefix);
 }
 
