@@ -2,13 +2,14 @@
 //!
 //! | signal | while it waits | while the command runs |
 //! |---|---|---|
-//! | of those that end a process: HUP, INT, QUIT, TERM, USR1, … | the wait ends | passed on |
+//! | each that ends a process, and is not below: HUP, INT, QUIT, TERM, ABRT, USR1, … | the wait ends | passed on |
 //! | a realtime signal, which can't be passed on without `unsafe` code | the wait ends | the command gets TERM |
 //! | WINCH, CONT | nothing | passed on |
 //! | TSTP | stops this process | passed on |
-//! | CHLD, URG, PIPE | nothing | nothing |
+//! | CHLD, URG, PIPE, XFSZ: of this process's own children and files | nothing | nothing |
 //! | TTIN, TTOU, STOP | stop this process | stop this process |
-//! | KILL, and those that tell of a fault in this program: SEGV, XFSZ, … | end it | end it |
+//! | KILL, and the faults, after which nothing may go on: ILL, BUS, FPE, SEGV, SYS | end it | end it |
+//! | 32 and 33, which the C library keeps for itself | end it | end it |
 
 use std::fs;
 use std::thread;
@@ -20,29 +21,40 @@ use signal_hook::iterator::{Handle, Signals as Delivered};
 
 use crate::failure::Failure;
 
-/// They end a process that does not expect them, and can be passed on.
-const ENDING: &[Signal] = &[
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGALRM,
-    Signal::SIGVTALRM,
-    Signal::SIGPROF,
-    Signal::SIGXCPU,
-    #[cfg(target_os = "linux")]
-    Signal::SIGIO,
-    #[cfg(target_os = "linux")]
-    Signal::SIGPWR,
+/// They end nothing.
+const HARMLESS: &[Signal] = &[
+    Signal::SIGWINCH,
+    Signal::SIGCONT,
+    #[cfg(not(target_os = "linux"))]
+    Signal::SIGINFO,
 ];
 
-/// They end nothing.
-const HARMLESS: &[Signal] = &[Signal::SIGWINCH, Signal::SIGCONT];
+/// This process receives them, and does nothing.
+///
+/// CHLD tells of a child, which is waited for elsewhere. If the parent ignores it, the system reaps the
+/// children, and the end of one is not told before all have ended. So it has a handler. After XFSZ
+/// a write fails, which its writer handles.
+const KEPT: &[Signal] = &[Signal::SIGCHLD, Signal::SIGXFSZ];
 
-/// It tells of a child, which is waited for elsewhere.
-const CHILD: i32 = Signal::SIGCHLD as i32;
+/// This process leaves them to the system.
+const LEFT: &[Signal] = &[
+    // Nobody can receive these.
+    Signal::SIGKILL,
+    Signal::SIGSTOP,
+    // They stop it. `listen_for_stops` changes that for the first.
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    // After a fault, a handler that returns would meet it again.
+    Signal::SIGILL,
+    Signal::SIGBUS,
+    Signal::SIGFPE,
+    Signal::SIGSEGV,
+    Signal::SIGSYS,
+    // The system, and Rust for the second, ignore them.
+    Signal::SIGURG,
+    Signal::SIGPIPE,
+];
 
 /// The signals that this process gets, in order.
 pub(crate) struct Signals {
@@ -55,15 +67,14 @@ impl Signals {
     /// From now on these signals don't end the process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let ignored = ignored();
-        let named = ENDING.iter().chain(HARMLESS).map(|signal| *signal as i32);
+        let named = Signal::iterator().filter(|signal| !LEFT.contains(signal));
         let wanted = named
+            .map(|signal| signal as i32)
             .chain(realtime())
             // What `nohup` or a background shell has turned off stays off, also for the command.
             .filter(|signal| !has(ignored, *signal))
-            // If the parent ignores it, the system reaps the children, and the end of one is not
-            // told before all have ended. So it is received, and not passed on. The command gets
-            // the default: an exec resets what has a handler.
-            .chain([CHILD]);
+            // The command gets the default: an exec resets what has a handler.
+            .chain([Signal::SIGCHLD as i32]);
         let mut delivered =
             Delivered::new(wanted).map_err(Failure::system("signals can't be received"))?;
         let handle = delivered.handle();
@@ -72,7 +83,7 @@ impl Signals {
             .name("signals".to_owned())
             .spawn(move || {
                 for signal in &mut delivered {
-                    if signal == CHILD {
+                    if KEPT.iter().any(|kept| *kept as i32 == signal) {
                         continue;
                     }
                     if sender.unbounded_send(signal).is_err() {
@@ -150,8 +161,7 @@ fn has(mask: u64, signal: i32) -> bool {
     mask & (1 << (signal - 1)) != 0
 }
 
-/// The mask of signals that were ignored when the process started, from `/proc`. Without `/proc` it
-/// is empty.
+/// The mask of signals that this process ignores, from `/proc`. Without `/proc` it is empty.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

@@ -161,7 +161,7 @@ impl Child {
         let sent = killpg(self.group, signal);
         if matches!(
             signal,
-            Signal::SIGHUP | Signal::SIGINT | Signal::SIGQUIT | Signal::SIGTERM
+            Signal::SIGHUP | Signal::SIGINT | Signal::SIGQUIT | Signal::SIGABRT | Signal::SIGTERM
         ) {
             let _ = killpg(self.group, Signal::SIGCONT);
         }

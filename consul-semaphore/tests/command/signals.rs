@@ -37,7 +37,8 @@ fn each_signal_that_asks_for_the_end_is_passed_on_once_and_the_code_stays_the_co
 
 /// Each of these would end a program that does not expect it, or means nothing to it.
 const OTHERS: &[&str] = &[
-    "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "IO", "PWR", "WINCH", "CONT",
+    "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "IO", "PWR", "WINCH", "CONT", "TRAP",
+    "STKFLT",
 ];
 
 /// Prints which of them arrive, until TERM ends it.
@@ -100,6 +101,53 @@ fn a_signal_that_can_not_be_passed_on_ends_the_command_with_grace_and_the_slot_i
     agent.assert_nothing_left(&prefix);
 }
 
+/// Those that a process can't or must not go on after, and those that stop one.
+const LEFT_ALONE: &[&str] = &[
+    "ILL", "BUS", "FPE", "SEGV", "SYS", "KILL", "STOP", "TSTP", "TTIN", "TTOU",
+];
+
+/// Those that mean something to this program alone.
+const KEPT: &[&str] = &["URG", "PIPE", "XFSZ"];
+
+#[test]
+fn no_signal_that_a_process_can_survive_ends_the_program() {
+    let (agent, prefix) = scene();
+    // A realtime signal comes as TERM.
+    let script = "
+        signals=$(trap -l | tr -d ' ' | tr '\\t' '\\n' | grep -v 'SIGCHLD\\|SIGCONT')
+        for s in $signals; do trap \"echo ${s#*)}\" ${s%)*}; done; trap 'exit 5' WINCH
+        echo $signals; while :; do sleep 0.01; done";
+    let mut running = Running::start(agent.url(), &[&prefix, "--", "bash", "-c", script]);
+    let listed = running.line();
+    let listed = listed
+        .split(' ')
+        .filter_map(|signal| signal.split_once(")SIG"));
+    let listed: Vec<_> = listed.collect();
+    assert!(listed.len() > 50, "{listed:?}");
+    for (number, signal) in listed {
+        if LEFT_ALONE.contains(&signal) || signal == "WINCH" {
+            continue;
+        }
+        running.signal(number);
+        let arrives = if signal.starts_with("RT") {
+            "TERM"
+        } else {
+            signal
+        };
+        if !KEPT.contains(&signal) {
+            assert_eq!(running.line(), format!("SIG{arrives}"));
+        }
+    }
+    running.signal("WINCH");
+    let (code, events) = running.end();
+    assert_eq!(code, Some(5));
+    assert!(
+        crate::support::names(&events).contains(&"released"),
+        "{events:?}"
+    );
+    agent.assert_nothing_left(&prefix);
+}
+
 #[test]
 fn a_stop_while_the_command_starts_keeps_the_program_for_no_longer_than_the_command() {
     let (agent, prefix) = scene();
@@ -143,6 +191,8 @@ fn waiting_ends_at_once_and_leaves_nothing() {
         ("QUIT", 131),
         ("USR1", 138),
         ("ALRM", 142),
+        ("ABRT", 134),
+        ("STKFLT", 144),
         ("40", 168),
     ] {
         let mut waiter = Running::start(agent.url(), &[&prefix, "--", "true"]);
