@@ -9,6 +9,7 @@
 //! ```
 
 pub(crate) mod guard;
+mod processes;
 mod reaper;
 pub(crate) mod stage;
 mod terminal;

@@ -1,10 +1,18 @@
 //! The ends of this process's children. It has more of them than it has started: what outlives its
 //! parent below it becomes its child, and so does every orphan of a container if it is process 1.
 
+use std::thread;
+use std::time::Duration;
+
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
+
+use super::processes;
+
+/// How long a child that can't be found is left before it is sought again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What has become of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +48,9 @@ pub(super) fn watch(command: Pid, tell: impl Fn(Change)) {
             }
             // A realtime signal has ended a child, and the answer does not say which.
             Err(Errno::EINVAL) if is_running(command) => {
-                let _ = waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG));
+                if !reap_others(command) {
+                    thread::sleep(PAUSE);
+                }
             }
             Ok(_) | Err(Errno::EINTR) => {}
             Err(_) => break,
@@ -52,6 +62,21 @@ pub(super) fn watch(command: Pid, tell: impl Fn(Change)) {
 /// It need not be told again.
 fn note(pid: Pid, change: WaitPidFlag) {
     let _ = waitid(Id::Pid(pid), change | WaitPidFlag::WNOHANG);
+}
+
+/// Reaps what has ended of the other children, one by one: the command may end meanwhile, and its
+/// status must be left. Returns false if nothing was found.
+fn reap_others(command: Pid) -> bool {
+    let others = processes::children().filter(|child| *child != command);
+    let reaped = others.filter(|child| {
+        match waitpid(*child, Some(WaitPidFlag::WNOHANG)) {
+            // It is reaped, and its signal has no name.
+            Err(Errno::EINVAL) => true,
+            Err(_) | Ok(WaitStatus::StillAlive) => false,
+            Ok(_) => true,
+        }
+    });
+    reaped.count() > 0
 }
 
 fn is_running(command: Pid) -> bool {

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use crate::support::{Running, program, run_with, scene, unshare, wait_until, within};
 
+/// How often a race is tried.
+const RUNS: usize = 20;
+
 /// Forks helpers twice, each of which prints its process id, and then reads a line. One is ended by
 /// a realtime signal, and one stops for a while.
 const FORKS: &str = "
@@ -26,6 +29,21 @@ fn helpers_that_the_command_forks_twice_are_reaped_while_it_runs_and_its_own_cod
     });
     running.signal("USR1");
     assert_eq!(running.end().0, Some(7));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn the_commands_own_code_is_kept_though_orphans_die_of_realtime_signals_while_it_ends() {
+    let (agent, prefix) = scene();
+    // They are ended together with the command.
+    let script = "
+        orphans=$(for i in $(seq 100); do (sleep 1000 >/dev/null & echo $!); done)
+        kill -40 $orphans; exit 7";
+    for _ in 0..RUNS {
+        let running = Running::start(agent.url(), &[&prefix, "--", "bash", "-c", script]);
+        let (code, events) = running.end();
+        assert_eq!(code, Some(7), "{events:?}");
+    }
     agent.assert_nothing_left(&prefix);
 }
 
