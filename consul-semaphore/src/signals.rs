@@ -157,6 +157,11 @@ fn realtime() -> std::iter::Empty<i32> {
     std::iter::empty()
 }
 
+/// Whether this process ignores a signal, as the command then does, too.
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    has(ignored(), signal as i32)
+}
+
 fn has(mask: u64, signal: i32) -> bool {
     mask & (1 << (signal - 1)) != 0
 }

@@ -10,12 +10,20 @@
 //! ```
 //! A job in the background whose command wants the terminal stops as a whole, and the shell says so.
 //! The lease goes on to its end, and then the guard kills the command.
+//!
+//! If this process alone is stopped, the shell takes the terminal from the command without a word.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg};
 use nix::unistd::{Pid, getpgid, getpgrp, getppid, tcgetpgrp, tcsetpgrp};
+use signal_hook::flag;
+
+use crate::signals;
 
 /// The terminal that controls this process.
 pub(super) struct Terminal {
@@ -24,7 +32,10 @@ pub(super) struct Terminal {
     theirs: Pid,
     /// Whether the command uses it, as far as that is known.
     is_wanted: bool,
+    /// Whether the command, or a job of a shell that it is, has it from this process.
     is_given: bool,
+    /// Whether this process was stopped and continued since this was last read.
+    stood_still: Arc<AtomicBool>,
 }
 
 impl Terminal {
@@ -38,12 +49,18 @@ impl Terminal {
         let ours = getpgrp();
         let is_wanted = io::stdin().is_terminal() && io::stdout().is_terminal();
         let is_given = is_wanted && tcgetpgrp(&tty) == Ok(ours);
+        let stood_still = Arc::default();
+        if !signals::is_ignored(Signal::SIGCONT) {
+            // Without it, a terminal that the shell has taken meanwhile is taken from the shell.
+            let _ = flag::register(Signal::SIGCONT as i32, Arc::clone(&stood_still));
+        }
         Some(Self {
             tty,
             ours,
             theirs: ours,
             is_wanted,
             is_given,
+            stood_still,
         })
     }
 
@@ -67,7 +84,7 @@ impl Terminal {
 
     /// Gives the terminal to the command if it wants it. Returns false if it is another job's.
     pub(super) fn give(&mut self) -> bool {
-        let has_it = tcgetpgrp(&self.tty).ok();
+        let has_it = self.look();
         if has_it == Some(self.ours) && self.is_wanted {
             set(&self.tty, self.theirs);
             self.is_given = true;
@@ -75,11 +92,24 @@ impl Terminal {
         has_it == Some(self.ours) || has_it == Some(self.theirs)
     }
 
+    /// Takes it from the command. What another job has stays there.
     pub(super) fn take_back(&mut self) {
-        if self.is_given {
-            self.is_given = false;
+        self.look();
+        if mem::take(&mut self.is_given) {
             set(&self.tty, self.ours);
         }
+    }
+
+    /// The group that has the terminal.
+    fn look(&mut self) -> Option<Pid> {
+        let has_it = tcgetpgrp(&self.tty).ok();
+        let is_theirs = has_it == Some(self.theirs);
+        // What was given stays given until this process stood still. If the command is a shell, one
+        // of its jobs may have it.
+        if self.stood_still.swap(false, Ordering::SeqCst) || is_theirs {
+            self.is_given = is_theirs;
+        }
+        has_it
     }
 
     /// Stops this whole job until its shell continues it. It returns at once if there is no shell

@@ -2,7 +2,7 @@
 //! goes on in the foreground and in the background.
 
 use crate::pty::OnTerminal;
-use crate::support::{is_alive, scene, wait_until};
+use crate::support::{is_alive, scene, send, stat, wait_until};
 
 #[test]
 fn a_command_without_standard_input_reads_from_the_terminal() {
@@ -146,9 +146,7 @@ fn the_command_of_a_job_that_stays_stopped_is_dead_when_the_lease_ends() {
     let short = "--ttl 10s --grace 1s";
     shell.write(&format!("$program run {short} {prefix} -- {command}\n"));
     shell.wait_for(".");
-    let (_, shown) = shell.seen().rsplit_once("process ").expect("a line");
-    let pid = shown.split_once('.').expect("a line").0;
-    let command = pid.parse().expect("a process id");
+    let command = printed_id(&shell);
     shell.write("\x1a");
     shell.wait_for("Stopped");
     wait_until("its end", || !is_alive(command));
@@ -158,5 +156,41 @@ fn the_command_of_a_job_that_stays_stopped_is_dead_when_the_lease_ends() {
     // lost but the command.
     let code = shell.end();
     assert!(matches!(code, Some(120 | 137)), "{code:?}");
+    agent.assert_nothing_left(&prefix);
+}
+
+/// What the command has printed as `process ID.`
+fn printed_id(shell: &OnTerminal) -> u32 {
+    let (_, shown) = shell.seen().rsplit_once("process ").expect("a line");
+    let pid = shown.split_once('.').expect("a line").0;
+    pid.parse().expect("a process id")
+}
+
+#[test]
+fn a_terminal_that_the_shell_has_taken_from_a_stopped_program_stays_the_shells() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    let script = "echo process $$.; trap \"exit 4\" USR1; while :; do sleep 0.01; done";
+    for ends_while_stopped in [false, true] {
+        shell.write(&format!("$program run {prefix} -- bash -c '{script}'\n"));
+        shell.wait_for_next(".\r\n");
+        let command = printed_id(&shell);
+        let parent = stat(command).expect("a process")[1].parse();
+        let program = parent.expect("a process id");
+        send("STOP", program);
+        shell.wait_for_next("Stopped");
+        if !ends_while_stopped {
+            shell.write("bg; echo on''ce more\n");
+            shell.wait_for_next("once more");
+        }
+        send("USR1", command);
+        wait_until("its end", || !is_alive(command));
+        shell.write("bg\n");
+        wait_until("the program's end", || !is_alive(program));
+        shell.write("echo the shell''s turn\n");
+        shell.wait_for_next("the shells turn");
+    }
+    shell.write("exit 6\n");
+    assert_eq!(shell.end(), Some(6));
     agent.assert_nothing_left(&prefix);
 }

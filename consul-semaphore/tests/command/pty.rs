@@ -21,6 +21,7 @@ pub(crate) struct OnTerminal {
     terminal: File,
     output: Receiver<Vec<u8>>,
     seen: String,
+    read_to: usize,
 }
 
 impl OnTerminal {
@@ -74,13 +75,27 @@ impl OnTerminal {
             terminal,
             output,
             seen: String::new(),
+            read_to: 0,
         }
     }
 
     /// Reads until this text appears.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
-        while !self.seen.contains(text) {
+        self.wait_from(0, text);
+    }
+
+    /// Reads until this text appears after the last one that was waited for like this.
+    #[track_caller]
+    pub(crate) fn wait_for_next(&mut self, text: &str) {
+        self.wait_from(self.read_to, text);
+        let at = self.seen[self.read_to..].find(text).expect("it is there");
+        self.read_to += at + text.len();
+    }
+
+    #[track_caller]
+    fn wait_from(&mut self, from: usize, text: &str) {
+        while !self.seen[from..].contains(text) {
             let Ok(read) = self.output.recv_timeout(PATIENCE) else {
                 panic!("{text:?} is not in {:?}", self.seen);
             };
