@@ -46,7 +46,8 @@ pub(crate) struct Child {
     guard: Option<Guard>,
     will: Will,
     changes: UnboundedReceiver<Change>,
-    is_stopped: bool,
+    /// Whether it has stopped because it uses the terminal, which another job has.
+    waits_for_terminal: bool,
     is_gone: bool,
 }
 
@@ -57,6 +58,10 @@ pub(crate) enum Stop {
     GoesOn,
     /// The whole job has to stop, so that its shell learns of it: [`Child::stop_the_job`].
     OfJob,
+    /// No shell could continue the job, so the command is continued at once.
+    IsUndone,
+    /// No shell could continue the job, and it would stop again: another job has the terminal.
+    IsTheEnd,
     /// No shell is concerned. It stays stopped until somebody continues it.
     Stays,
 }
@@ -102,7 +107,7 @@ impl Child {
             guard: None,
             will,
             changes,
-            is_stopped: false,
+            waits_for_terminal: false,
             is_gone: false,
         };
         thread::Builder::new()
@@ -129,7 +134,8 @@ impl Child {
     pub(crate) async fn change(&mut self) -> Change {
         match self.changes.next().await {
             Some(change) => {
-                self.is_stopped = matches!(change, Change::Stopped(_));
+                self.waits_for_terminal =
+                    matches!(change, Change::Stopped(signal) if wants_terminal(signal));
                 change
             }
             // The end is the last change.
@@ -185,25 +191,40 @@ impl Child {
                 return Stop::GoesOn;
             }
         }
-        Stop::OfJob
+        if processes::job_can_stop() {
+            return Stop::OfJob;
+        }
+        if wants_terminal(signal) {
+            Stop::IsTheEnd
+        } else if signal == Signal::SIGTSTP {
+            self.go_on();
+            Stop::IsUndone
+        } else {
+            // SIGSTOP stops also what nobody would continue.
+            Stop::Stays
+        }
     }
 
     /// Stops this process and the rest of its job, until the shell continues it, and then continues
-    /// the command. What wants the terminal stays stopped in the background.
-    pub(crate) fn stop_the_job(&mut self, signal: Signal) {
+    /// the command. Returns false if there was no shell any more, and the command still wants the
+    /// terminal.
+    pub(crate) fn stop_the_job(&mut self, signal: Signal) -> bool {
         let Some(terminal) = &mut self.terminal else {
-            return;
+            return true;
         };
         terminal.stop_the_job();
         if terminal.give() || !wants_terminal(signal) {
             self.go_on();
+            return true;
         }
+        // After `bg` it is continued by the shell's SIGCONT, which is passed on, and stops again.
+        processes::job_can_stop()
     }
 
     /// Gives the terminal to the command if it wants it, and the user has put this job in the
     /// foreground. A shell does not tell a running job of that.
     pub(crate) fn look_at_terminal(&mut self) {
-        if self.terminal.as_mut().is_some_and(Terminal::give) && self.is_stopped {
+        if self.terminal.as_mut().is_some_and(Terminal::give) && self.waits_for_terminal {
             self.go_on();
         }
     }

@@ -2,12 +2,17 @@
 
 use std::fs;
 
-use nix::unistd::{Pid, getpid};
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getpgid, getpgrp, getpid, getppid, getsid};
+
+use crate::signals;
 
 /// What `/proc` tells of a process.
 struct Process {
     pid: Pid,
+    is_zombie: bool,
     parent: Pid,
+    group: Pid,
 }
 
 /// All that this process may see in a `/proc` like Linux's. Without one there are none.
@@ -25,11 +30,13 @@ impl Process {
     fn read(pid: Pid, stat: &str) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();
-        let _state = fields.next()?;
+        let is_zombie = matches!(fields.next()?, "Z" | "X");
         let mut id = || Some(Pid::from_raw(fields.next()?.parse().ok()?));
         Some(Self {
             pid,
+            is_zombie,
             parent: id()?,
+            group: id()?,
         })
     }
 }
@@ -41,6 +48,28 @@ pub(super) fn children() -> impl Iterator<Item = Pid> {
     children.map(|process| process.pid)
 }
 
+/// Whether this process's job can stop on its terminal, and somebody could then continue it: a process
+/// of the same session, outside the group, that is the parent of one in it. As a rule that is a
+/// shell with job control.
+///
+/// Otherwise the group is orphaned (POSIX, 3.264), and the system stops no process of it that uses
+/// the terminal or gets TSTP.
+pub(super) fn job_can_stop() -> bool {
+    if signals::is_ignored(Signal::SIGTTIN) {
+        return false;
+    }
+    let group = getpgrp();
+    let session = getsid(None);
+    let members = all().filter(|process| process.group == group && !process.is_zombie);
+    let mut parents = members.map(|member| member.parent).chain([getppid()]);
+    parents.any(|parent| {
+        // One outside of the PID namespace has the number zero, which would mean this process.
+        parent.as_raw() > 0
+            && getpgid(Some(parent)).is_ok_and(|theirs| theirs != group)
+            && getsid(Some(parent)) == session
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,8 +78,9 @@ mod tests {
     fn a_process_is_read_whatever_its_name_is() {
         let stat = "42 (a) Z 7 (b) S 41 40 39 34816 40 4194304";
         let process = Process::read(Pid::from_raw(42), stat).unwrap();
-        let ids = [process.pid, process.parent].map(Pid::as_raw);
-        assert_eq!(ids, [42, 41]);
+        assert!(!process.is_zombie);
+        let ids = [process.pid, process.parent, process.group].map(Pid::as_raw);
+        assert_eq!(ids, [42, 41, 40]);
         assert!(Process::read(Pid::from_raw(42), "42 (a) Z 7").is_none());
     }
 }

@@ -9,7 +9,9 @@
 //!               └────────── the command has stopped (^Z), or has ended ───────────────┘
 //! ```
 //! A job in the background whose command wants the terminal stops as a whole, and the shell says so.
-//! The lease goes on to its end, and then the guard kills the command.
+//! The lease goes on to its end, and then the guard kills the command. Where no shell could continue
+//! the job, nothing stays stopped: after ^Z the command goes on, and one that wants the terminal of
+//! another job is told to end.
 //!
 //! If this process alone is stopped, the shell takes the terminal from the command without a word.
 
@@ -112,8 +114,8 @@ impl Terminal {
         has_it
     }
 
-    /// Stops this whole job until its shell continues it. It returns at once if there is no shell
-    /// that could: the system does not stop a process that nobody would continue.
+    /// Stops this whole job until its shell continues it. It returns at once if the shell has just
+    /// ended: the system does not stop a process that nobody would continue.
     pub(super) fn stop_the_job(&mut self) {
         self.take_back();
         // This process listens for SIGTSTP, which therefore does not stop it.

@@ -6,6 +6,8 @@
 //!
 //! A command that runs as another user can't be killed. It keeps what is held until it has ended, or
 //! for as long as the lease lasts.
+//!
+//! A command that would stay stopped for ever is ended, too: nobody else would get what it holds.
 
 mod plan;
 
@@ -86,16 +88,19 @@ impl<'a> Supervisor<'a> {
     /// Supervises the command until nothing of it is left, and returns how it ended.
     pub(crate) async fn look_after(mut self, mut child: Child) -> Result<Outcome, Failure> {
         let mut stage = Stage::Runs;
+        let mut is_for_lease = false;
         loop {
             self.look(&mut child);
             let wait = match self.care.plan(self.now(), self.lease, stage) {
                 Act::Wait(wait) => wait,
                 Act::Tell { kill_at } => {
-                    self.tell(&child);
+                    self.tell(&child, &self.why());
                     stage = Stage::Told { kill_at };
+                    is_for_lease = true;
                     continue;
                 }
                 Act::Kill { grace_is_over } => {
+                    is_for_lease |= !grace_is_over;
                     let why = if grace_is_over {
                         "its grace is over".to_owned()
                     } else {
@@ -108,7 +113,14 @@ impl<'a> Supervisor<'a> {
             };
             match self.next(&mut child, wait).await {
                 Next::Child(Change::Ended) => break,
-                Next::Child(Change::Stopped(signal)) => self.handle_stop(&mut child, signal),
+                Next::Child(Change::Stopped(signal)) => {
+                    let is_the_end = self.handle_stop(&mut child, signal);
+                    if is_the_end && stage == Stage::Runs {
+                        self.tell(&child, "it would stay stopped");
+                        let kill_at = self.now().saturating_add(self.care.grace);
+                        stage = Stage::Told { kill_at };
+                    }
+                }
                 Next::Child(Change::Continued) => self.notices.tell(&Event::Continued),
                 Next::Look if stage == Stage::Killed => self.kill(&child, None),
                 Next::Look => {}
@@ -123,7 +135,7 @@ impl<'a> Supervisor<'a> {
         }
         let status = self.finish(&mut child).await?;
         // What the command had started ran until now.
-        let is_lost = self.lease.is_lost || stage != Stage::Runs || self.hold.remaining().is_zero();
+        let is_lost = self.lease.is_lost || is_for_lease || self.hold.remaining().is_zero();
         Ok(if is_lost && self.care.on_lost != OnLost::Ignore {
             Outcome::Lost
         } else {
@@ -181,13 +193,12 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn tell(&self, child: &Child) {
+    fn tell(&self, child: &Child, why: &str) {
         let signal = Signal::SIGTERM;
         match child.signal(signal) {
             Ok(()) => {
-                let why = self.why();
                 let signal = signal as i32;
-                self.notices.tell(&Event::Told { signal, why: &why });
+                self.notices.tell(&Event::Told { signal, why });
             }
             Err(error) => self.tell_not_sent(signal, error),
         }
@@ -232,10 +243,15 @@ impl<'a> Supervisor<'a> {
         self.notices.tell(&Event::NotSent { signal, why: &why });
     }
 
-    fn handle_stop(&mut self, child: &mut Child, signal: Signal) {
+    /// Returns true if the command would stay stopped for ever.
+    fn handle_stop(&mut self, child: &mut Child, signal: Signal) -> bool {
         let next = child.handle_stop(signal);
         let why = match next {
-            Stop::GoesOn => return,
+            Stop::GoesOn => return false,
+            Stop::IsUndone => "it goes on at once, as no shell could continue this job".to_owned(),
+            Stop::IsTheEnd => {
+                "another job has the terminal, and no shell could continue this one".to_owned()
+            }
             Stop::Stays => "it keeps what is held, until it is continued and ends".to_owned(),
             Stop::OfJob if self.care.on_lost == OnLost::Ignore => {
                 "what is held is lost when the lease ends; `fg` continues it".to_owned()
@@ -256,8 +272,9 @@ impl<'a> Supervisor<'a> {
             // The user must read it before the shell's own line.
             self.notices.settle();
             self.allow(child);
-            child.stop_the_job(signal);
+            return !child.stop_the_job(signal);
         }
+        next == Stop::IsTheEnd
     }
 
     /// The command has ended. What it has started is told to end, and killed if it does not.

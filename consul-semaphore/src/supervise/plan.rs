@@ -72,7 +72,7 @@ impl Care {
         let until = |time: Duration| time.saturating_sub(now);
         let to_kill = lease.deadline.saturating_sub(MARGIN);
         match (self.on_lost, stage) {
-            (OnLost::Ignore, _) | (_, Stage::Killed) => Act::Wait(LOOK),
+            (OnLost::Ignore, Stage::Runs) | (_, Stage::Killed) => Act::Wait(LOOK),
             (on_lost, Stage::Runs) => {
                 let to_tell = to_kill.saturating_sub(self.grace);
                 if !lease.is_lost && now < to_tell {
@@ -86,9 +86,12 @@ impl Care {
                     Act::Tell { kill_at }
                 }
             }
-            (_, Stage::Told { kill_at }) => {
+            (on_lost, Stage::Told { kill_at }) => {
                 // A lease that was renewed meanwhile does not extend the grace time.
-                let end = kill_at.min(to_kill);
+                let end = match on_lost {
+                    OnLost::Ignore => kill_at,
+                    OnLost::Term | OnLost::Kill => kill_at.min(to_kill),
+                };
                 if now < end {
                     Act::Wait(until(end).min(LOOK))
                 } else {
@@ -179,6 +182,15 @@ mod tests {
         let grace_is_over = false;
         assert_eq!(plan(OnLost::Kill), Act::Kill { grace_is_over });
         assert_eq!(plan(OnLost::Ignore), Act::Wait(LOOK));
+    }
+
+    #[test]
+    fn what_was_told_to_end_for_another_reason_has_its_grace_also_where_a_loss_is_ignored() {
+        let told = Stage::Told { kill_at: at(5_000) };
+        let plan = |now| care(OnLost::Ignore).plan(at(now), lease(2_000), told);
+        assert_eq!(plan(4_900), Act::Wait(at(100)));
+        let grace_is_over = true;
+        assert_eq!(plan(5_000), Act::Kill { grace_is_over });
     }
 
     #[test]

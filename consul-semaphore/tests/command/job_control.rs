@@ -166,6 +166,89 @@ fn printed_id(shell: &OnTerminal) -> u32 {
     pid.parse().expect("a process id")
 }
 
+/// Waits for the terminal and keeps it from its user, whatever it is told.
+const WANTS_IT: &str = "trap \"\" TERM; while :; do read x </dev/tty; done";
+
+#[test]
+fn a_command_that_wants_the_terminal_where_no_shell_could_continue_it_ends_and_that_is_said() {
+    let (agent, prefix) = scene();
+    for (script, code) in [("read x </dev/tty", 143), (WANTS_IT, 137)] {
+        let mut shell = OnTerminal::shell(agent.url());
+        // The shell's child ends at once, and leaves an orphaned group in the background.
+        let command = format!("$program run --grace 300ms {prefix} -- sh -c '{script}'");
+        shell.write(&format!("( ({command}; echo co''de $?.) & )\n"));
+        shell.wait_for("the command has stopped (signal 21): another job has the terminal");
+        shell.wait_for("tells the command to end (signal 15): ");
+        shell.wait_for(&format!("code {code}."));
+        assert!(!shell.seen().contains("fg"), "{:?}", shell.seen());
+        shell.write("exit 6\n");
+        assert_eq!(shell.end(), Some(6));
+        agent.assert_nothing_left(&prefix);
+    }
+}
+
+#[test]
+fn a_loss_that_is_ignored_does_not_keep_what_no_shell_could_continue() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    let options = "--grace 300ms --on-lost ignore";
+    let command = format!("$program run {options} {prefix} -- sh -c '{WANTS_IT}'");
+    shell.write(&format!("( ({command}; echo co''de $?.) & )\n"));
+    shell.wait_for("code 137.");
+    shell.write("exit 6\n");
+    assert_eq!(shell.end(), Some(6));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_command_that_wants_the_terminal_in_a_job_that_may_not_stop_ends_too() {
+    let (agent, prefix) = scene();
+    let mut shell = OnTerminal::shell(agent.url());
+    // The job has turned the stop off, and its command has turned it on again.
+    let command = "env --default-signal=TTIN sh -c 'read x </dev/tty'";
+    let command = format!("$program run {prefix} -- {command}");
+    shell.write(&format!("(trap '' TTIN; {command}; echo co''de $?.) &\n"));
+    shell.wait_for("tells the command to end (signal 15): ");
+    shell.wait_for("code 143.");
+    shell.write("exit 6\n");
+    assert_eq!(shell.end(), Some(6));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_command_that_is_stopped_where_no_shell_could_continue_it_goes_on_at_once_and_that_is_said() {
+    let (agent, prefix) = scene();
+    let script = "echo first; read x; echo got $x; exit 4";
+    let arguments = ["run", &prefix, "--", "sh", "-c", script];
+    // The program leads the terminal's session.
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for("first");
+    running.write("\x1a");
+    running.wait_for("the command has stopped (signal 20): it goes on at once");
+    running.write("some words\n");
+    running.wait_for("got some words");
+    assert!(!running.seen().contains("fg"), "{:?}", running.seen());
+    assert_eq!(running.end(), Some(4));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_command_that_somebody_has_stopped_for_good_stays_so_also_on_a_terminal_without_a_shell() {
+    let (agent, prefix) = scene();
+    let script = "echo process $$.; while :; do sleep 0.01; done";
+    let arguments = ["run", &prefix, "--", "bash", "-c", script];
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for(".");
+    let command = printed_id(&running);
+    send("STOP", command);
+    running.wait_for("the command has stopped (signal 19): it keeps what is held");
+    assert_eq!(stat(command).expect("a process")[0], "T");
+    send("TERM", command);
+    send("CONT", command);
+    assert_eq!(running.end(), Some(143));
+    agent.assert_nothing_left(&prefix);
+}
+
 #[test]
 fn a_terminal_that_the_shell_has_taken_from_a_stopped_program_stays_the_shells() {
     let (agent, prefix) = scene();

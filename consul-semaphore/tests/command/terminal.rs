@@ -105,19 +105,6 @@ fn what_takes_something_away_asks_on_a_terminal_and_does_nothing_unless_the_answ
 }
 
 #[test]
-fn a_command_that_is_stopped_on_a_terminal_without_a_shell_goes_on() {
-    let (agent, prefix) = scene();
-    let script = "echo ready; read line; echo got $line; exit 4";
-    let arguments = ["run", &prefix, "--", "sh", "-c", script];
-    let mut running = OnTerminal::start(agent.url(), &arguments);
-    running.wait_for("ready");
-    running.write("\x1a");
-    running.write("words\n");
-    running.wait_for("got words");
-    assert_eq!(running.end(), Some(4));
-}
-
-#[test]
 fn a_watch_on_a_terminal_is_drawn_anew_with_each_change() {
     let (agent, prefix) = scene();
     let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
