@@ -120,7 +120,7 @@ impl Driver {
                 };
                 self.house.ended(id, reply);
                 let now = self.runtime.now();
-                self.household.handle_response(now, id, result);
+                self.take(now, id, result);
             }
         }
         self.is_over = true;
@@ -143,9 +143,6 @@ impl Driver {
             self.shut_down(now);
         }
         self.household.handle_timeout(now);
-        while let Some((origin, end)) = self.household.poll_end() {
-            self.hear(origin, &end);
-        }
         self.house.let_time_pass(now);
         while let Some((origin, transmit)) = self.household.poll_transmit() {
             let transport = self.transport_of(origin);
@@ -193,6 +190,13 @@ impl Driver {
             self.household.wake(no);
         }
         arrivals
+    }
+
+    /// Takes the outcome of a request.
+    fn take(&mut self, now: Instant, id: RequestId, result: Result<Response, TransportError>) {
+        if let Some((origin, end)) = self.household.hear_response(now, id, result) {
+            self.hear(origin, &end);
+        }
     }
 
     /// Tells how a request ended.
@@ -269,7 +273,7 @@ impl Driver {
         for id in asked {
             self.house.ended(id, Reply::Missing);
             let unknown = TransportError::new(TransportErrorKind::Unknown);
-            self.household.handle_response(now, id, Err(unknown));
+            self.take(now, id, Err(unknown));
         }
         for (no, held) in held {
             if let Some(dweller) = self.household.member(no) {

@@ -17,7 +17,7 @@ pub use crate::input::{SessionOptions, Value};
 pub use crate::machine::{
     Candidate, Check, CheckNews, Commanded, ElectionSettings, Event, Follow, Grant, Household,
     LoanNews, LoanNo, LoanWish, Machine, Member, MemberNo, News, Notice, Origin, Participant,
-    Reach, Report, RequestEnd, Settings, Shares, Term, Transmit,
+    Reach, Report, Settings, Shares, Term, Transmit,
 };
 pub use crate::record::{Dialect, Record};
 pub use crate::time::Instant;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::http::Response;
 use crate::id::RequestId;
-use crate::machine::{Command, Member, News, Report};
+use crate::machine::{Command, Member, News, Report, RequestEnd};
 use crate::recording::{Answer, Head, Line, Step, digest_of, end_line};
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -131,11 +131,11 @@ impl<M: Member> Member for Taped<'_, M> {
         report
     }
 
-    fn handle(&mut self, now: Instant, news: News<'_>) {
+    fn handle(&mut self, now: Instant, news: News<'_>) -> Option<RequestEnd> {
         if let News::Response(id, result) = &news {
             self.tape.note(now, || answer(*id, result));
         }
-        self.machine.handle(now, news);
+        self.machine.handle(now, news)
     }
 }
 

@@ -50,6 +50,18 @@ pub trait Machine: Send + 'static {
         id: RequestId,
         result: Result<Response, TransportError>,
     );
+    /// The same. Returns how the request ended, for an owner of many machines that wants to know
+    /// whether Consul serves them.
+    #[doc(hidden)]
+    fn hear_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) -> Option<RequestEnd> {
+        self.handle_response(now, id, result);
+        None
+    }
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
     fn poll_timeout(&self) -> Option<Instant>;
     /// Lets time pass.
@@ -71,13 +83,6 @@ pub trait Machine: Send + 'static {
     fn status(&self, now: Instant) -> Status {
         let _ = now;
         Status::default()
-    }
-
-    /// How its requests ended, once for each. Their owner knows from it whether Consul serves the
-    /// process.
-    #[doc(hidden)]
-    fn poll_end(&mut self) -> Option<RequestEnd> {
-        None
     }
 
     /// Its commands since the last call, for a recorder. They are kept only after

@@ -279,9 +279,17 @@ impl Follow {
         id: RequestId,
         result: &Result<Response, TransportError>,
     ) {
-        let Some(received) = self.requests.receive(now, id, result) else {
-            return;
-        };
+        self.hear_response(now, id, result);
+    }
+
+    /// The same. Returns how the request ended.
+    fn hear_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &Result<Response, TransportError>,
+    ) -> Option<RequestEnd> {
+        let (received, end) = self.requests.receive(now, id, result)?;
         match received.answer {
             // It was left unhandled while nobody asked, so it shows an old state.
             _ if now > self.give_up_at + LEEWAY => {
@@ -294,11 +302,7 @@ impl Follow {
             },
             Err(error) => self.failed(now, &error),
         }
-    }
-
-    /// How its requests ended.
-    pub(crate) fn take_ends(&mut self) -> Vec<RequestEnd> {
-        core::iter::from_fn(|| self.requests.poll_end()).collect()
+        end
     }
 
     /// For a household. It says who may poll: many may begin at once.

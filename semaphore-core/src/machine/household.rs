@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::http::{Priority, Response};
 use crate::id::RequestId;
 use crate::machine::contract::{Machine, Transmit};
-use crate::machine::process::outage::{Ends, RequestEnd};
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews, Stance};
 use crate::machine::process::reader::checks::{Checks, Whom};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
@@ -32,8 +32,9 @@ use crate::transport::TransportError;
 pub trait Member {
     /// Does everything that is due at `now`, and returns what follows.
     fn attend(&mut self, now: Instant) -> Report;
-    /// Takes news.
-    fn handle(&mut self, now: Instant, news: News<'_>);
+    /// Takes news. After a response it returns how the request ended.
+    #[doc(hidden)]
+    fn handle(&mut self, now: Instant, news: News<'_>) -> Option<RequestEnd>;
 }
 
 /// What follows from a member's work.
@@ -44,7 +45,6 @@ pub struct Report {
     wishes: Vec<LoanWish>,
     check: Option<Check>,
     timeout: Option<Instant>,
-    ends: Vec<RequestEnd>,
 }
 
 /// News for a member.
@@ -64,13 +64,11 @@ impl Report {
         transmit: Option<Transmit>,
         check: Option<Check>,
         timeout: Option<Instant>,
-        ends: Vec<RequestEnd>,
     ) -> Self {
         Self {
             transmits: transmit.into_iter().collect(),
             check,
             timeout,
-            ends,
             ..Self::default()
         }
     }
@@ -78,11 +76,6 @@ impl Report {
     /// The requests to send.
     pub(crate) fn transmits(&self) -> &[Transmit] {
         &self.transmits
-    }
-
-    /// How requests ended.
-    pub(crate) fn ends(&self) -> &[RequestEnd] {
-        &self.ends
     }
 }
 
@@ -95,16 +88,16 @@ impl<M: Machine> Member for M {
             wishes: iter::from_fn(|| self.poll_wish()).collect(),
             check: self.check(),
             timeout: self.poll_timeout(),
-            ends: iter::from_fn(|| self.poll_end()).collect(),
         }
     }
 
-    fn handle(&mut self, now: Instant, news: News<'_>) {
+    fn handle(&mut self, now: Instant, news: News<'_>) -> Option<RequestEnd> {
         match news {
-            News::Response(id, result) => self.handle_response(now, id, result),
+            News::Response(id, result) => return self.hear_response(now, id, result),
             News::Loan(news) => self.handle_loan(now, news),
             News::Check(news) => self.handle_check(now, news),
         }
+        None
     }
 }
 
@@ -150,7 +143,6 @@ pub struct Household<R> {
     timed_at: Instant,
     timers: BTreeSet<(Instant, MemberNo)>,
     traffic: Traffic,
-    ends: Ends<(Origin, RequestEnd)>,
     rng: fastrand::Rng,
 }
 
@@ -202,7 +194,6 @@ impl<R: Reach> Household<R> {
             timed_at: Instant::ORIGIN,
             timers: BTreeSet::new(),
             traffic: Traffic::default(),
-            ends: Ends::default(),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -324,16 +315,6 @@ impl<R: Reach> Household<R> {
             while let Some(transmit) = pool.poll_transmit(now) {
                 self.traffic.send(Origin::Sessions(at), transmit);
             }
-            let ends = [
-                (Origin::Sessions(at), pool.take_ends()),
-                (Origin::Checks(at), checks.take_ends()),
-                (Origin::Waits(at), waits.take_ends()),
-            ];
-            for (origin, ends) in ends {
-                for end in ends {
-                    self.ends.push((origin, end));
-                }
-            }
             while let Some(id) = pool.poll_abort() {
                 self.traffic.abort(Origin::Sessions(at), id);
             }
@@ -354,11 +335,6 @@ impl<R: Reach> Household<R> {
     /// A request whose answer is no longer needed.
     pub fn poll_abort(&mut self) -> Option<RequestId> {
         self.traffic.aborts.pop_front()
-    }
-
-    /// How a request ended, and whose it was.
-    pub fn poll_end(&mut self) -> Option<(Origin, RequestEnd)> {
-        self.ends.poll()
     }
 
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
@@ -382,40 +358,47 @@ impl<R: Reach> Household<R> {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some((origin, id)) = self.traffic.receive(id) else {
-            return;
-        };
-        match origin {
-            Origin::Sessions(at) => {
-                if let Some(common) = self.commons.get_mut(at) {
-                    common.pool.handle_response(now, id, &result);
-                }
-            }
-            Origin::Checks(at) => {
-                if let Some(common) = self.commons.get_mut(at) {
-                    common.checks.handle_response(now, id, &result);
-                }
-            }
-            Origin::Waits(at) => {
-                if let Some(common) = self.commons.get_mut(at) {
-                    common.waits.handle_response(now, id, &result);
-                }
-            }
-            Origin::Member(no) => self.bring(now, no, News::Response(id, result)),
-        }
+        self.hear_response(now, id, result);
     }
 
-    /// Gives news to a member.
-    fn bring(&mut self, now: Instant, no: MemberNo, news: News<'_>) {
-        if let Some(resident) = self.members.get_mut(&no) {
-            let mut news = Some(news);
-            resident.reach.reach(&mut |member| {
-                if let Some(news) = news.take() {
-                    member.handle(now, news);
-                }
-            });
-            self.ready.insert(no);
-        }
+    /// The same. Returns how the request ended, and whose it was.
+    pub(crate) fn hear_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) -> Option<(Origin, RequestEnd)> {
+        let (origin, id) = self.traffic.receive(id)?;
+        let commons = &mut self.commons;
+        let end = match origin {
+            Origin::Sessions(at) => {
+                let pool = &mut commons.get_mut(at)?.pool;
+                pool.handle_response(now, id, &result)
+            }
+            Origin::Checks(at) => {
+                let checks = &mut commons.get_mut(at)?.checks;
+                checks.handle_response(now, id, &result)
+            }
+            Origin::Waits(at) => {
+                let waits = &mut commons.get_mut(at)?.waits;
+                waits.handle_response(now, id, &result)
+            }
+            Origin::Member(no) => self.bring(now, no, News::Response(id, result)),
+        };
+        Some((origin, end?))
+    }
+
+    /// Gives news to a member. After a response it returns how the request ended.
+    fn bring(&mut self, now: Instant, no: MemberNo, news: News<'_>) -> Option<RequestEnd> {
+        let resident = self.members.get_mut(&no)?;
+        let (mut news, mut end) = (Some(news), None);
+        resident.reach.reach(&mut |member| {
+            if let Some(news) = news.take() {
+                end = member.handle(now, news);
+            }
+        });
+        self.ready.insert(no);
+        end
     }
 
     /// The next member to look at: the first one, since it may give back what another one wants, or
@@ -447,9 +430,6 @@ impl<R: Reach> Household<R> {
         }
         for id in report.aborts {
             self.traffic.abort(Origin::Member(no), id);
-        }
-        for end in report.ends {
-            self.ends.push((Origin::Member(no), end));
         }
         if let Some(before) = resident.timer {
             self.timers.remove(&(before, no));

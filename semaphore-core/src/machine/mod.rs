@@ -41,8 +41,7 @@ pub(crate) use notice::NAMES_OF_LOSSES;
 pub use notice::Notice;
 pub(crate) use notice::name_of_loss;
 pub use process::encoding::Encoding;
-pub use process::outage::RequestEnd;
-pub(crate) use process::outage::{Outage, Purpose};
+pub(crate) use process::outage::{Outage, Purpose, RequestEnd};
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
 pub use process::reader::check::{Check, CheckNews};

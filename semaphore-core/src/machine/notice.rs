@@ -106,14 +106,16 @@ pub enum Notice {
         held: Duration,
     },
     /// A request failed, and will be tried again. One about a client's shared sessions is only
-    /// reported to the client's observers.
+    /// reported to the client's observers. A machine that is driven by hand does not report it: its
+    /// owner brings it every failure.
     RequestFailed {
         /// Why.
         error: RequestError,
     },
     /// Consul has not served some requests for a second. It is reported once until they are served
     /// again. A client's outage is reported once to the client's observers, however many semaphores
-    /// and elections it has.
+    /// and elections it has. One machine does not know it, so a machine that is driven by hand
+    /// reports neither this nor its end.
     Retrying {
         /// Since when.
         since: Instant,

@@ -214,15 +214,17 @@ impl<M: Machine> Replay<M> {
                     Err(error) => format!("< {} {}", answer.id, error),
                 };
                 let news = News::Response(id, result);
-                self.machine.handle(at, news);
-                Ok(vec![text])
+                let end = self.machine.handle(at, news);
+                let heard = end.into_iter().flat_map(|end| self.hear(&end));
+                Ok(iter::once(text).chain(heard).collect())
             }
             Step::Time { sent } => {
                 let report = self.machine.attend(at);
                 if digest_of(report.transmits()) != *sent {
                     return Err(ReplayError::Diverged { line });
                 }
-                let mut told = self.hear(at, report.ends());
+                self.outage.let_time_pass(at);
+                let mut told = self.told_of_outage();
                 let sent = report.transmits().iter().map(|it| {
                     // A recording does not say whether the request had a token.
                     let asked = Asked::of(it.request.method().as_str(), it.request.target(), true);
@@ -240,18 +242,18 @@ impl<M: Machine> Replay<M> {
         }
     }
 
-    /// What follows from how requests ended.
-    fn hear(&mut self, at: Instant, ends: &[RequestEnd]) -> Vec<String> {
-        let mut notices = Vec::new();
-        for end in ends {
-            let error = end.failure().cloned();
-            notices.extend(error.map(|error| Notice::RequestFailed { error }));
-            self.outage.hear(end);
-        }
-        self.outage.let_time_pass(at);
-        notices.extend(iter::from_fn(|| self.outage.poll()));
-        let told = notices.iter().map(|it| format!("notice {it}"));
-        told.collect()
+    /// What follows from how a request ended.
+    fn hear(&mut self, end: &RequestEnd) -> Vec<String> {
+        let error = end.failure().cloned();
+        let failed = error.map(|error| Notice::RequestFailed { error });
+        self.outage.hear(end);
+        let failed = failed.into_iter().map(|it| format!("notice {it}"));
+        failed.chain(self.told_of_outage()).collect()
+    }
+
+    fn told_of_outage(&mut self) -> Vec<String> {
+        let notices = iter::from_fn(|| self.outage.poll());
+        notices.map(|it| format!("notice {it}")).collect()
     }
 
     /// What the machine reports.

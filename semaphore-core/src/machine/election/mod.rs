@@ -394,9 +394,16 @@ impl Machine for Candidate {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some(received) = self.requests.receive(now, id, &result) else {
-            return;
-        };
+        self.hear_response(now, id, result);
+    }
+
+    fn hear_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) -> Option<RequestEnd> {
+        let (received, end) = self.requests.receive(now, id, &result)?;
         // A late renewal must not bring back a belief that has ended.
         self.let_time_pass(now);
         let held = self.held_until();
@@ -405,6 +412,7 @@ impl Machine for Candidate {
         self.handle_event(now, event);
         self.note_renewal(now, held);
         self.settle(now);
+        end
     }
 
     fn listen(&mut self, listens: bool) {
@@ -428,10 +436,6 @@ impl Machine for Candidate {
             trouble: None,
             renewed: self.callers.notices().renewed_before(now),
         }
-    }
-
-    fn poll_end(&mut self) -> Option<RequestEnd> {
-        self.requests.poll_end()
     }
 
     fn keep_commands(&mut self) {

@@ -7,6 +7,7 @@
 
 use crate::machine::follow::Follow;
 use crate::machine::household::{Member, News, Report};
+use crate::machine::process::outage::RequestEnd;
 use crate::time::Instant;
 
 /// A follower in a household.
@@ -29,28 +30,23 @@ impl Member for Attended<'_> {
         match self.interest {
             Interest::Present => {}
             Interest::Expected => {
-                return Report::of_reader(
-                    None,
-                    self.follow.wanted_check(),
-                    None,
-                    self.follow.take_ends(),
-                );
+                return Report::of_reader(None, self.follow.wanted_check(), None);
             }
-            Interest::None => return Report::of_reader(None, None, None, self.follow.take_ends()),
+            Interest::None => return Report::default(),
         }
         self.follow.grow_old(now);
         let transmit = self.follow.transmit(now);
         let too_old_at = self.follow.left(now).map(|left| now + left);
         let timeout = self.follow.due().into_iter().chain(too_old_at).min();
-        let ends = self.follow.take_ends();
-        Report::of_reader(transmit, self.follow.wanted_check(), timeout, ends)
+        Report::of_reader(transmit, self.follow.wanted_check(), timeout)
     }
 
-    fn handle(&mut self, now: Instant, news: News<'_>) {
+    fn handle(&mut self, now: Instant, news: News<'_>) -> Option<RequestEnd> {
         match news {
-            News::Response(id, result) => self.follow.handle_response(now, id, &result),
+            News::Response(id, result) => return self.follow.hear_response(now, id, &result),
             News::Check(news) => self.follow.take_check(now, news),
             News::Loan(_) => {}
         }
+        None
     }
 }

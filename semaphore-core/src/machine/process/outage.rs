@@ -7,13 +7,12 @@
 //!     └── what has failed is served ──┴───────────────────────────────────────────────┘ which is told, too
 //! ```
 //! All machines of a process ask the same Consul, so they have one outage together, however many
-//! they are. Each notes how its requests [ended](RequestEnd), and their owner keeps the outage.
+//! they are. Each says how its requests [ended](RequestEnd), and their owner keeps the outage.
 //!
 //! One reset, or an agent that refuses for some milliseconds, is no outage. Failures of reads and of
 //! writes are kept apart: an agent that serves reads but no writes neither recovers nor fails again
 //! with each answer.
 
-use core::fmt;
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -106,39 +105,6 @@ impl RequestEnd {
     /// Why it failed.
     pub(crate) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref().map(|(_, cause)| cause)
-    }
-}
-
-/// How requests ended since their owner last asked.
-#[derive(Clone)]
-pub(in crate::machine) struct Ends<T>(VecDeque<T>);
-
-impl<T> Default for Ends<T> {
-    fn default() -> Self {
-        Self(VecDeque::new())
-    }
-}
-
-/// No request depends on it, so it does not distinguish states.
-impl<T> fmt::Debug for Ends<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ends")
-    }
-}
-
-/// The most that are kept for an owner that does not ask.
-const MOST: usize = 1024;
-
-impl<T> Ends<T> {
-    pub(in crate::machine) fn push(&mut self, end: T) {
-        if self.0.len() == MOST {
-            self.0.pop_front();
-        }
-        self.0.push_back(end);
-    }
-
-    pub(in crate::machine) fn poll(&mut self) -> Option<T> {
-        self.0.pop_front()
     }
 }
 
@@ -365,16 +331,5 @@ mod tests {
         fail(&mut outage, 3_600_000, 3_600_000, Purpose::Read);
         let trouble = outage.trouble(at(3_600_500)).unwrap();
         assert_eq!(trouble.lasts.as_millis(), 500);
-    }
-
-    #[test]
-    fn an_owner_that_never_asks_finds_the_newest_ends() {
-        let mut ends = Ends::default();
-        for now in 0..2_000 {
-            ends.push(RequestEnd::served(at(now), Purpose::Read));
-        }
-        let kept: Vec<_> = std::iter::from_fn(|| ends.poll()).collect();
-        assert_eq!(kept.len(), MOST);
-        assert_eq!(kept.last().unwrap().at, at(1_999));
     }
 }

@@ -12,7 +12,7 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::outage::{Ends, Purpose, RequestEnd};
+use crate::machine::process::outage::{Purpose, RequestEnd};
 use crate::machine::process::service::{Service, Services};
 use crate::machine::process::tenancy::orphans::Orphans;
 use crate::time::Instant;
@@ -42,7 +42,6 @@ pub(in crate::machine) struct Requests<F> {
     aborts: VecDeque<RequestId>,
     services: Services,
     latency: Latency,
-    ends: Ends<RequestEnd>,
     orphans: Orphans,
     /// How long to wait for the answer to a short request.
     usual: Duration,
@@ -89,7 +88,6 @@ impl<F: Sender> Requests<F> {
             aborts: VecDeque::new(),
             services: Services::default(),
             latency: Latency::default(),
-            ends: Ends::default(),
             orphans: Orphans::default(),
             usual,
             patience,
@@ -142,13 +140,14 @@ impl<F: Sender> Requests<F> {
         Transmit { id, request }
     }
 
-    /// Takes the outcome of a request, and how to treat it. `None` if nobody waits for it.
+    /// Takes the outcome of a request, and how to treat it. `None` if nobody waits for it. Also
+    /// returns how it ended, if that says whether Consul serves the process.
     pub(in crate::machine) fn receive<'a>(
         &mut self,
         now: Instant,
         id: RequestId,
         result: &'a Result<Response, TransportError>,
-    ) -> Option<Received<'a, F>> {
+    ) -> Option<(Received<'a, F>, Option<RequestEnd>)> {
         let InFlight {
             from,
             encoding,
@@ -180,25 +179,18 @@ impl<F: Sender> Requests<F> {
             Err(error) => Some(error.clone()),
         };
         let purpose = Purpose::of(service, method, from.polls());
-        match failure {
-            None => self.ends.push(RequestEnd::served(now, purpose)),
-            Some(error) if error.is_permanent() => {}
-            Some(error) => {
-                let end = RequestEnd::failed(now, purpose, since, error);
-                self.ends.push(end);
-            }
-        }
-        Some(Received {
+        let end = match failure {
+            None => Some(RequestEnd::served(now, purpose)),
+            Some(error) if error.is_permanent() => None,
+            Some(error) => Some(RequestEnd::failed(now, purpose, since, error)),
+        };
+        let received = Received {
             from,
             sent_at,
             encoding,
             answer,
-        })
-    }
-
-    /// How a request ended, once for each.
-    pub(in crate::machine) fn poll_end(&mut self) -> Option<RequestEnd> {
-        self.ends.poll()
+        };
+        Some((received, end))
     }
 
     /// The outcome of a short request, after this time.
@@ -307,7 +299,7 @@ mod tests {
         let b = send(&mut requests, 2, From::Other('b')).id;
         assert_eq!(requests.last_step(|_| true), Some(at(2)));
         let answer = Ok(Response::new(200, "{}"));
-        let received = requests.receive(at(3), a, &answer).unwrap();
+        let (received, _) = requests.receive(at(3), a, &answer).unwrap();
         assert_eq!((received.from, received.sent_at), (From::Other('a'), at(1)));
         assert!(requests.receive(at(3), a, &answer).is_none());
         requests.abort(|from| from == From::Other('b'));
@@ -316,6 +308,29 @@ mod tests {
         assert!(requests.receive(at(3), b, &answer).is_none());
         assert_eq!(requests.short(), 0);
         assert_eq!(requests.last_step(|_| true), None);
+    }
+
+    #[test]
+    fn how_a_request_ended_comes_with_its_outcome() {
+        let mut requests = requests();
+        let mut ended = |result| {
+            let id = send(&mut requests, 0, From::Other('a')).id;
+            requests.receive(at(1), id, &result).unwrap().1
+        };
+        let served = ended(Ok(Response::new(200, "{}"))).expect("an end");
+        assert!(served.failure().is_none());
+        let silence = TransportError::new(TransportErrorKind::Timeout);
+        let failed = ended(Err(silence)).expect("an end");
+        assert!(failed.failure().is_some());
+        // It serves those that it refuses, unless it has served them before.
+        let refused = || Ok(Response::new(403, "Permission denied"));
+        let failed = ended(refused()).expect("an end");
+        assert!(failed.failure().is_some());
+        let mut untried = Requests::new(S, S);
+        let id = send(&mut untried, 0, From::Other('a')).id;
+        let refused = refused();
+        let (_, served) = untried.receive(at(1), id, &refused).unwrap();
+        assert!(served.expect("an end").failure().is_none());
     }
 
     #[test]
@@ -337,11 +352,11 @@ mod tests {
         let mut requests = requests();
         let refusal = Ok(Response::new(501, "Not Implemented"));
         let step = send(&mut requests, 0, From::Other('a')).id;
-        let received = requests.receive(at(0), step, &refusal).unwrap();
+        let (received, _) = requests.receive(at(0), step, &refusal).unwrap();
         assert!(received.refuses_transactions());
         let request = Request::new(Method::Put, "/v1/txn");
         let node = requests.send(at(0), From::Other('a'), Service::Sessions, request);
-        let received = requests.receive(at(0), node.id, &refusal).unwrap();
+        let (received, _) = requests.receive(at(0), node.id, &refusal).unwrap();
         assert!(!received.refuses_transactions());
     }
 }

@@ -410,6 +410,15 @@ impl Machine for Participant {
         self.take_response(now, id, &result);
     }
 
+    fn hear_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) -> Option<RequestEnd> {
+        self.take_response(now, id, &result)
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         self.timers().timeout()
     }
@@ -455,10 +464,6 @@ impl Machine for Participant {
             trouble: None,
             renewed: self.callers.notices().renewed_before(now),
         }
-    }
-
-    fn poll_end(&mut self) -> Option<RequestEnd> {
-        self.requests.poll_end()
     }
 
     fn keep_commands(&mut self) {

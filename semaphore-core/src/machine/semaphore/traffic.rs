@@ -9,6 +9,7 @@ use crate::http::{Request, Response};
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::requests::Received;
 use crate::machine::process::tenancy::confirmations::{Confirmed, QuestionNo};
 use crate::machine::process::tenancy::loan::{Heard, LoanNews};
@@ -153,16 +154,14 @@ impl Participant {
     }
 
     /// Takes the outcome of a request: its answer, or its error. An unknown, superseded or already
-    /// answered request changes nothing.
+    /// answered request changes nothing. Returns how it ended.
     pub(super) fn take_response(
         &mut self,
         now: Instant,
         id: RequestId,
         result: &Result<Response, TransportError>,
-    ) {
-        let Some(received) = self.requests.receive(now, id, result) else {
-            return;
-        };
+    ) -> Option<RequestEnd> {
+        let (received, end) = self.requests.receive(now, id, result)?;
         let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
@@ -199,6 +198,7 @@ impl Participant {
             }
         }
         self.settle(now);
+        end
     }
 
     fn handle_contender(

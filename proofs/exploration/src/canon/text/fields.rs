@@ -346,9 +346,9 @@ fn nothing_that_a_machine_is_made_of_hides_a_field() {
     }
     by_hand.sort_unstable();
     // A session's id is shown whole. Standings are derived from the contenders, and a test of the
-    // core compares both. Notices, and how requests ended, don't influence requests. Tokens are secret, and no
+    // core compares both. Notices don't influence requests. Tokens are secret, and no
     // scene has one.
-    let known = ["Ends<T>", "Notices", "SessionId", "Standings", "Token"];
+    let known = ["Notices", "SessionId", "Standings", "Token"];
     assert_eq!(by_hand, known);
     let id = "aaaaaaaa-0000-0000-0000-000000000000";
     let session = semaphore_core::SessionId::new(id).expect("an id");

@@ -403,23 +403,17 @@ impl Checks {
         Some(self.requests.send(now, no, Service::Reads, request))
     }
 
-    /// How its requests ended.
-    pub(in crate::machine) fn take_ends(&mut self) -> Vec<RequestEnd> {
-        core::iter::from_fn(|| self.requests.poll_end()).collect()
-    }
-
+    /// Takes the outcome of a request. Returns how it ended.
     pub(in crate::machine) fn handle_response(
         &mut self,
         now: Instant,
         id: RequestId,
         result: &Result<Response, TransportError>,
-    ) {
-        let Some(received) = self.requests.receive(now, id, result) else {
-            return;
-        };
+    ) -> Option<RequestEnd> {
+        let (received, end) = self.requests.receive(now, id, result)?;
         let (no, is_refused) = (received.from, received.refuses_transactions());
         let Some(batch) = self.batches.remove(&no) else {
-            return;
+            return end;
         };
         match received.answer.and_then(Txn::parse) {
             Ok(outcome) => {
@@ -440,6 +434,7 @@ impl Checks {
                 }
             }
         }
+        end
     }
 
     /// `times` are when the transaction was sent, and when its answer came.

@@ -26,7 +26,6 @@ mod agenda;
 mod news;
 mod shared;
 
-use core::iter;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -328,24 +327,18 @@ impl Pool {
         self.confirmations.due_at(waiting)
     }
 
-    /// How its requests ended.
-    pub(in crate::machine) fn take_ends(&mut self) -> Vec<RequestEnd> {
-        iter::from_fn(|| self.requests.poll_end()).collect()
-    }
-
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
         self.requests.poll_abort()
     }
 
+    /// Takes the outcome of a request. Returns how it ended.
     pub(in crate::machine) fn handle_response(
         &mut self,
         now: Instant,
         id: RequestId,
         result: &Result<Response, TransportError>,
-    ) {
-        let Some(received) = self.requests.receive(now, id, result) else {
-            return;
-        };
+    ) -> Option<RequestEnd> {
+        let (received, end) = self.requests.receive(now, id, result)?;
         let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
@@ -358,16 +351,16 @@ impl Pool {
             From::Confirmation(no) if is_without_transactions => {
                 let confirmed = self.confirmations.refused(no);
                 self.take_confirmed(now, sent_at, confirmed);
-                return;
+                return end;
             }
             From::Confirmation(no) => {
                 let confirmed = self.confirmations.hear(now, no, answer, &mut self.rng);
                 self.take_confirmed(now, sent_at, confirmed);
-                return;
+                return end;
             }
         };
         let Some(shared) = self.sessions.get_mut(&no) else {
-            return;
+            return end;
         };
         if shared.session.is_creation(part) {
             let ttl = self.settings.ttl();
@@ -385,6 +378,7 @@ impl Pool {
             Err(_) => Heard::Silence(took),
         };
         self.settle_after(now, no, Some(heard));
+        end
     }
 
     fn take_confirmed(&mut self, now: Instant, sent_at: Instant, confirmed: Confirmed<SessionNo>) {
