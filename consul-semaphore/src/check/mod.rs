@@ -62,7 +62,7 @@ The exit code is that of the first failure:
   11  TLS fails                             17  the agent's limits are too low
   12  the agent can't be reached            18  not every release takes the name as a key
   13  the agent has no leader               19  the clock runs slower or faster than the agent's
-  14  Consul does not know the token        20  clients of another kind are there
+  14  the token is unknown or unreadable    20  clients of another kind are there
   15  the token lacks a permission";
 
 const ADDRESS: Exit = Exit::of_code(10);

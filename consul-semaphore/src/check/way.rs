@@ -1,32 +1,64 @@
 //! Checks the address, TLS, and that there is a leader.
 
-use semaphore_core::adapter::TransportErrorKind;
+use semaphore_core::adapter::{InvalidEnvironment, TransportErrorKind};
 use semaphore_core::sans_io::api::ReadKey;
 use transport_ureq::{BuildError, RequestError};
 
-use super::{ADDRESS, Finding, NO_LEADER, TLS, UNREACHABLE, get, is_of_acls, said};
+use super::{ADDRESS, Finding, NO_LEADER, TLS, TOKEN, UNREACHABLE, get, is_of_acls, said};
 use crate::agent::Agent;
 use crate::failure::{Failure, whole};
 
-/// No transport could be built.
+/// No transport could be built. What is wrong is told of what the setting sets.
 pub(super) fn unusable(failure: &Failure) -> Finding {
     let text = failure.whole();
-    match failure {
-        Failure::Connection(
-            BuildError::CaCertificate(_)
-            | BuildError::ClientCertificate(_)
-            | BuildError::ClientCertificateIncomplete
-            | BuildError::ServerName(_)
-            | BuildError::PlatformVerifier(_)
-            | BuildError::File { .. },
-        ) => Finding::bad("TLS", TLS, text, "give files in PEM that can be read"),
-        _ => Finding::bad(
+    let Failure::Connection(error) = failure else {
+        return Finding::bad("address", ADDRESS, text, "give the flag another value");
+    };
+    let finding = |about, exit, advice: &str| Finding::bad(about, exit, text.clone(), advice);
+    let correct = "correct the variable, or unset it";
+    match error {
+        BuildError::File { variable, .. } if is_of_token(variable) => finding(
+            "token",
+            TOKEN,
+            "give a file that can be read and has the token, and nothing else, in it",
+        ),
+        BuildError::Environment(InvalidEnvironment::Token(_)) => finding("token", TOKEN, correct),
+        BuildError::Environment(InvalidEnvironment::NotUnicode { variable })
+            if is_of_token(variable) =>
+        {
+            finding("token", TOKEN, correct)
+        }
+        BuildError::File { .. }
+        | BuildError::CaCertificate(_)
+        | BuildError::ClientCertificate(_)
+        | BuildError::ClientCertificateIncomplete
+        | BuildError::PlatformVerifier(_) => {
+            finding("TLS", TLS, "give files in PEM that can be read")
+        }
+        BuildError::ServerName(_)
+        | BuildError::Environment(InvalidEnvironment::Ssl | InvalidEnvironment::SslVerify) => {
+            finding("TLS", TLS, correct)
+        }
+        BuildError::Environment(
+            InvalidEnvironment::NotUnicode { .. }
+            | InvalidEnvironment::Name { .. }
+            | InvalidEnvironment::Auth(_),
+        ) => finding("address", ADDRESS, correct),
+        _ => finding(
             "address",
             ADDRESS,
-            text,
             "set CONSUL_HTTP_ADDR or --http-addr to host:port, a URL, or unix:///path of a socket",
         ),
     }
+}
+
+fn is_of_token(setting: &str) -> bool {
+    [
+        "CONSUL_HTTP_TOKEN_FILE",
+        "CONSUL_HTTP_TOKEN",
+        "--token-file",
+    ]
+    .contains(&setting)
 }
 
 pub(super) async fn check(agent: &Agent) -> Finding {

@@ -53,6 +53,44 @@ fn each_way_to_fail_has_a_code_of_its_own() {
 }
 
 #[test]
+fn what_is_wrong_with_a_setting_is_told_of_what_it_sets_and_with_its_name() {
+    let nowhere = closed_port();
+    let missing = "/no/such/file";
+    for (variable, value, code, about) in [
+        ("CONSUL_HTTP_TOKEN_FILE", missing, 14, "token"),
+        ("CONSUL_HTTP_TOKEN", "two words", 14, "token"),
+        ("CONSUL_CAPATH", missing, 11, "TLS"),
+        ("CONSUL_HTTP_SSL", "perhaps", 11, "TLS"),
+        ("CONSUL_NAMESPACE", "a\nb", 10, "address"),
+    ] {
+        let mut command = program(&nowhere, &["check"]);
+        command.env(variable, value);
+        let checked = run_with(command, "");
+        assert_eq!(checked.code, Some(code), "{checked:?}");
+        let first = checked.stdout.lines().next().expect("a line");
+        assert!(first.starts_with(&format!("FAIL  {about} ")), "{checked:?}");
+        assert!(first.contains(variable), "{checked:?}");
+        assert!(
+            !checked.stdout.contains("PEM") || about == "TLS",
+            "{checked:?}"
+        );
+        let is_address = checked.stdout.contains("--http-addr");
+        assert!(!is_address, "{checked:?}");
+    }
+    for (arguments, code, about) in [
+        (["--token-file", missing], 14, "token"),
+        (["--ca-file", missing], 11, "TLS"),
+    ] {
+        let checked = run(&nowhere, &[&["check"], &arguments[..]].concat());
+        assert_eq!(checked.code, Some(code), "{checked:?}");
+        let first = checked.stdout.lines().next().expect("a line");
+        assert!(first.starts_with(&format!("FAIL  {about} ")), "{checked:?}");
+        assert!(first.contains(missing), "{checked:?}");
+        assert!(first.contains(arguments[0]), "{checked:?}");
+    }
+}
+
+#[test]
 fn an_agent_without_a_leader_is_told() {
     let dev = Dev::start(&["500?rate=1"]);
     let checked = run(&dev.url, &["check", "--no-clock"]);
