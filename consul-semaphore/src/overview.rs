@@ -1,6 +1,6 @@
 //! A semaphore at one moment, from one list of its keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -45,14 +45,14 @@ pub(crate) struct Member {
     pub(crate) alive: bool,
 }
 
-/// Reads overviews. It caches session data, which does not change.
+/// Reads overviews. It caches the data of the sessions that it saw last, which does not change.
 pub(crate) struct Reader<'a> {
     agent: &'a Agent,
     prefix: Prefix,
     sessions: BTreeMap<SessionId, Option<SessionDetails>>,
 }
 
-/// The most sessions that are requested: each is a request.
+/// The most sessions of an overview that are requested: each is a request.
 const MOST_SESSIONS: usize = 64;
 
 impl<'a> Reader<'a> {
@@ -83,6 +83,10 @@ impl<'a> Reader<'a> {
             }
             overview => overview?,
         };
+        let members = overview.holders.iter().chain(&overview.waiters);
+        let present: BTreeSet<&str> = members.map(|member| member.session.as_str()).collect();
+        self.sessions
+            .retain(|session, _| present.contains(session.as_str()));
         let members = overview.holders.iter_mut().chain(&mut overview.waiters);
         for member in members.filter(|member| member.alive) {
             self.describe(member).await?;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::mem;
 use std::time::Duration;
 
 use clap::Args;
@@ -39,8 +40,11 @@ const POLL: Duration = Duration::from_secs(10);
 /// The pause after a read. A gateway may answer polls at once, whether something changed or not.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// The pause between two tries, while Consul does not answer.
+/// The pause between two tries while Consul does not answer, and between two reads that can't wait.
 const PAUSE: Duration = Duration::from_secs(1);
+
+const WITHOUT_INDEX: &str = "the answers have no X-Consul-Index, as if a gateway had dropped that header: without it nothing \
+                             can be waited for, so it is read once a second";
 
 pub(crate) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
     let agent = agent.connect()?;
@@ -69,6 +73,7 @@ impl StatusOptions {
         let mut wait = None;
         let mut shown = None;
         let mut trouble = None;
+        let mut can_wait = true;
         loop {
             match reader.read(wait).await {
                 Ok((index, overview)) => {
@@ -80,14 +85,22 @@ impl StatusOptions {
                         self.draw(&overview, &timeline, now)?;
                         shown = Some(overview);
                     }
-                    agent.transport.sleep(BETWEEN).await;
+                    if index != Index::ZERO {
+                        agent.transport.sleep(BETWEEN).await;
+                        continue;
+                    }
+                    // Some of several gateways may drop it, so it is said once.
+                    if mem::take(&mut can_wait) {
+                        self.tell(agent, WITHOUT_INDEX);
+                    }
+                    agent.transport.sleep(PAUSE).await;
                 }
                 Err(failure) if shown.is_some() && may_pass(&failure) => {
                     // An agent that was restarted may count from the beginning.
                     wait = None;
                     let why = failure.whole();
                     if trouble.as_ref() != Some(&why) {
-                        self.tell(agent, &why);
+                        self.tell(agent, &format!("not up to date: {why}"));
                         trouble = Some(why);
                     }
                     agent.transport.sleep(PAUSE).await;
@@ -97,9 +110,9 @@ impl StatusOptions {
         }
     }
 
-    fn tell(&self, agent: &Agent, why: &str) {
+    fn tell(&self, agent: &Agent, what: &str) {
         let place = agent.place(semaphore(&self.prefix));
-        let line = format!("consul-semaphore: {place}: not up to date: {why}\n");
+        let line = format!("consul-semaphore: {place}: {what}\n");
         // If the output is closed, nobody can be told that either.
         let _ = io::stderr().write_all(text::safe(&line).as_bytes());
     }
@@ -130,10 +143,11 @@ fn may_pass(failure: &Failure) -> bool {
     }
 }
 
-/// If the index went backwards, the watch starts again.
+/// If the index went backwards, or there is none, the watch starts again.
 fn next(wait: Option<(Index, Duration)>, index: Index) -> Option<(Index, Duration)> {
     match wait {
         Some((before, _)) if index < before => None,
+        _ if index == Index::ZERO => None,
         _ => Some((index, POLL)),
     }
 }
@@ -202,10 +216,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_that_goes_backwards_starts_anew() {
+    fn an_index_that_goes_backwards_or_is_missing_starts_anew() {
         let first = next(None, Index(7));
         assert_eq!(first, Some((Index(7), POLL)));
         assert_eq!(next(first, Index(9)), Some((Index(9), POLL)));
         assert_eq!(next(first, Index(3)), None);
+        assert_eq!(next(None, Index::ZERO), None);
     }
 }

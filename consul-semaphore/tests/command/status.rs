@@ -7,10 +7,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use real_agent::{Agent, Proxy};
+use real_agent::{Agent, Client, Proxy};
 use serde_json::Value as Json;
 
-use crate::support::{PATIENCE, Running, contenders, program, run, scene, wait_until};
+use crate::support::{Dev, PATIENCE, Running, contenders, program, run, scene, wait_until};
 
 fn json(text: &str) -> Json {
     serde_json::from_str(text.trim()).expect("JSON")
@@ -146,8 +146,13 @@ struct Watch {
 
 impl Watch {
     fn start(url: &str, arguments: &[&str]) -> Self {
+        Self::telling(url, arguments, Stdio::null())
+    }
+
+    /// What it says beside the JSON goes there.
+    fn telling(url: &str, arguments: &[&str], stderr: impl Into<Stdio>) -> Self {
         let mut command = program(url, arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().expect("it starts");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let (sender, lines) = mpsc::channel();
@@ -204,9 +209,49 @@ fn watches_go_on_where_an_agent_counts_from_the_beginning_again() {
     leader.end();
 }
 
+#[test]
+fn watches_behind_a_gateway_that_drops_the_index_go_on_and_status_says_so_once() {
+    let dev = Dev::start(&[]);
+    let ways = [
+        (&["run", "--json"][..], "p"),
+        (&["elect", "run", "--json"], "l"),
+    ];
+    for (way, name) in ways {
+        let ran = run(&dev.url, &[way, &[name, "--", "true"]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let ordered = Client::new(&dev.url).put("/mock/no-index", b"");
+    assert_eq!(ordered.expect("an answer").status, 200);
+    let (reader, writer) = io::pipe().expect("a pipe");
+    let slots = ["status", "--watch", "--json", "p"];
+    let slots = Watch::telling(&dev.url, &slots, writer);
+    let mut told = BufReader::new(reader).lines();
+    let first = told.next().expect("a line").expect("text");
+    assert!(first.contains("no X-Consul-Index"), "{first}");
+    assert!(first.contains("once a second"), "{first}");
+    let lead = Watch::start(&dev.url, &["elect", "watch", "--json", "l"]);
+    for value in ["first", "second"] {
+        for ((way, name), watch) in ways.into_iter().zip([&slots, &lead]) {
+            let holds = ["--value", value, name, "--", "sleep", "1000"];
+            let holder = Running::spawn(program(&dev.url, way), &holds);
+            watch.wait_for("a holder", |it| {
+                it["holders"][0]["value"] == value || it["leader"]["value"] == value
+            });
+            holder.signal("TERM");
+            holder.end();
+            watch.wait_for("nobody", |it| {
+                it["holders"][0].is_null() && it["leader"].is_null()
+            });
+        }
+    }
+    drop(slots);
+    let more: Vec<String> = told.map_while(Result::ok).collect();
+    assert!(more.is_empty(), "{more:?}");
+}
+
 /// An agent behind a gateway that answers each poll at once, with what is known already. Each answer
-/// is reported.
-fn hasty_agent() -> (String, Receiver<Instant>) {
+/// has these headers, and is reported.
+fn hasty_agent(headers: &'static str) -> (String, Receiver<Instant>) {
     const RECORD: &str = r#"[{"LockIndex":0,"Key":"p/.lock","Flags":16210313421097356768,
         "Value":"eyJMaW1pdCI6MSwiSG9sZGVycyI6e319","CreateIndex":5,"ModifyIndex":5}]"#;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -217,7 +262,7 @@ fn hasty_agent() -> (String, Receiver<Instant>) {
         while lines.next().transpose()?.is_some() {
             while lines.next().transpose()?.is_some_and(|it| !it.is_empty()) {}
             let length = RECORD.len();
-            let head = format!("X-Consul-Index: 5\r\nContent-Length: {length}\r\n");
+            let head = format!("{headers}Content-Length: {length}\r\n");
             write!(&mut &*connection, "HTTP/1.1 200 OK\r\n{head}\r\n{RECORD}")?;
             if answered.send(Instant::now()).is_err() {
                 break;
@@ -237,29 +282,55 @@ fn hasty_agent() -> (String, Receiver<Instant>) {
 
 #[test]
 fn a_watch_rests_between_polls_that_are_answered_at_once() {
-    let (url, answers) = hasty_agent();
-    let _watch = Watch::start(&url, &["status", "--watch", "--json", "p"]);
-    let answers = (0..12).map(|_| answers.recv_timeout(PATIENCE).expect("an answer"));
-    let answers: Vec<Instant> = answers.collect();
-    let took = answers[11].duration_since(answers[1]);
-    assert!(took >= Duration::from_millis(900), "{took:?}");
+    for (headers, count) in [("X-Consul-Index: 5\r\n", 10), ("", 1)] {
+        let (url, answers) = hasty_agent(headers);
+        let _watch = Watch::start(&url, &["status", "--watch", "--json", "p"]);
+        let next = |_| answers.recv_timeout(PATIENCE).expect("an answer");
+        let answers: Vec<Instant> = (0..count + 2).map(next).collect();
+        let took = answers[count + 1].duration_since(answers[1]);
+        assert!(took >= Duration::from_millis(900), "{took:?}, {headers:?}");
+    }
+}
+
+const FLAGS: &str = "16210313421097356768";
+
+/// A session that contends there.
+fn contender(agent: &Client, prefix: &str) -> String {
+    let made = agent.create_session(r#"{"Behavior":"delete","TTL":"60s"}"#);
+    let session = made.expect("a session");
+    let path = format!("/v1/kv/{prefix}/{session}?acquire={session}&flags={FLAGS}");
+    assert!(agent.put(&path, b"same").expect("an answer").is_true());
+    session
+}
+
+#[test]
+fn a_watch_tells_the_node_of_each_newcomer_however_many_have_come_and_gone() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let watch = Watch::start(agent.url(), &["status", "--watch", "--json", &prefix]);
+    // One read has this many sessions looked up, and the next one more.
+    for count in [64, 1] {
+        let come = (0..count).map(|_| contender(&agent, &prefix));
+        let sessions: Vec<String> = come.collect();
+        watch.wait_for("the newcomers", |it| {
+            let waiters = it["waiters"].as_array().expect("waiters");
+            waiters.len() == count && waiters.iter().all(|it| it["node"].is_string())
+        });
+        for session in &sessions {
+            agent.destroy_session(session).expect("an answer");
+        }
+        watch.wait_for("nobody", |it| it["waiters"][0].is_null());
+    }
 }
 
 #[test]
 fn columns_stay_apart_however_many_wait() {
     let (agent, prefix) = scene();
-    let session = |key: &str, flags: &str| {
-        let made = agent.create_session(r#"{"Behavior":"delete","TTL":"60s"}"#);
-        let session = made.expect("a session");
-        let key = key.replace("SESSION", &session);
-        let path = format!("/v1/kv/{prefix}/{key}?acquire={session}&flags={flags}");
-        assert!(agent.put(&path, b"same").expect("an answer").is_true());
-        session
-    };
-    let flags = "16210313421097356768";
-    let sessions: Vec<String> = (0..101).map(|_| session("SESSION", flags)).collect();
+    let come = (0..101).map(|_| contender(&agent, &prefix));
+    let sessions: Vec<String> = come.collect();
     let record = format!(r#"{{"Limit":1,"Holders":{{"{}":true}}}}"#, sessions[0]);
-    let path = format!("/v1/kv/{prefix}/.lock?flags={flags}");
+    let path = format!("/v1/kv/{prefix}/.lock?flags={FLAGS}");
     agent.put(&path, record.as_bytes()).expect("an answer");
     let shown = run(agent.url(), &["status", &prefix]).stdout;
     for session in &sessions {

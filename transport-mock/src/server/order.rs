@@ -15,7 +15,7 @@ use crate::mock::MockConsul;
 pub(super) const HELP: &str = "\
 PUT /mock/ORDER, or --fault ORDER:
 
-refuse, lose-request, lose-answer, reset-before, reset-after, bad-answer, twice, 429, 500, 503
+refuse, lose-request, lose-answer, reset-before, reset-after, bad-answer, no-index, twice, 429, 500, 503
     ?times=N    so often, else until `clear`
     ?rate=0.1   with this probability
     ?target=P   only requests whose path and query contain P
@@ -91,6 +91,7 @@ fn fault(word: &str, said: &Said) -> Result<Option<Fault>, InvalidOrder> {
         "reset-before" => Fault::ResetBefore,
         "reset-after" => Fault::ResetAfter,
         "bad-answer" => Fault::BadAnswer,
+        "no-index" => Fault::NoIndex,
         "twice" => Fault::Twice,
         "429" => Fault::too_many_requests(),
         "500" => Fault::no_leader(),
