@@ -99,6 +99,12 @@ pub(crate) enum Failure {
         /// Why not.
         source: io::Error,
     },
+    /// A pipe has no reader, so that opening it would wait for one.
+    #[error("{file:?} is a pipe that nobody reads: start its reader first, or give a file")]
+    NoReader {
+        /// Which one.
+        file: PathBuf,
+    },
     /// A file can't be read or written.
     #[error("{file:?} can't be {what}")]
     File {
@@ -158,6 +164,7 @@ impl Failure {
             | Self::Connection(_)
             | Self::System { .. }
             | Self::File { .. }
+            | Self::NoReader { .. }
             | Self::Ended => Exit::USAGE,
             Self::About { source, .. } => source.exit(),
             Self::Consul(error) => of_error(error),

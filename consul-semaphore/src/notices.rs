@@ -1,12 +1,15 @@
 //! What the program says while it waits and holds: lines for people on standard error, or with
 //! `--json` one event a line for programs. With `--events` the events go to a file, too.
 
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -30,6 +33,12 @@ const BEFORE_COMMAND: Duration = Duration::from_millis(200);
 
 /// The same at the end, when nothing is held any more.
 const AT_END: Duration = Duration::from_secs(2);
+
+/// How long the reader of a pipe may take to open it. A script often starts both at once.
+const FOR_A_READER: Duration = Duration::from_secs(5);
+
+/// The time between two tries to open it.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// An event as JSON.
 #[derive(Debug, Serialize)]
@@ -167,9 +176,7 @@ impl Notices {
     /// The same, with all events in this file, too. They are added at its end, so that several may
     /// write to one file. They have values and sessions, so others may not read it.
     pub(crate) fn with_events(mut self, file: &Path) -> Result<Self, Failure> {
-        let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600);
-        let opened = options.open(file).map_err(Failure::file("written", file))?;
+        let opened = open(file)?;
         self.events = Some(Outlet::new(move |bytes| (&opened).write(bytes), json_gap));
         Ok(self)
     }
@@ -231,6 +238,31 @@ impl Notices {
         if let Some(events) = &self.events {
             events.settle(patience);
         }
+    }
+}
+
+/// Opens a file of events. A pipe whose reader stops or ends must keep nobody, so it does not block.
+fn open(file: &Path) -> Result<File, Failure> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.custom_flags(OFlag::O_NONBLOCK.bits());
+    let begun = Instant::now();
+    loop {
+        let error = match options.open(file) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => error,
+        };
+        // `open` says so of a pipe without a reader, and of sockets and devices that are not there.
+        let is_unread = error.raw_os_error() == Some(Errno::ENXIO as i32)
+            && fs::metadata(file).is_ok_and(|it| it.file_type().is_fifo());
+        if !is_unread {
+            return Err(Failure::file("written", file)(error));
+        }
+        if begun.elapsed() >= FOR_A_READER {
+            let file = file.to_owned();
+            return Err(Failure::NoReader { file });
+        }
+        thread::sleep(PAUSE);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A reader of the output that has stopped keeps no slot from others.
 
-use std::io::{PipeReader, PipeWriter, Write as _, pipe};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::process::{Child, Command, Stdio};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -10,7 +11,7 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 
 use crate::pty::OnTerminal;
-use crate::support::{Running, names, program, run, scene, wait_until};
+use crate::support::{Running, closed_port, names, program, run, scene, wait_until};
 
 /// A pipe in which there is no room left.
 fn full_pipe() -> (PipeReader, PipeWriter) {
@@ -115,6 +116,51 @@ fn events_that_nobody_reads_keep_no_slot() {
     command.stdin(writer).stdout(Stdio::null()).stderr(stderr);
     let child = command.spawn().expect("a shell");
     assert_eq!(end(child, "the end of a run"), Some(0));
+    agent.assert_nothing_left(&prefix);
+}
+
+/// A named pipe, which nobody has opened.
+fn fifo(folder: &TempDir) -> String {
+    let path = folder.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("it runs").success());
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_fifo_for_events_that_nobody_reads_is_told_before_anything_is_sent() {
+    let folder = TempDir::new().expect("a folder");
+    let fifo = fifo(&folder);
+    let arguments = ["run", "--events", &fifo, "p", "--", "true"];
+    let mut command = program(&closed_port(), &arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut stderr = child.stderr.take().expect("a pipe");
+    assert_eq!(end(child, "the end of a run"), Some(125));
+    let mut told = String::new();
+    stderr.read_to_string(&mut told).expect("text");
+    let said = format!("{fifo:?} is a pipe that nobody reads: start its reader first");
+    assert!(told.contains(&said), "{told}");
+}
+
+#[test]
+fn the_reader_of_a_fifo_for_events_may_begin_a_little_later_and_stop_before_the_end() {
+    let (agent, prefix) = scene();
+    let folder = TempDir::new().expect("a folder");
+    let fifo = fifo(&folder);
+    let script = "read line; exit 3";
+    let arguments = ["run", "--events", &fifo, &prefix, "--", "sh", "-c", script];
+    let mut command = program(agent.url(), &arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().expect("the program starts");
+    // Opening it waits for the writer.
+    let mut events = BufReader::new(File::open(&fifo).expect("a fifo")).lines();
+    let mut next = || events.next().expect("an event").expect("text");
+    while !next().contains("\"started\"") {}
+    drop(events);
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"go on\n").expect("a reader");
+    assert_eq!(end(child, "the end of a run"), Some(3));
     agent.assert_nothing_left(&prefix);
 }
 
