@@ -19,7 +19,7 @@ impl Exit {
     pub(crate) const OTHER_VERSION: Self = Self(31);
     /// The slot or the lead was lost while the command ran, which was ended.
     pub(crate) const LOST: Self = Self(120);
-    /// Consul did not answer, or could not serve.
+    /// Consul did not answer, or could not serve. That may be why nothing was granted in time.
     pub(crate) const UNREACHABLE: Self = Self(121);
     /// Consul refused: the token lacks a permission, or Consul does not accept the request.
     pub(crate) const REFUSED: Self = Self(122);

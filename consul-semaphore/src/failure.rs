@@ -253,6 +253,10 @@ fn of_error(error: &Error) -> Exit {
             last_failure: Some(error),
             ..
         } => of_request(error),
+        Error::Timeout {
+            unanswered: Some(_),
+            ..
+        } => Exit::UNREACHABLE,
         Error::Timeout { .. } => Exit::NOT_GRANTED,
         Error::NotFound { .. } => Exit::NO,
         Error::Lost(_) | Error::SessionGone { .. } => Exit::LOST,

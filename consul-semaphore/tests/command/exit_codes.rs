@@ -1,6 +1,6 @@
 //! The exit codes are an interface.
 
-use real_agent::Agent;
+use real_agent::{Agent, Proxy};
 
 use crate::support::{Running, closed_port, program, run, scene};
 
@@ -74,6 +74,17 @@ fn an_agent_that_is_not_there_is_told_apart_from_others_who_hold() {
     let nowhere = closed_port();
     let waited = ["run", "--timeout", "500ms", "p", "--", "true"];
     run(&nowhere, &waited).assert(121, "could not be reached");
+}
+
+#[test]
+fn an_agent_that_takes_requests_and_answers_none_is_told_apart_from_others_who_hold() {
+    let (agent, prefix) = scene();
+    let address = agent.url().strip_prefix("http://").expect("an address");
+    let proxy = Proxy::start(address.parse().expect("an address")).expect("a port");
+    proxy.silence();
+    let mut arguments = vec!["run", "--timeout", "2s", "--conflict-exit-code", "0"];
+    arguments.extend([&prefix, "--", "true"]);
+    run(&proxy.url(), &arguments).assert(121, "Consul has not answered for 2 s");
 }
 
 #[test]
