@@ -22,7 +22,7 @@
 //! | `hold` | a permit or a leadership: how long it lasts, and why it ended |
 //! | `supervise`, `supervise/plan` | ends the child before the lease ends |
 //! | `child`, `child/stage`, `child/terminal` | the child's process group: its start, and the terminal |
-//! | `child/reaper` | when children stop and end |
+//! | `child/reaper`, `child/processes` | when children stop and end; other processes, and whether a shell could continue this one |
 //! | `child/guard`, `child/will` | the guard that kills the child if this process was killed, and then ends the session |
 //! | `signals` | the signals to this process |
 //! | `notices` | its messages: lines for people, or events for programs |
