@@ -11,7 +11,9 @@ use serde_json::Value as Json;
 use tempfile::TempDir;
 
 use crate::pty::OnTerminal;
-use crate::support::{Running, closed_port, names, program, run, scene, wait_until};
+use crate::support::{
+    Running, closed_port, names, program, run, run_with, scene, wait_until, within,
+};
 
 /// A pipe in which there is no room left.
 fn full_pipe() -> (PipeReader, PipeWriter) {
@@ -161,6 +163,21 @@ fn the_reader_of_a_fifo_for_events_may_begin_a_little_later_and_stop_before_the_
     let mut stdin = child.stdin.take().expect("a pipe");
     stdin.write_all(b"go on\n").expect("a reader");
     assert_eq!(end(child, "the end of a run"), Some(3));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn a_file_of_events_that_may_not_grow_ends_nothing() {
+    let (agent, prefix) = scene();
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("events");
+    let path = file.to_str().expect("text");
+    let arguments = ["run", "--events", path, &prefix, "--", "sh", "-c", "exit 3"];
+    // The system tells of such a write by a signal that ends a program.
+    let limit = ["bash", "-c", "ulimit -f 0; exec \"$0\" \"$@\""];
+    let ran = run_with(within(&limit, &program(agent.url(), &arguments)), "");
+    ran.assert(3, "");
+    assert_eq!(std::fs::read(&file).expect("a file"), b"");
     agent.assert_nothing_left(&prefix);
 }
 
