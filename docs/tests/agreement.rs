@@ -111,6 +111,71 @@ fn how_long_a_slot_stays_taken_after_a_crash_is_said_alike_everywhere() {
     }
 }
 
+/// Three quarters of the TTL, so the TTL is four thirds of it. PROMISES states it, and a test of the
+/// core shows it (`lease/outages.rs`).
+#[test]
+fn the_longest_silence_that_costs_no_slot_is_said_alike_everywhere() {
+    let (ttl, most) = (15.0, 60.0);
+    let longest = |ttl: f64| ttl * 3.0 / 4.0;
+    let promises = read("semaphore-core/PROMISES.md");
+    let promised = format!(
+        "three quarters of the TTL ({} s for {ttl} s), {} s at most",
+        longest(ttl),
+        longest(most)
+    );
+    assert!(promises.contains(&promised), "{promised}");
+    for page in ["README.md", "docs/RUNNING.md", "docs/guides/TTL.md"] {
+        let text = read(page).replace('\n', " ");
+        assert!(text.contains("four thirds of the longest"), "{page}");
+    }
+
+    let guide = read("docs/guides/TTL.md");
+    let rows = guide
+        .lines()
+        .filter(|it| it.starts_with("| to ") || it.starts_with("| the f"));
+    let mut checked = 0;
+    for row in rows {
+        let figures: Vec<f64> = row.split('|').filter_map(seconds).collect();
+        let [ttl, silence, free] = figures[..] else {
+            panic!("{row}");
+        };
+        assert!((silence - longest(ttl)).abs() < 0.01, "{row}");
+        assert!((free - (ttl * 3.0 + 1.0)).abs() < 0.01, "{row}");
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+
+    // The command is told to end before the lease ends.
+    let operators = read("docs/OPERATORS.md").replace('\n', " ");
+    let of_command = |option: &str| {
+        let row = operators.split(&format!("| `--{option} D` |")).nth(1);
+        let row = row.and_then(|it| it.split("by default ").nth(1));
+        row.and_then(seconds).expect(option)
+    };
+    let (ttl, grace, margin) = (of_command("ttl"), of_command("grace"), 0.5);
+    let told = format!(
+        "With the defaults a silence of {} s costs nothing: three quarters of the TTL of {ttl} s, less the grace and half a second",
+        longest(ttl) - grace - margin
+    );
+    assert!(operators.contains(&told), "{told}");
+    let holding = read("consul-semaphore/src/holding.rs");
+    assert!(holding.contains(&format!("TTL: &str = \"{ttl}s\"")));
+    let default =
+        format!("default_value = \"{grace}s\", value_name = \"DURATION\")]\n    pub(crate) grace:");
+    assert!(holding.contains(&default), "{default}");
+    let plan = read("consul-semaphore/src/supervise/plan.rs");
+    let margin = format!(
+        "MARGIN: Duration = Duration::from_millis({})",
+        margin * 1_000.0
+    );
+    assert!(plan.contains(&margin), "{margin}");
+}
+
+/// The number of seconds that a text begins with.
+fn seconds(text: &str) -> Option<f64> {
+    text.trim().split_once(" s")?.0.parse().ok()
+}
+
 #[test]
 fn each_feature_is_named_on_the_front_page_of_its_crate() {
     for folder in [
