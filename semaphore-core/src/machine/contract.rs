@@ -140,7 +140,7 @@ pub trait Machine: Send + 'static {
     /// Gives a command up, at any point. No event follows, and what it left in Consul is cleaned
     /// up. If it was granted meanwhile, the grant is given back.
     fn cancel(&mut self, now: Instant, command: CommandId);
-    /// Whether nobody waits for anything. Something may be left that could not be given back; it
+    /// Whether nobody waits for anything, and nothing is left but what could not be given back. It
     /// continues with that until [`Self::is_idle`].
     fn is_quiet(&self) -> bool {
         self.is_idle()

@@ -525,10 +525,7 @@ impl Machine for Candidate {
     }
 
     fn is_quiet(&self) -> bool {
-        let is_left = self
-            .candidacy
-            .as_ref()
-            .is_none_or(Candidacy::is_left_behind);
+        let is_left = self.candidacy.as_ref().is_none_or(Candidacy::is_held_up);
         is_left && self.callers.queue().is_empty()
     }
 

@@ -507,7 +507,7 @@ impl Machine for Participant {
     }
 
     fn is_quiet(&self) -> bool {
-        self.has_only_left_behind()
+        self.callers.queue().is_empty() && self.roster.has_only_held_up()
     }
 
     fn cancel(&mut self, now: Instant, acquire: CommandId) {

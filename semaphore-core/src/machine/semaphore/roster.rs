@@ -73,6 +73,11 @@ impl Roster {
         self.spares.is_empty() && self.standings.group(Group::LeftBehind).len() == self.len()
     }
 
+    /// The same, and each has a reason: it does not only look for what may come late.
+    pub(super) fn has_only_held_up(&self) -> bool {
+        self.has_only_left_behind() && self.all().all(Contender::is_held_up)
+    }
+
     /// A request failed, and only those that are left behind have something to do: they rest.
     pub(super) fn rest_after_failure(&mut self, now: Instant, settings: &Settings) {
         let left_at = self.all().filter_map(|it| it.left_at(settings));

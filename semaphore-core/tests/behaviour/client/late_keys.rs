@@ -48,6 +48,44 @@ fn it_ends_with_the_last_hold_of_another_semaphore() {
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 
+/// The session serves another semaphore, so it lives on, and a late key would live as long.
+#[test]
+fn a_shutdown_waits_for_what_may_come_late_and_fails_only_at_the_end_of_its_time() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    lose_an_entry(&world);
+    let semaphore = numbered(&client, 1);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    assert_eq!(session_of(&permit), session_of(&holds));
+    world.run(permit.release()).expect("released");
+    let start = world.now();
+    let late = world.run(semaphore.shutdown_timeout(secs(3)));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    assert_eq!(world.now().saturating_since(start), secs(3));
+    world
+        .run(semaphore.shutdown_timeout(secs(60)))
+        .expect("nothing came");
+    assert!(world.now().saturating_since(start) < secs(30));
+    assert!(holds.is_held());
+}
+
+#[test]
+fn a_shutdown_without_a_time_out_waits_for_what_may_come_late_too() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    lose_an_entry(&world);
+    let semaphore = numbered(&client, 1);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    world.run(permit.release()).expect("released");
+    world.run(semaphore.shutdown());
+    world
+        .run(semaphore.shutdown_timeout(secs(1)))
+        .expect("nothing is left");
+    assert!(holds.is_held());
+}
+
 /// A client whose token has all permissions, for now. Reads that leave something out say so.
 fn with_token(world: &MockConsul, host: &str) -> Client {
     world.consul(|consul, _| {

@@ -70,6 +70,26 @@ fn a_session_on_which_nothing_stands_but_what_may_come_late_ends_at_once() {
 }
 
 #[test]
+fn a_shutdown_waits_for_an_attempt_that_may_come_late_and_fails_only_at_the_end_of_its_time() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = lead(&world, &client, 0);
+    world.inject(Rule::new(Fault::LoseRequest).matching(ties_key).times(1));
+    let election = election_of(&client, 1);
+    let outcome = world.run(election.campaign_timeout(millis(500)));
+    assert!(outcome.is_err(), "{outcome:?}");
+    let start = world.now();
+    let late = world.run(election.shutdown_timeout(secs(3)));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    assert_eq!(world.now().saturating_since(start), secs(3));
+    world
+        .run(election.shutdown_timeout(secs(60)))
+        .expect("nothing came");
+    assert!(world.now().saturating_since(start) < secs(30));
+    assert!(holds.is_leader());
+}
+
+#[test]
 fn who_gives_up_an_attempt_that_was_lost_keeps_the_session_of_others() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");

@@ -170,7 +170,12 @@ impl Candidacy {
 
     /// Whether it leaves in the background: the one that resigned no longer waits.
     pub(in crate::machine::election) fn is_left_behind(&self) -> bool {
-        self.phase.is_left_behind() || self.is_settling()
+        self.is_held_up() || self.is_settling()
+    }
+
+    /// Whether it could not leave properly, and the one that resigned was told why.
+    pub(in crate::machine::election) fn is_held_up(&self) -> bool {
+        self.phase.is_left_behind()
     }
 
     /// When the one that resigned is told that it takes longer.

@@ -113,7 +113,12 @@ impl Contender {
     /// Whether it leaves in the background: the caller was told why it could not leave properly, or
     /// need not wait for what may come late.
     pub(in crate::machine) fn is_left_behind(&self) -> bool {
-        self.phase.is_in_background() || self.is_leaving() && self.key.settles_at().is_some()
+        self.is_held_up() || self.is_leaving() && self.key.settles_at().is_some()
+    }
+
+    /// Whether it could not leave properly, and the caller was told why.
+    pub(in crate::machine) fn is_held_up(&self) -> bool {
+        self.phase.is_in_background()
     }
 
     /// Since when it has been leaving.
