@@ -63,6 +63,7 @@ pub mod mixed_fleet;
 pub mod outages;
 pub mod own_node;
 pub mod permits;
+pub mod record_size;
 pub mod scene;
 pub mod session_options;
 pub mod several_servers;
@@ -246,6 +247,7 @@ macro_rules! tests {
             permits:
                 several_permits_are_taken_and_given_back_together,
                 several_permits_are_waited_for_without_holding_any;
+            record_size: a_claim_with_which_the_record_outgrows_the_agents_limit_leaves_nothing;
             session_options:
                 the_session_is_made_as_told,
                 the_default_session_has_no_health_checks,

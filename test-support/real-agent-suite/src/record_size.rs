@@ -1,0 +1,61 @@
+//! A record that outgrows what the agent takes in one request.
+
+use std::time::Duration;
+
+use real_agent::Agent;
+use semaphore_core::{Error, RequestError};
+
+use crate::Backend;
+use crate::scene::Scene;
+
+/// The record grows with each holder, so the first claims are accepted. Consul 1.8.7 refuses a
+/// larger one with 413, before it reads the body.
+pub fn a_claim_with_which_the_record_outgrows_the_agents_limit_leaves_nothing(
+    backend: &impl Backend,
+) {
+    let small = "limits { kv_max_value_size = 2048 txn_max_req_len = 2048 }";
+    let agent = Agent::builder().config(small).start().unwrap();
+    let scene = Scene::on(backend, &agent);
+    let semaphore = scene.semaphore(100);
+    let mut permits = Vec::new();
+    let refused = loop {
+        match scene.run(semaphore.acquire()) {
+            Ok(permit) => permits.push(permit),
+            Err(refused) => break refused,
+        }
+        assert!(permits.len() < 100, "nothing is refused");
+    };
+    assert!(permits.len() > 1, "the agent takes no claim: {refused}");
+    let is_rejected = matches!(
+        refused,
+        Error::Request(RequestError::Rejected { status: 413, .. })
+    );
+    assert!(is_rejected, "{refused:?}");
+    // Another process is refused, too, and goes.
+    let late = scene.semaphore(100);
+    let refused = scene.run(late.acquire()).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            Error::Request(RequestError::Rejected { status: 413, .. })
+        ),
+        "{refused:?}"
+    );
+    scene
+        .run(late.shutdown_timeout(Duration::from_secs(30)))
+        .unwrap();
+    let left = scene.admin().leftovers(scene.prefix()).unwrap();
+    assert_eq!(
+        (left.holders.len(), left.keys.len()),
+        (permits.len(), permits.len()),
+        "{left}"
+    );
+    let sessions = scene.admin().sessions().unwrap();
+    assert_eq!(sessions.len(), permits.len(), "{sessions:?}");
+    for permit in permits {
+        assert!(permit.is_held());
+        scene.release(permit);
+    }
+    scene.run(semaphore.shutdown());
+    agent.assert_nothing_left(scene.prefix());
+}
