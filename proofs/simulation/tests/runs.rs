@@ -8,7 +8,8 @@ use semaphore_core::{Behavior, Encoding};
 use simulation::branches::{BRANCHES, Of, Taken, missed};
 use simulation::check::Invariant;
 use simulation::plan::{
-    Deed, End, Fate, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
+    Deed, End, Fate, HostPlan, How, Pieces, Place, Plan, ReadOnly, Stranger, StrangerPlan, Turn,
+    UserPlan,
 };
 use simulation::{Figures, run, shrink};
 use transport_mock::consul::Profile;
@@ -30,6 +31,31 @@ fn eighty_seeds_violate_nothing() {
     assert!(sum.consuls.len() > 4, "most releases of Consul: {sum}");
     // Most of the rare branches must be taken, too. A thousand seeds must take all of them.
     assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");
+}
+
+/// Requests of the core need permissions for keys, sessions and, for a separate node, nodes; none
+/// for agents.
+#[test]
+fn guests_and_hosts_lack_each_permission_to_write_and_that_to_read_sessions() {
+    let (mut of_guests, mut of_hosts) = (Vec::new(), Vec::new());
+    for seed in 0..1_000 {
+        let plan = Plan::draw(seed);
+        of_guests.extend(plan.guest);
+        of_hosts.extend(plan.deeds.iter().filter_map(|(_, deed)| match deed {
+            Deed::Narrow { what, .. } => Some(*what),
+            _ => None,
+        }));
+    }
+    for what in [
+        ReadOnly::Record,
+        ReadOnly::Contenders,
+        ReadOnly::Keys,
+        ReadOnly::Sessions,
+        ReadOnly::NoSessions,
+    ] {
+        assert!(of_guests.contains(&what), "no guest may {what}");
+        assert!(of_hosts.contains(&what), "no host may {what}");
+    }
 }
 
 /// The text says what each seed showed before the repair.

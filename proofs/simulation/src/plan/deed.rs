@@ -39,7 +39,7 @@ pub enum Deed {
         what: Hidden,
         time: Duration,
     },
-    /// The host's token may only read something.
+    /// The host's token may not write something.
     Narrow {
         host: usize,
         what: ReadOnly,
@@ -129,7 +129,7 @@ pub enum Hidden {
     Everything,
 }
 
-/// What a token may read, and not write.
+/// What a token may not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOnly {
     /// The record, or an election's key.
@@ -140,6 +140,8 @@ pub enum ReadOnly {
     Keys,
     /// Sessions.
     Sessions,
+    /// Sessions, which it may not read either.
+    NoSessions,
 }
 
 impl ReadOnly {
@@ -154,6 +156,7 @@ impl ReadOnly {
             Self::Record | Self::Contenders => all.with_key(&lock, Access::Read),
             Self::Keys => keys,
             Self::Sessions => all.with_session_prefix("", Access::Read),
+            Self::NoSessions => all.with_session_prefix("", Access::Deny),
         }
     }
 }
@@ -161,10 +164,11 @@ impl ReadOnly {
 impl fmt::Display for ReadOnly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Record => "the record",
-            Self::Contenders => "contender keys",
-            Self::Keys => "keys",
-            Self::Sessions => "sessions",
+            Self::Record => "only read the record",
+            Self::Contenders => "only read contender keys",
+            Self::Keys => "only read keys",
+            Self::Sessions => "only read sessions",
+            Self::NoSessions => "not even read sessions",
         })
     }
 }
@@ -196,7 +200,7 @@ impl Deed {
             Self::Gateway { .. } => "gateway without a backend",
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
-            Self::Narrow { .. } => "token may only read",
+            Self::Narrow { .. } => "token narrowed",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
             Self::LoseServer { fate, .. } => match fate {

@@ -72,7 +72,7 @@ pub struct Plan {
     pub lock_delay_length: f64,
     /// Whether tokens are checked. If so, whether a read says that it left something out.
     pub access_control: Option<Told>,
-    /// If tokens are checked, what a guest may only read who comes in the end.
+    /// If tokens are checked, what a guest may not do who comes in the end.
     pub guest: Option<ReadOnly>,
     /// How agents hold requests while there is no leader. `None` if they refuse them.
     pub holding: Option<Holding>,

@@ -258,7 +258,7 @@ impl fmt::Display for Deed {
                 write!(f, "node-{host} may not read {what} for {time:?}")
             }
             Self::Narrow { host, what, time } => {
-                write!(f, "node-{host} may only read {what} for {time:?}")
+                write!(f, "node-{host} may {what} for {time:?}")
             }
             Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
             Self::SlowLeader {

@@ -117,7 +117,7 @@ impl Run<'_> {
                 got_in = visit.try_take();
             }
             if got_in != Some(false) {
-                let what = format!("a guest of {number}, who may only read {what}: {got_in:?}");
+                let what = format!("a guest of {number}, who may {what}: {got_in:?}");
                 self.book.happened(Happening::Left { what });
             }
         }

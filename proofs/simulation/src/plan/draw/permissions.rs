@@ -1,4 +1,4 @@
-//! What tokens may only read: for a while, and those of a guest from its first use on.
+//! What tokens may not write or not read: for a while, and those of a guest from its first use on.
 
 use fastrand::Rng;
 
@@ -28,4 +28,15 @@ pub(super) fn draw_permissions(plan: &mut Plan, rng: &mut Rng) {
         plan.deeds.push((plan.storm.mul_f64(rng.f64()), deed));
     }
     plan.deeds.sort_by_key(|(at, _)| *at);
+    // Drawn last, so that nothing else changes: half of those that may not write sessions may not
+    // read them either. No request of the core needs a permission of the agent.
+    let narrowed = plan.deeds.iter_mut().filter_map(|(_, deed)| match deed {
+        Deed::Narrow { what, .. } => Some(what),
+        _ => None,
+    });
+    for what in plan.guest.iter_mut().chain(narrowed) {
+        if *what == ReadOnly::Sessions && rng.bool() {
+            *what = ReadOnly::NoSessions;
+        }
+    }
 }
