@@ -3,22 +3,26 @@
 //! ```text
 //!  restarts   `contend` ──▶ a client agent (SIGTERM, started again) ──▶ three servers (the leader: SIGKILL, reaped)
 //!  freezes    many `contend` ──▶ one agent (SIGSTOP for some seconds, SIGCONT)
+//!  drops      the same, but all packets between them are lost
 //!  silences   many worlds on virtual time, each with one silence: its longest length for each kind
 //! ```
 //! Each has a part that must keep every hold, and one that shows that the fault is real. Without a
 //! separate node a hold is lost, and a silence that is longer than a lease loses all.
 
 mod failure;
-mod freezes;
 mod program;
 mod restarts;
+mod silenced;
 mod silences;
 
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+
+use failure::Failure;
+use silenced::Silence;
 
 /// Shows which holds last when agents are restarted, servers die, and Consul is silent for a while.
 ///
@@ -40,25 +44,37 @@ enum What {
         hold_ms: u64,
     },
     /// Freeze the agent at moments that are spread over the time between two renewals
-    Freezes {
-        /// How many hold at the same time
-        #[arg(long, default_value = "40")]
-        trials: NonZeroU32,
-        /// How long the agent is frozen, in milliseconds
-        #[arg(long, default_value = "11250")]
-        silent_ms: u64,
-    },
+    Freezes(Silenced),
+    /// Drop all packets on the loopback interface, at such moments; for a network namespace of its
+    /// own
+    Drops(Silenced),
     /// Print the longest silence that costs no hold, for each kind of silence and some TTLs, on
     /// virtual time
     Silences,
 }
 
+#[derive(Args, Debug)]
+struct Silenced {
+    /// How many hold at the same time
+    #[arg(long, default_value = "40")]
+    trials: NonZeroU32,
+    /// How long nothing is heard of the agent, in milliseconds
+    #[arg(long, default_value = "11250")]
+    silent_ms: u64,
+}
+
+impl Silenced {
+    fn measure(&self, by: Silence) -> Result<usize, Failure> {
+        let silent = Duration::from_millis(self.silent_ms);
+        silenced::measure(by, self.trials.get(), silent)
+    }
+}
+
 fn main() -> ExitCode {
     let measured = match Flags::parse().what {
         What::Restarts { hold_ms } => restarts::measure(Duration::from_millis(hold_ms)),
-        What::Freezes { trials, silent_ms } => {
-            freezes::measure(trials.get(), Duration::from_millis(silent_ms))
-        }
+        What::Freezes(flags) => flags.measure(Silence::Frozen),
+        What::Drops(flags) => flags.measure(Silence::Dropped),
         What::Silences => silences::measure(),
     };
     match measured {
