@@ -118,12 +118,12 @@ fn the_longest_silence_that_costs_no_slot_is_said_alike_everywhere() {
     let (ttl, most) = (15.0, 60.0);
     let longest = |ttl: f64| ttl * 3.0 / 4.0;
     let promises = read("semaphore-core/PROMISES.md");
-    let promised = format!(
+    let expected = format!(
         "three quarters of the TTL ({} s for {ttl} s), {} s at most",
         longest(ttl),
         longest(most)
     );
-    assert!(promises.contains(&promised), "{promised}");
+    assert!(promises.contains(&expected), "{expected}");
     for page in ["README.md", "docs/RUNNING.md", "docs/guides/TTL.md"] {
         let text = read(page).replace('\n', " ");
         assert!(text.contains("four thirds of the longest"), "{page}");
