@@ -124,6 +124,12 @@ fn the_longest_silence_that_costs_no_slot_is_said_alike_everywhere() {
         longest(most)
     );
     assert!(promises.contains(&expected), "{expected}");
+    let lost = format!(
+        "two thirds ({} s), {} s at most, if the network loses",
+        ttl * 2.0 / 3.0,
+        most * 2.0 / 3.0
+    );
+    assert!(promises.contains(&lost), "{lost}");
     for page in ["README.md", "docs/RUNNING.md", "docs/guides/TTL.md"] {
         let text = read(page).replace('\n', " ");
         assert!(text.contains("four thirds of the longest"), "{page}");

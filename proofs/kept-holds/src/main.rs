@@ -19,9 +19,8 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
-use failure::Failure;
 use silenced::Silence;
 
 /// Shows which holds last when agents are restarted, servers die, and Consul is silent for a while.
@@ -44,37 +43,38 @@ enum What {
         hold_ms: u64,
     },
     /// Freeze the agent at moments that are spread over the time between two renewals
-    Freezes(Silenced),
+    Freezes {
+        /// How many hold at the same time
+        #[arg(long, default_value = "40")]
+        trials: NonZeroU32,
+        /// How long the agent is frozen, in milliseconds
+        #[arg(long, default_value = "11250")]
+        silent_ms: u64,
+    },
     /// Drop all packets on the loopback interface, at such moments; for a network namespace of its
     /// own
-    Drops(Silenced),
+    Drops {
+        /// How many hold at the same time
+        #[arg(long, default_value = "40")]
+        trials: NonZeroU32,
+        /// For how long packets are lost, in milliseconds
+        #[arg(long, default_value = "10000")]
+        silent_ms: u64,
+    },
     /// Print the longest silence that costs no hold, for each kind of silence and some TTLs, on
     /// virtual time
     Silences,
 }
 
-#[derive(Args, Debug)]
-struct Silenced {
-    /// How many hold at the same time
-    #[arg(long, default_value = "40")]
-    trials: NonZeroU32,
-    /// How long nothing is heard of the agent, in milliseconds
-    #[arg(long, default_value = "11250")]
-    silent_ms: u64,
-}
-
-impl Silenced {
-    fn measure(&self, by: Silence) -> Result<usize, Failure> {
-        let silent = Duration::from_millis(self.silent_ms);
-        silenced::measure(by, self.trials.get(), silent)
-    }
-}
-
 fn main() -> ExitCode {
     let measured = match Flags::parse().what {
         What::Restarts { hold_ms } => restarts::measure(Duration::from_millis(hold_ms)),
-        What::Freezes(flags) => flags.measure(Silence::Frozen),
-        What::Drops(flags) => flags.measure(Silence::Dropped),
+        What::Freezes { trials, silent_ms } => {
+            Silence::Frozen.measure(trials.get(), Duration::from_millis(silent_ms))
+        }
+        What::Drops { trials, silent_ms } => {
+            Silence::Dropped.measure(trials.get(), Duration::from_millis(silent_ms))
+        }
         What::Silences => silences::measure(),
     };
     match measured {

@@ -29,24 +29,24 @@ pub(crate) enum Silence {
     Dropped,
 }
 
-/// Returns how many lost their slot.
-///
-/// # Errors
-/// [`Failure`] if it can't be measured. A loss is not a failure.
-pub(crate) fn measure(silence: Silence, trials: u32, silent: Duration) -> Result<usize, Failure> {
-    let lost = silence.strike(trials, silent)?;
-    println!("silent for {silent:?}: lost {lost} of {trials}");
-    let struck = silence.strike(trials, TOO_LONG)?;
-    println!("silent for {TOO_LONG:?}: lost {struck} of {trials}");
-    if struck == 0 {
-        return Err(Failure::NotStruck(
-            "all outlasted a silence that is longer than a lease",
-        ));
-    }
-    Ok(lost)
-}
-
 impl Silence {
+    /// Returns how many lost their slot.
+    ///
+    /// # Errors
+    /// [`Failure`] if it can't be measured. A loss is not a failure.
+    pub(crate) fn measure(self, trials: u32, silent: Duration) -> Result<usize, Failure> {
+        let lost = self.strike(trials, silent)?;
+        println!("silent for {silent:?}: lost {lost} of {trials}");
+        let struck = self.strike(trials, TOO_LONG)?;
+        println!("silent for {TOO_LONG:?}: lost {struck} of {trials}");
+        if struck == 0 {
+            return Err(Failure::NotStruck(
+                "all outlasted a silence that is longer than a lease",
+            ));
+        }
+        Ok(lost)
+    }
+
     /// Silences an agent with this many holders for this long. Returns how many of them lost.
     fn strike(self, trials: u32, silent: Duration) -> Result<usize, Failure> {
         let mut agent = Agent::start()?;

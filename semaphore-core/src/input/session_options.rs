@@ -155,7 +155,7 @@ impl SessionOptions {
     /// twelfth of it, a waiter every quarter to third.
     ///
     /// A hold certainly survives an outage of three quarters of the TTL: with 15 s, 11.25 s,
-    /// whenever the outage begins. So choose four thirds of the longest outage that must cost
+    /// whenever the outage begins. If the network loses every packet, it is two thirds. So choose four thirds of the longest outage that must cost
     /// nothing. An election after a leader's crash takes about 11 s with Consul's default `raft_multiplier` of 5.
     ///
     /// A lease is nine tenths of the TTL, or 54 s if the TTL is more than a minute. The reason is

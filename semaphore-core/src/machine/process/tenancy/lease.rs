@@ -137,7 +137,8 @@ const SPREAD: u32 = 12;
 
 /// A held lease is renewed this many times as often: after a sixteenth to a twelfth of it. So
 /// whenever an outage begins, 9/10 - 1/12 of the TTL are left, minus the time of answers that are
-/// waited for: PROMISES has three quarters.
+/// waited for: PROMISES has three quarters. If messages are lost, the next renewal after them may be
+/// as far away: PROMISES has two thirds.
 const OFTENER: u32 = 4;
 
 #[cfg(test)]
