@@ -33,6 +33,7 @@ fn concerns(only: Only, defect: Defect) -> bool {
             | Defect::RenewalStoppedAfterTransient
             | Defect::TransientTakenForLoss
             | Defect::MissingSessionBelieved
+            | Defect::AbsenceBelieved
             | Defect::UnknownTakenForNotApplied
             | Defect::EvictionUnnoticed
             | Defect::OlderViewAccepted

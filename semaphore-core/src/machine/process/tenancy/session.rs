@@ -71,8 +71,10 @@ pub(in crate::machine) struct Session {
     unconfirmed_since: Option<Instant>,
     /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
-    /// Since when a renewal says that there is no such session.
+    /// Since when somebody says that there is no such session.
     missing_since: Option<Instant>,
+    /// Whether a renewal says so. Only then an absence in a read counts.
+    is_unknown: bool,
     latency: Latency,
     /// Since when nothing is answered in time. An agent without a leader holds each request for up
     /// to 18 s, and its connection counts that long, even if nobody waits any more (measured on
@@ -150,6 +152,7 @@ impl Session {
             unconfirmed_since: None,
             known_at: Instant::ORIGIN,
             missing_since: None,
+            is_unknown: false,
             latency: Latency::default(),
             silent_since: None,
             lock_delay,
@@ -292,6 +295,7 @@ impl Session {
         self.unconfirmed.clear();
         self.unconfirmed_since = None;
         self.missing_since = None;
+        self.is_unknown = false;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // It may still exist: somebody may have deleted only its contender key.
             State::Live(id, _) | State::Gone(Some(id))
@@ -448,6 +452,7 @@ impl Session {
                 if matches!(sent, Purpose::Renewal) && !is_on(Defect::MissingSessionBelieved) =>
             {
                 self.missing_since = Some(now);
+                self.is_unknown = true;
                 self.failure = None;
             }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
@@ -477,8 +482,10 @@ impl Session {
         }
     }
 
-    /// If a contender is told that its session does not exist, and may not ask the leader, it gives
-    /// the session up. If it was told otherwise before, it keeps asking for the time of the lease.
+    /// Agents leave out what a token may not see, and most do not say so, but they tell everybody
+    /// that a session to be renewed does not exist (`docs/CONSUL.md`). So an absence here counts only
+    /// after a renewal has said the same, and a renewal settles it otherwise. If nobody may ask the
+    /// leader, the renewal alone counts.
     fn handle_inquiry(
         &mut self,
         now: Instant,
@@ -490,14 +497,21 @@ impl Session {
         // A session that was left out of the answer exists.
         let is_left_out = answer.as_ref().is_ok_and(|response| is_filtered(response));
         match answer.and_then(SessionInfo::parse) {
-            Ok(None) => self.handle_gone(),
-            Err(RequestError::Denied { .. }) if self.missing_since.is_some() && !is_left_out => {
+            Ok(None) if self.is_unknown || is_on(Defect::AbsenceBelieved) => self.handle_gone(),
+            Ok(None) => {
+                self.missing_since = None;
+                self.unconfirmed.clear();
+                self.unconfirmed_since = None;
+                self.rest(now, settings, rng);
+            }
+            Err(RequestError::Denied { .. }) if self.is_unknown && !is_left_out => {
                 self.handle_gone();
             }
             Ok(Some(_)) => {
                 self.failure = None;
                 if self.missing_since.is_some_and(|since| since <= sent_at) {
                     self.missing_since = None;
+                    self.is_unknown = false;
                     self.rest(now, settings, rng);
                 }
                 self.known_at = self.known_at.max(sent_at);

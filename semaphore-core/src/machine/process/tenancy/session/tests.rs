@@ -242,8 +242,48 @@ fn a_renewal_is_believed_once_a_leader_confirms_itself() {
     exchange(&mut session, 107, 107, 200, &info());
     let half = Duration::from_millis(500);
     assert_eq!(deadline(&session), Some(at(118) + half), "from its sending");
+    // The next leader knows no such session.
     exchange(&mut gone, 107, 107, 200, "[]");
+    assert_eq!(deadline(&gone), before);
+    exchange(&mut gone, 108, 108, 404, "Session id 'x' not found");
+    exchange(&mut gone, 108, 108, 200, "[]");
     assert!(gone.is_gone());
+}
+
+/// A token that loses its permissions is not shown the session, and most agents do not say that
+/// they left it out. A renewal says whether it exists.
+#[test]
+fn an_absence_ends_it_only_after_a_renewal_has_said_the_same() {
+    let renewed = r#"[{"TTL":"15s"}]"#;
+    for first in [(200, renewed), (403, "Permission denied")] {
+        let mut session = live();
+        let before = deadline(&session);
+        exchange(&mut session, 105, 105, first.0, first.1);
+        session.doubt(at(106));
+        exchange(&mut session, 106, 106, 200, "[]");
+        assert!(!session.is_gone());
+        assert_eq!(deadline(&session), before, "nothing has confirmed it");
+        let due = session.timeout().unwrap();
+        assert!(due > at(106) && due <= at(107), "{due}");
+        // The permissions are back.
+        let mut back = session.clone();
+        renew(&mut back, 108, 108, renewed);
+        assert!(deadline(&back) > before);
+        // It has ended.
+        exchange(&mut session, 108, 108, 404, "Session id 'x' not found");
+        exchange(&mut session, 108, 108, 200, "[]");
+        assert!(session.is_gone());
+    }
+}
+
+#[test]
+fn a_doubt_that_nobody_may_look_into_ends_nothing() {
+    let mut session = live();
+    session.doubt(at(102));
+    exchange(&mut session, 102, 102, 403, "Permission denied");
+    assert!(!session.is_gone());
+    let due = session.timeout().unwrap();
+    assert!(due > at(102) && due <= at(103), "{due}");
 }
 
 /// If answers are slow, several of each are under way.
