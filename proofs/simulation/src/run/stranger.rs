@@ -105,11 +105,12 @@ impl Visitor {
             let Some(session) = self.enter().await else {
                 return;
             };
-            let stay = {
+            // What it holds ends here, before anything of it goes.
+            let goes_on = {
                 let renewals = Box::pin(self.renew(&session));
-                select(Box::pin(self.stay(&session, &mut turns)), renewals).await
+                let first = select(Box::pin(self.stay(&session, &mut turns)), renewals).await;
+                matches!(first, Either::Left((Some(()), _)))
             };
-            let goes_on = matches!(stay, Either::Left((Some(()), _)));
             self.leave(&session).await;
             if !goes_on {
                 return;
