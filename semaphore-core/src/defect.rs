@@ -47,8 +47,6 @@ defects! {
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
-    /// A read that does not show a session is taken for the end of it, whatever renewals say.
-    AbsenceBelieved,
     /// An election's token counts the terms of its key, and starts with it.
     TokenRestarts,
     /// A follower does not say that it is cut off.

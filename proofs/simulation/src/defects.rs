@@ -33,7 +33,6 @@ fn concerns(only: Only, defect: Defect) -> bool {
             | Defect::RenewalStoppedAfterTransient
             | Defect::TransientTakenForLoss
             | Defect::MissingSessionBelieved
-            | Defect::AbsenceBelieved
             | Defect::UnknownTakenForNotApplied
             | Defect::EvictionUnnoticed
             | Defect::OlderViewAccepted

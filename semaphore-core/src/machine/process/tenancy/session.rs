@@ -497,7 +497,7 @@ impl Session {
         // A session that was left out of the answer exists.
         let is_left_out = answer.as_ref().is_ok_and(|response| is_filtered(response));
         match answer.and_then(SessionInfo::parse) {
-            Ok(None) if self.is_unknown || is_on(Defect::AbsenceBelieved) => self.handle_gone(),
+            Ok(None) if self.is_unknown => self.handle_gone(),
             Ok(None) => {
                 self.missing_since = None;
                 self.unconfirmed.clear();
