@@ -25,7 +25,7 @@
 //!   should. So an answer alone does not count if somebody holds or leads with the session, if its
 //!   lease was already over, or if it says that the session does not exist. A read that the leader
 //!   confirms with the majority settles it; if answers are slow, it is sent together with the
-//!   renewal. Any other proof that the session lived after the renewal was sent also counts.
+//!   renewal. Without a renewal that says the same, a read that shows no session ends nothing. Any other proof that the session lived after the renewal was sent also counts.
 //!
 //! Sources: Consul's documentation of sessions (`TTL`, `LockDelay`, `Behavior`; `NodeChecks`, which
 //! end a session with its node's health unless the list is empty) and of the session endpoints.
