@@ -71,10 +71,8 @@ pub(in crate::machine) struct Session {
     unconfirmed_since: Option<Instant>,
     /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
-    /// Since when somebody says that there is no such session.
-    missing_since: Option<Instant>,
-    /// Whether a renewal says so. Only then an absence in a read counts.
-    is_unknown: bool,
+    /// Who says that there is no such session.
+    missing: Option<Missing>,
     latency: Latency,
     /// Since when nothing is answered in time. An agent without a leader holds each request for up
     /// to 18 s, and its connection counts that long, even if nobody waits any more (measured on
@@ -105,6 +103,15 @@ struct InFlight {
     no: u32,
     sent: Purpose,
     sent_at: Instant,
+}
+
+/// Who says that a session does not exist, and since when.
+#[derive(Clone, Copy, Debug)]
+enum Missing {
+    /// The leader is asked.
+    Elsewhere(Instant),
+    /// If the leader says the same, it is gone.
+    Renewal(Instant),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,8 +158,7 @@ impl Session {
             unconfirmed: Vec::new(),
             unconfirmed_since: None,
             known_at: Instant::ORIGIN,
-            missing_since: None,
-            is_unknown: false,
+            missing: None,
             latency: Latency::default(),
             silent_since: None,
             lock_delay,
@@ -256,7 +262,7 @@ impl Session {
     /// Consul may have said elsewhere that it knows no such session: the leader is asked.
     pub(in crate::machine) fn doubt(&mut self, now: Instant) {
         if self.is_live() {
-            self.missing_since.get_or_insert(now);
+            self.missing.get_or_insert(Missing::Elsewhere(now));
             self.retry_at = None;
         }
     }
@@ -294,8 +300,7 @@ impl Session {
         self.backoff.reset();
         self.unconfirmed.clear();
         self.unconfirmed_since = None;
-        self.missing_since = None;
-        self.is_unknown = false;
+        self.missing = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // It may still exist: somebody may have deleted only its contender key.
             State::Live(id, _) | State::Gone(Some(id))
@@ -451,8 +456,7 @@ impl Session {
             Err(RequestError::InvalidSession { .. })
                 if matches!(sent, Purpose::Renewal) && !is_on(Defect::MissingSessionBelieved) =>
             {
-                self.missing_since = Some(now);
-                self.is_unknown = true;
+                self.missing = Some(Missing::Renewal(now));
                 self.failure = None;
             }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
@@ -497,21 +501,20 @@ impl Session {
         // A session that was left out of the answer exists.
         let is_left_out = answer.as_ref().is_ok_and(|response| is_filtered(response));
         match answer.and_then(SessionInfo::parse) {
-            Ok(None) if self.is_unknown => self.handle_gone(),
+            Ok(None) if self.is_unknown() => self.handle_gone(),
             Ok(None) => {
-                self.missing_since = None;
+                self.missing = None;
                 self.unconfirmed.clear();
                 self.unconfirmed_since = None;
                 self.rest(now, settings, rng);
             }
-            Err(RequestError::Denied { .. }) if self.is_unknown && !is_left_out => {
+            Err(RequestError::Denied { .. }) if self.is_unknown() && !is_left_out => {
                 self.handle_gone();
             }
             Ok(Some(_)) => {
                 self.failure = None;
-                if self.missing_since.is_some_and(|since| since <= sent_at) {
-                    self.missing_since = None;
-                    self.is_unknown = false;
+                if self.missing_since().is_some_and(|since| since <= sent_at) {
+                    self.missing = None;
                     self.rest(now, settings, rng);
                 }
                 self.known_at = self.known_at.max(sent_at);
@@ -524,6 +527,17 @@ impl Session {
                 self.rest_after_inquiry(now, settings, rng);
             }
         }
+    }
+
+    fn missing_since(&self) -> Option<Instant> {
+        match self.missing? {
+            Missing::Elsewhere(since) | Missing::Renewal(since) => Some(since),
+        }
+    }
+
+    /// A renewal has said that there is no such session.
+    fn is_unknown(&self) -> bool {
+        matches!(self.missing, Some(Missing::Renewal(_)))
     }
 
     /// A renewal's lease counts if the leader knew the session at any time after the renewal was

@@ -120,10 +120,7 @@ impl Session {
     fn asks_with_others(&self) -> bool {
         let is_one_of_many = self.early_from.is_some() && self.among != Among::Few;
         let is_asked = self.questions == Questions::Together;
-        is_one_of_many
-            && is_asked
-            && self.latency == Latency::Prompt
-            && self.missing_since.is_none()
+        is_one_of_many && is_asked && self.latency == Latency::Prompt && self.missing.is_none()
     }
 
     /// Whether it waits for a question about many sessions.
@@ -155,7 +152,7 @@ impl Session {
             .map(|it| it.sent_at)
             .chain(self.unconfirmed.last().map(Lease::sent_at))
             .filter(|sent| *sent > self.known_at)
-            .chain(self.missing_since)
+            .chain(self.missing_since())
             .max();
         let is_asked = |since| {
             let mut inquiries = self.in_flight.iter().filter(is_inquiry);
@@ -165,7 +162,7 @@ impl Session {
     }
 
     pub(super) fn is_doubtful(&self) -> bool {
-        !self.unconfirmed.is_empty() || self.missing_since.is_some()
+        !self.unconfirmed.is_empty() || self.missing.is_some()
     }
 
     /// Whether another request of this kind may be sent.
