@@ -17,7 +17,6 @@ mod fleet;
 mod go;
 mod holder;
 mod leading;
-mod others;
 mod ours;
 mod pairs;
 mod peer;

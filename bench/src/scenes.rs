@@ -56,10 +56,6 @@ pub(crate) enum Scene {
     Unreached,
     /// Two slots, and processes with one caller each
     Handles,
-    /// Large values
-    Values,
-    /// Keys of others below the prefix
-    Others,
     /// One semaphore below the other
     Nested,
     /// Thousands of permits of one handle
@@ -130,8 +126,6 @@ impl Scene {
             | Self::Few
             | Self::Unreached
             | Self::Handles
-            | Self::Values
-            | Self::Others
             | Self::Permits
             | Self::Release
             | Self::Turn => sizes::measure(self, world, care, found),

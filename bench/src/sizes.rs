@@ -3,7 +3,6 @@
 
 use crate::failure::Failure;
 use crate::go::Turns;
-use crate::others;
 use crate::ours::{Contend, Figures, Runs};
 use crate::row::Row;
 use crate::scenes::{Care, Findings, Scene, whole};
@@ -18,8 +17,6 @@ struct Size {
     more: [&'static str; 2],
     /// How often each caller acquires: usually, and with `--quick`.
     rounds: [u32; 2],
-    /// How many keys of others lie below the prefix.
-    others: u32,
     /// Whether it is left out with `--quick`.
     is_long: bool,
     wants: &'static [Want],
@@ -124,31 +121,15 @@ const SIZES: &[Size] = &[
     crowd(Scene::Handles, [2, 9, 9, 10])
         .rounds([100, 25])
         .wants(&[Share(85.0)]),
-    crowd(Scene::Values, [2, 10, 10, 10])
-        .more(["--value-bytes 320000", "values of 320 kB"])
-        .rounds([50, 10])
-        .wants(&[Share(85.0), Kilobytes(50.0)]),
-    crowd(Scene::Values, [2, 50, 50, 100])
-        .more(["--value-bytes 100000", "values of 100 kB"])
-        .rounds([4, 2])
-        .wants(&[Share(90.0), Kilobytes(50.0)]),
-    crowd(Scene::Others, [2, 4, 4, 10])
-        .beside(1_000)
-        .rounds([200, 50])
-        .wants(&[Share(85.0)]),
-    crowd(Scene::Others, [2, 4, 4, 10])
-        .beside(5_000)
-        .rounds([200, 50])
-        .wants(&[Share(85.0)]),
     // Many permits of one handle at the same time.
-    crowd(Scene::Permits, [10_000, 500, 1, 15_000])
+    crowd(Scene::Permits, [5_000, 500, 1, 15_000])
         .rounds([1, 1])
         .wants(&[LongestWait(10.0)]),
-    crowd(Scene::Permits, [10_000, 2_000, 1, 15_000])
+    crowd(Scene::Permits, [5_000, 2_000, 1, 15_000])
         .rounds([1, 1])
         .long()
         .wants(&[LongestWait(10.0)]),
-    crowd(Scene::Permits, [10_000, 10_000, 1, 15_000])
+    crowd(Scene::Permits, [5_000, 5_000, 1, 15_000])
         .rounds([1, 1])
         .long()
         .wants(&[LongestWait(10.0)]),
@@ -159,10 +140,6 @@ const SIZES: &[Size] = &[
         .wants(&[Requests(2.0), RaftWrites(2.0)]),
     one(Scene::Release, 31, "31 slots at once")
         .told("--slots 31 --warm-up 2")
-        .rounds([20, 5])
-        .wants(&[Release(20.0)]),
-    one(Scene::Release, 32, "32 slots at once")
-        .told("--slots 32 --warm-up 2")
         .rounds([20, 5])
         .wants(&[Release(20.0)]),
     one(Scene::Turn, 3, "cycle, warm, tokio")
@@ -191,7 +168,6 @@ const fn crowd(scene: Scene, [limit, callers, processes, hold_ms]: [u32; 4]) -> 
         who: Who::Crowd(crowd),
         more: ["", ""],
         rounds: [5, 2],
-        others: 0,
         is_long: false,
         wants: &[],
     }
@@ -210,20 +186,12 @@ impl Size {
         Self { rounds, ..self }
     }
 
-    const fn more(self, more: [&'static str; 2]) -> Self {
-        Self { more, ..self }
-    }
-
     const fn told(self, args: &'static str) -> Self {
         let [_, name] = self.more;
         Self {
             more: [args, name],
             ..self
         }
-    }
-
-    const fn beside(self, others: u32) -> Self {
-        Self { others, ..self }
     }
 
     const fn long(self) -> Self {
@@ -245,9 +213,6 @@ impl Size {
         };
         if !more.is_empty() {
             name = format!("{name}, {more}");
-        }
-        if self.others > 0 {
-            name = format!("{name}, beside {} keys of others", self.others);
         }
         name
     }
@@ -282,9 +247,6 @@ impl Size {
             _ => world.agent()?,
         };
         let contend = Contend::at(&agent.url())?;
-        for run in 0..care.runs {
-            others::put(agent, &format!("{prefix}-{run}"), self.others)?;
-        }
         let runs = contend.runs(&self.args(care), &prefix, care.runs)?;
         let go = match self.who {
             Who::Crowd(crowd) if self.is_beside_go() => found.turns_of_go(crowd, world, care)?,
@@ -439,8 +401,8 @@ mod tests {
 
     #[test]
     fn contend_is_told_what_the_row_says() {
-        let size = crowd(Scene::Values, [2, 10, 5, 20])
-            .more(["--value-bytes 9", "values of 9 B"])
+        let size = crowd(Scene::Handles, [2, 10, 5, 20])
+            .told("--value-bytes 9")
             .rounds([7, 3]);
         let care = |quick| Care { runs: 1, quick };
         let args = "--limit 2 --contenders 10 --participants 5 --hold-ms 20";

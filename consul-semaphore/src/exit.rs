@@ -13,10 +13,6 @@ impl Exit {
     pub(crate) const SUCCESS: Self = Self(0);
     /// The answer is no: there is no semaphore, nobody leads, or the user said no.
     pub(crate) const NO: Self = Self(1);
-    /// A file is not a recording, or is cut off.
-    pub(crate) const NO_RECORDING: Self = Self(30);
-    /// Another version recorded it.
-    pub(crate) const OTHER_VERSION: Self = Self(31);
     /// The slot or the lead was lost while the command ran, which was ended.
     pub(crate) const LOST: Self = Self(120);
     /// Consul did not answer, or could not serve. That may be why nothing was granted in time.

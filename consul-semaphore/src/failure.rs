@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use signal_hook::consts::SIGPIPE;
-use transport_ureq::recording::ReplayError;
 use transport_ureq::{BuildError, Conflict, Error, InvalidInput, RequestError, SessionId};
 
 use crate::exit::Exit;
@@ -115,14 +114,6 @@ pub(crate) enum Failure {
         /// Why not.
         source: io::Error,
     },
-    /// A recording can't be replayed.
-    #[error("{file:?} can't be replayed")]
-    Replay {
-        /// Which one.
-        file: PathBuf,
-        /// Why not.
-        source: ReplayError,
-    },
     /// There is no such session, or the token may not see it.
     #[error(
         "there is no such session, or the token may not read sessions; `status` shows those of a semaphore"
@@ -172,7 +163,6 @@ impl Failure {
             Self::Silent { .. } | Self::Unavailable { .. } => Exit::UNREACHABLE,
             Self::NotASemaphore { .. } | Self::AnElection { .. } => Exit::CONFLICT,
             Self::Hidden { .. } => Exit::REFUSED,
-            Self::Replay { source, .. } => of_replay(source),
             Self::NotGranted(_) => Exit::NOT_GRANTED,
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Exit::NOT_FOUND
@@ -244,7 +234,6 @@ fn of_error(error: &Error) -> Exit {
         Error::LimitConflict { .. }
         | Error::Conflict { .. }
         | Error::NotAnElection { .. }
-        | Error::SessionInUse { .. }
         | Error::InUse { .. } => Exit::CONFLICT,
         Error::IncompleteView { .. } => Exit::REFUSED,
         // After a timeout the user wants to know whether others or Consul were the reason.
@@ -259,15 +248,8 @@ fn of_error(error: &Error) -> Exit {
         } => Exit::UNREACHABLE,
         Error::Timeout { .. } => Exit::NOT_GRANTED,
         Error::NotFound { .. } => Exit::NO,
-        Error::Lost(_) | Error::SessionGone { .. } => Exit::LOST,
+        Error::Lost(_) => Exit::LOST,
         _ => Exit::USAGE,
-    }
-}
-
-fn of_replay(error: &ReplayError) -> Exit {
-    match error {
-        ReplayError::UnknownForm | ReplayError::Diverged { .. } => Exit::OTHER_VERSION,
-        _ => Exit::NO_RECORDING,
     }
 }
 

@@ -1,14 +1,10 @@
 //! The common options of `run` and `elect run`: how long to wait, the shown value, and how the
 //! command is supervised.
 
-use std::fs::{self, OpenOptions};
-use std::io::IsTerminal as _;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use transport_ureq::recording::Recorder;
 
 use crate::cli::duration;
 use crate::exit::{Exit, Outcome};
@@ -52,9 +48,6 @@ pub(crate) struct Holding {
     /// Let $SHELL run the command, as one line
     #[arg(long)]
     pub(crate) shell: bool,
-    /// Record requests and answers for `replay`; an existing file is replaced
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
     /// Report each step
     #[arg(long)]
     pub(crate) verbose: bool,
@@ -95,32 +88,6 @@ impl Holding {
             Some(name) => name.clone(),
             None => identity::session_name(),
         }
-    }
-
-    /// The recorder, if one is wanted. The file has values and sessions, so others may not read it.
-    pub(crate) fn recorder(&self) -> Result<Option<Recorder>, Failure> {
-        let Some(file) = &self.record else {
-            return Ok(None);
-        };
-        let kind = fs::metadata(file).map(|found| found.file_type());
-        let is_pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket());
-        // Each step is recorded before the next, so a reader that stops would stop the renewals.
-        let stream = || {
-            let name = file.to_string_lossy();
-            Failure::usage(format!(
-                "{name:?} is a pipe or a terminal, whose reader may stop: give --record a file"
-            ))
-        };
-        if is_pipe {
-            return Err(stream());
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let opened = options.open(file).map_err(Failure::file("written", file))?;
-        if opened.is_terminal() {
-            return Err(stream());
-        }
-        Ok(Some(Recorder::new(opened)))
     }
 
     /// The output of this program and of the libraries.

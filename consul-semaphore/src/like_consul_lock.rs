@@ -179,7 +179,6 @@ impl Options {
             on_lost: OnLost::Term,
             conflict_exit_code: None,
             shell: self.shell,
-            record: None,
             verbose: self.verbose,
             json: false,
             events: None,

@@ -5,7 +5,7 @@
 //!  cli ── what was asked for ──▶ run, elect ──▶ turn ──▶ supervise ──▶ child ──▶ stage ──▶ the command
 //!   │                              │             │           │
 //!   │                            agent        subject      hold: the permit or the lead, and how long it lasts
-//!   └──▶ status, list, resize, evict, destroy, collect, check, replay, dev, completions
+//!   └──▶ status, list, resize, evict, destroy, collect, check, dev, completions
 //! ```
 //!
 //! | file | has |
@@ -34,7 +34,6 @@
 //! | `manage` | changes by operators; `confirm` asks them before |
 //! | `check` | checks everything that a semaphore needs |
 //! | `like_consul_lock` | behaves like `consul lock`, by its name or a flag |
-//! | `replay` | the story of a recording |
 //! | `dev` | a Consul in memory |
 
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
@@ -66,7 +65,6 @@ mod output;
 mod overview;
 mod program;
 mod queue;
-mod replay;
 mod run;
 mod signals;
 mod status;

@@ -56,9 +56,6 @@ impl RunOptions {
             .session_name(holding.session_name())
             // The command may need its grace time to end.
             .keep_lost();
-        if let Some(recorder) = holding.recorder()? {
-            builder = builder.recorder(recorder);
-        }
         if self.adopt_limit {
             builder = builder.adopt_limit();
         }

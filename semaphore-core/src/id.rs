@@ -121,8 +121,7 @@ impl fmt::Display for CommandId {
 pub struct FencingToken(pub u64);
 
 impl FencingToken {
-    /// The most acquisitions of one write. A transaction admits fewer. A record that is written
-    /// alone may admit as many.
+    /// The most acquisitions of one write. A transaction admits fewer.
     pub(crate) const MOST_OF_A_WRITE: u16 = 1024;
 
     /// The token of the acquisition with this number in a write that replaces the record of this

@@ -131,7 +131,6 @@
 //! | [`terms`] | the options of [`Election::run`] |
 //! | [`manage`] | inspecting and managing a semaphore |
 //! | [`observe`] | observers, for your own logs and metrics |
-//! | [`recording`] | recording a handle's inputs, and replaying them |
 //! | [`adapter`] | for adapters: `Transport`, `Runtime`, connections, addresses |
 //! | [`sans_io`] | for your own event loop: the machines behind the handles, and their types |
 //!
@@ -187,7 +186,6 @@ mod runtime;
 #[doc = include_str!("../PROMISES.md")]
 pub mod promises {}
 mod record;
-pub mod recording;
 mod reloaded;
 pub mod sans_io;
 mod sequencer;
@@ -217,7 +215,7 @@ pub use handle::{
 pub use id::{FencingToken, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope};
 pub use leader::{Leader, LeaderStatus};
-pub use machine::{Availability, Encoding, LeaderEvent};
+pub use machine::{Availability, LeaderEvent};
 pub use sequencer::{Sequencer, SequencerStatus};
 pub use token::Token;
 pub use token_source::TokenSource;

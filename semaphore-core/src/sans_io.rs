@@ -15,9 +15,9 @@ pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::id::{CommandId, Index, RequestId};
 pub use crate::input::{SessionOptions, Value};
 pub use crate::machine::{
-    Candidate, Check, CheckNews, Commanded, ElectionSettings, Event, Follow, Grant, Household,
-    LoanNews, LoanNo, LoanWish, Machine, Member, MemberNo, News, Notice, Origin, Participant,
-    Reach, Report, Settings, Shares, Term, Transmit,
+    Candidate, Check, CheckNews, ElectionSettings, Event, Follow, Grant, Household, LoanNews,
+    LoanNo, LoanWish, Machine, Member, MemberNo, News, Notice, Origin, Participant, Reach, Report,
+    Settings, Shares, Term, Transmit,
 };
 pub use crate::record::{Dialect, Record};
 pub use crate::time::Instant;
@@ -39,7 +39,6 @@ pub mod api {
     //! | [`ReleaseKey`] | `PUT /v1/kv/<key>?release=<session>` |
     //! | [`ListSessions`] | `GET /v1/session/list` |
     //! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
-    //! | [`ListNames`] | `GET /v1/kv/<path>?keys&separator=/`, plain or as a blocking query |
     //! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
     //! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
     //! | [`DeleteKey`] | `DELETE /v1/kv/<key>`, plain or `?cas=<index>` |

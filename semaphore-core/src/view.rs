@@ -53,9 +53,6 @@ pub(crate) enum Source {
     List,
     /// A transaction. It does not say so, so nobody counts as dead because of it.
     Transaction,
-    /// The names below the prefix, and a check of each name that is a session's. It misses sessions
-    /// that are tied to a key with another name, so nobody counts as dead because of it.
-    Named,
     /// The record is newer than the list: its holders may have come after the list.
     NewerRecord,
 }

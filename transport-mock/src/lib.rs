@@ -172,8 +172,8 @@ pub use stats::Stats;
 pub use task::Task;
 // What users use: the root of the core, and what a test names of requests and clocks.
 pub use semaphore_core::{
-    Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
-    Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
-    LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, adapter, blocking, manage, terms,
+    Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Error,
+    FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership, LockKey,
+    Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer, SequencerStatus,
+    SessionId, Token, TokenSource, adapter, blocking, manage, terms,
 };

@@ -102,11 +102,10 @@ pub use on_smol::SmolTransport;
 pub use token_file::{token_file, token_source_from_env};
 // What users use: the root of the core.
 pub use semaphore_core::{
-    Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
-    Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
-    LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage, observe,
-    recording, terms,
+    Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Error,
+    FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership, LockKey,
+    Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer, SequencerStatus,
+    SessionId, Token, TokenSource, blocking, error, lost, manage, observe, terms,
 };
 pub use transport::UreqTransport;
 pub use ureq;

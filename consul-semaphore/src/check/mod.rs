@@ -86,6 +86,10 @@ struct Finding {
 
 enum Verdict {
     Good,
+    /// It works, and costs more than it has to.
+    Dear {
+        advice: String,
+    },
     /// It can't be known, and need not be wrong.
     Unknown,
     Bad {
@@ -100,6 +104,15 @@ impl Finding {
         Self {
             about,
             verdict: Verdict::Good,
+            text,
+        }
+    }
+
+    fn dear(about: &'static str, text: impl Into<String>, advice: impl Into<String>) -> Self {
+        let (text, advice) = (text.into(), advice.into());
+        Self {
+            about,
+            verdict: Verdict::Dear { advice },
             text,
         }
     }
@@ -130,18 +143,19 @@ impl Finding {
     fn exit(&self) -> Option<Exit> {
         match &self.verdict {
             Verdict::Bad { exit, .. } => Some(*exit),
-            Verdict::Good | Verdict::Unknown => None,
+            Verdict::Good | Verdict::Dear { .. } | Verdict::Unknown => None,
         }
     }
 
     fn shown(&self) -> String {
         let word = match &self.verdict {
             Verdict::Good => "ok",
+            Verdict::Dear { .. } => "warn",
             Verdict::Unknown => "?",
             Verdict::Bad { .. } => "FAIL",
         };
         let mut text = format!("{word:<5} {:<12} {}\n", self.about, self.text);
-        if let Verdict::Bad { advice, .. } = &self.verdict {
+        if let Verdict::Bad { advice, .. } | Verdict::Dear { advice } = &self.verdict {
             for line in advice.lines() {
                 text.push_str("                   ");
                 text.push_str(line);
@@ -215,7 +229,9 @@ impl CheckOptions {
                 let needed = permissions::check(agent, target, session, known.node()).await;
                 report.add(&needed)?;
                 let sees_all = matches!(needed.verdict, Verdict::Good);
-                report.add(&others::check(agent, target, sees_all).await)?;
+                for finding in others::check(agent, target, sees_all).await {
+                    report.add(&finding)?;
+                }
             }
         }
         if !self.no_clock {

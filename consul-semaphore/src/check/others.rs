@@ -25,23 +25,48 @@ const OF_GO: &[&str] = &[
 /// The most contenders whose sessions are requested.
 const MOST: usize = 64;
 
+/// The most keys of others below a prefix, and the most bytes of its list, that are no cost to speak
+/// of. A list is read at each change.
+const FEW_KEYS: usize = 100;
+const SHORT_LIST: usize = 1_000_000;
+
 /// `sees_all` says whether the token was seen to read everything there.
-pub(super) async fn check(agent: &Agent, target: &Target, sees_all: bool) -> Finding {
+pub(super) async fn check(agent: &Agent, target: &Target, sees_all: bool) -> Vec<Finding> {
     let found = match target {
-        Target::Semaphore(prefix) => contenders(agent, prefix, sees_all).await,
-        Target::Election(key) => candidates(agent, key).await,
+        Target::Semaphore(prefix) => below(agent, prefix, sees_all).await,
+        Target::Election(key) => candidates(agent, key).await.map(|it| vec![it]),
     };
-    found.unwrap_or_else(|failure| Finding::unknown(ABOUT, failure.whole()))
+    found.unwrap_or_else(|failure| vec![Finding::unknown(ABOUT, failure.whole())])
 }
 
-async fn contenders(agent: &Agent, prefix: &Prefix, sees_all: bool) -> Result<Finding, Failure> {
+async fn below(agent: &Agent, prefix: &Prefix, sees_all: bool) -> Result<Vec<Finding>, Failure> {
     let list = ListKeys {
         prefix,
         wait: None,
         consistent: true,
     };
     let answer = agent.send(list.request(&agent.scope())).await?;
-    let view = View::new(prefix, &ListKeys::parse(&answer)?);
+    let list = ListKeys::parse(&answer)?;
+    let view = View::new(prefix, &list);
+    let own = view.contenders().len() + usize::from(view.lock().is_some());
+    let (keys, bytes) = (list.entries.len().saturating_sub(own), answer.body().len());
+    let mut found = vec![contenders(agent, prefix, &view, sees_all).await?];
+    if keys > FEW_KEYS || bytes > SHORT_LIST {
+        let text = format!(
+            "below {prefix} lie {keys} keys that are not the semaphore's, and its list has {bytes} bytes"
+        );
+        let advice = "whoever waits reads the whole list at each change: keep other keys elsewhere";
+        found.push(Finding::dear("list", text, advice));
+    }
+    Ok(found)
+}
+
+async fn contenders(
+    agent: &Agent,
+    prefix: &Prefix,
+    view: &View,
+    sees_all: bool,
+) -> Result<Finding, Failure> {
     let advice = "clients of other kinds take the place of a dead holder without waiting for its lock delay: use one kind on a \
                   prefix";
     match view.lock().map(|lock| &lock.record) {

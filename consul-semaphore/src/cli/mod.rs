@@ -21,7 +21,6 @@ use crate::manage::{
     CollectOptions, DestroyOptions, EvictOptions, ResizeOptions, collect, destroy, evict, resize,
 };
 use crate::notices::Notices;
-use crate::replay::{ReplayOptions, replay};
 use crate::run::{self, RunOptions};
 use crate::status::{StatusOptions, status};
 
@@ -47,7 +46,6 @@ enum Command {
     Destroy(DestroyOptions),
     Collect(CollectOptions),
     Check(CheckOptions),
-    Replay(ReplayOptions),
     #[cfg(feature = "dev")]
     Dev(crate::dev::DevOptions),
     Completions(CompletionsOptions),
@@ -91,7 +89,6 @@ impl Cli {
             Command::Destroy(options) => destroy(agent, options),
             Command::Collect(options) => collect(agent, options),
             Command::Check(options) => check(agent, options),
-            Command::Replay(options) => replay(options),
             #[cfg(feature = "dev")]
             Command::Dev(options) => crate::dev::dev(options),
             Command::Completions(options) => pages::completions(Self::command(), options),

@@ -32,13 +32,10 @@ pub(super) fn run(agent: &AgentOptions, options: &RunOptions) -> Exit {
 }
 
 pub(crate) fn election(agent: &Agent, key: &str, holding: &Holding) -> Result<Election, Failure> {
-    let mut builder = Election::builder(key)
+    let builder = Election::builder(key)
         .scope(agent.scope.clone())
         .value(holding.value())
         .ttl(holding.ttl)
         .session_name(holding.session_name());
-    if let Some(recorder) = holding.recorder()? {
-        builder = builder.recorder(recorder);
-    }
     Ok(builder.connect(agent.transport.clone())?)
 }

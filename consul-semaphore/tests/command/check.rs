@@ -245,6 +245,35 @@ fn what_is_something_else_than_it_was_called_is_told() {
     );
 }
 
+#[test]
+fn many_keys_of_others_below_the_prefix_and_a_long_list_are_warned_of() {
+    let (agent, prefix) = scene();
+    let below = |prefix: &str, number: u32, value: &[u8]| {
+        let put = agent.put(&format!("/v1/kv/{prefix}/others/{number}"), value);
+        assert!(put.expect("an answer").is_true());
+    };
+    for number in 0..100 {
+        below(&prefix, number, b"x");
+    }
+    let warned = || {
+        let checked = run(&agent.url(), &["check", "--no-clock", &prefix]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        checked.stdout
+    };
+    assert!(!warned().contains("warn"), "{}", warned());
+    below(&prefix, 100, b"x");
+    assert!(warned().contains("warn  list"), "{}", warned());
+    assert!(warned().contains("101 keys"), "{}", warned());
+    for number in 1..=100 {
+        let gone = agent.delete(&format!("/v1/kv/{prefix}/others/{number}"));
+        gone.expect("an answer");
+    }
+    for number in 0..4 {
+        below(&prefix, number, &[b'x'; 250_000]);
+    }
+    assert!(warned().contains("warn  list"), "{}", warned());
+}
+
 /// A token with these rules.
 fn token(agent: &Agent, rules: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -21,7 +21,6 @@ mod orphans;
 mod out_of_reach;
 mod pages;
 mod pty;
-mod recordings;
 mod refused;
 mod signals;
 mod stalled;

@@ -1,13 +1,10 @@
-//! A service under load that is observed: its log at WARN, its figures, and a recording for a
-//! replay.
+//! A service under load that is observed: its log at WARN, and its figures.
 //!
-//! `cargo run --bin watched -- --record FILE`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage`
+//! `cargo run --bin watched`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage`
 //! runs it, and stops the agent for 20 s meanwhile. Without an agent it runs on a Consul in memory
 //! without failures.
 
 use std::error::Error;
-use std::fs::File;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -18,7 +15,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing_subscriber::filter::LevelFilter;
 use transport_reqwest::Semaphore;
 use transport_reqwest::observe::Metrics;
-use transport_reqwest::recording::Recorder;
 
 /// Tasks that share slots, and one that keeps a slot as long as it can.
 #[derive(Debug, Parser)]
@@ -29,9 +25,6 @@ struct Flags {
     /// How many tasks take turns
     #[arg(long, default_value_t = 4)]
     tasks: u32,
-    /// The file for the recording
-    #[arg(long)]
-    record: Option<PathBuf>,
     /// The lowest level that is logged
     #[arg(long, default_value = "warn")]
     log: LevelFilter,
@@ -49,13 +42,10 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let figures = PrometheusBuilder::new().install_recorder()?;
 
     let agent = Agent::find()?;
-    let mut builder = Semaphore::builder("examples/watched", 2)
+    let semaphore = Semaphore::builder("examples/watched", 2)
         .value("watched")
-        .observer(Metrics::new().with_names());
-    if let Some(file) = &flags.record {
-        builder = builder.recorder(Recorder::new(File::create(file)?));
-    }
-    let semaphore = builder.connect(agent.reqwest()?)?;
+        .observer(Metrics::new().with_names())
+        .connect(agent.reqwest()?)?;
 
     let end = Instant::now() + Duration::from_secs(flags.seconds);
     let keeper = tokio::spawn(keep(semaphore.clone(), end));

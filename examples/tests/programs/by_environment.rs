@@ -18,8 +18,9 @@ const POLICY: &str = r#"
 "#;
 
 /// The programs that run on an agent and end, with their arguments.
-const ENDING: [(&str, &str, &[&str]); 9] = [
+const ENDING: [(&str, &str, &[&str]); 10] = [
     ("by_hand", env!("CARGO_BIN_EXE_by_hand"), &[]),
+    ("guide", env!("CARGO_BIN_EXE_guide"), &[]),
     (
         "contend",
         env!("CARGO_BIN_EXE_contend"),
@@ -47,7 +48,7 @@ const ONE_LEADER: &str = env!("CARGO_BIN_EXE_one_leader");
 const SERVICE: &str = env!("CARGO_BIN_EXE_service");
 
 /// Those that use no agent.
-const WITHOUT_AGENT: [&str; 2] = ["replay", "testing"];
+const WITHOUT_AGENT: [&str; 1] = ["testing"];
 
 /// An agent, and the token that the programs need.
 fn guarded() -> (Agent, String) {

@@ -44,6 +44,15 @@ fn on_threads_runs_to_its_end() {
 }
 
 #[test]
+fn guide_runs_to_its_end() {
+    runs(
+        env!("CARGO_BIN_EXE_guide"),
+        "examples/guide",
+        "nothing is left",
+    );
+}
+
+#[test]
 fn by_hand_runs_to_its_end() {
     runs(
         env!("CARGO_BIN_EXE_by_hand"),

@@ -3,8 +3,6 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 
-use semaphore_core::Encoding;
-
 /// One scene.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -16,8 +14,6 @@ pub struct Scene {
     pub limit: u32,
     /// How many callers each participant has. Each wants one slot.
     pub callers: Vec<usize>,
-    /// How steps are encoded as requests.
-    pub encoding: Encoding,
     /// Whose sessions the contenders use.
     pub sessions: Sessions,
     /// Whether two contenders are a crowd. In a crowd, not everybody watches the whole prefix.
@@ -160,7 +156,6 @@ impl Scene {
             contest: Contest::Semaphore,
             limit,
             callers,
-            encoding: Encoding::Transactions,
             sessions: Sessions::Own,
             is_crowd: false,
             rounds: 1,
@@ -194,14 +189,6 @@ impl Scene {
     pub fn with_faults(mut self, budget: u8, faults: &[Fault]) -> Self {
         self.budget = budget;
         self.faults = faults.to_vec();
-        self
-    }
-
-    /// The same scene with separate requests for the parts of a step.
-    #[must_use]
-    pub fn by_requests(mut self) -> Self {
-        self.encoding = Encoding::Requests;
-        self.name.push_str(", by requests");
         self
     }
 

@@ -2,8 +2,7 @@
 
 use crate::scene::{Fault, Furniture, Scene};
 
-/// The scenes that take seconds, for every test run. There are both encodings of each; crowds and
-/// clients only use transactions.
+/// The scenes that take seconds, for every test run.
 pub fn small() -> Vec<Scene> {
     let mut scenes = small_semaphores();
     scenes.extend(small_elections());
@@ -44,14 +43,14 @@ fn small_semaphores() -> Vec<Scene> {
         two(),
         two().rolling(),
     ];
-    let mut scenes = in_both_encodings(&scenes);
+    let mut scenes = scenes.to_vec();
     scenes.extend(in_crowds);
     scenes
 }
 
 fn small_elections() -> Vec<Scene> {
     let one = || Scene::election(&[1]);
-    in_both_encodings(&[
+    vec![
         one(),
         one().with_cancels(),
         one().with(Furniture::Stranger),
@@ -63,14 +62,14 @@ fn small_elections() -> Vec<Scene> {
         one().with_faults(1, &[Fault::LoseServer]),
         Scene::election(&[2]).in_round_trips(),
         Scene::election(&[1, 1]).together().in_round_trips(),
-    ])
+    ]
 }
 
 /// Leaders that change their value.
 fn small_changes() -> Vec<Scene> {
     let one = || Scene::election(&[1]).with_changes(1);
     let trips = || one().in_round_trips();
-    in_both_encodings(&[
+    vec![
         one(),
         one().with_cancels(),
         one().with_faults(1, &[Fault::Crash]),
@@ -79,12 +78,7 @@ fn small_changes() -> Vec<Scene> {
         trips().with_faults(1, &[Fault::Destroy]),
         Scene::election(&[1]).with_changes(2),
         Scene::election(&[2]).with_changes(1).in_round_trips(),
-    ])
-}
-
-fn in_both_encodings(scenes: &[Scene]) -> Vec<Scene> {
-    let by_requests = scenes.iter().cloned().map(Scene::by_requests);
-    scenes.iter().cloned().chain(by_requests).collect()
+    ]
 }
 
 fn large_semaphores() -> Vec<Scene> {
@@ -166,7 +160,7 @@ fn large_semaphores() -> Vec<Scene> {
         trips(1, &[1, 1]).with_rounds(2),
         trips(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Destroy]),
     ];
-    let mut scenes = in_both_encodings(&scenes);
+    let mut scenes = scenes.to_vec();
     scenes.extend(in_crowds.map(Scene::in_crowd));
     scenes
 }
@@ -177,7 +171,7 @@ fn large_elections() -> Vec<Scene> {
     let one = || Scene::election(&[1]);
     let each = |callers: &[usize]| Scene::election(callers).together();
     let trips = |callers: &[usize]| each(callers).in_round_trips();
-    in_both_encodings(&[
+    vec![
         one().with_faults(2, &[Cut, LoseAnswer, Crash]),
         one().with_faults(1, &[Pause]),
         one().with_faults(1, &[Delay]),
@@ -217,7 +211,7 @@ fn large_elections() -> Vec<Scene> {
         trips(&[1, 1, 1]).with_faults(1, &[Crash]),
         trips(&[1, 1, 1]).with_faults(1, &[Destroy]),
         trips(&[1, 1, 1, 1]),
-    ])
+    ]
 }
 
 fn large_changes() -> Vec<Scene> {
@@ -228,7 +222,7 @@ fn large_changes() -> Vec<Scene> {
         let scene = Scene::election(callers).with_changes(changes);
         scene.together().in_round_trips()
     };
-    in_both_encodings(&[
+    vec![
         one(1).with(Furniture::Stranger),
         one(1).with_faults(1, &[Cut, LoseAnswer]),
         one(1).with_faults(1, &[Repeat]),
@@ -265,11 +259,10 @@ fn large_changes() -> Vec<Scene> {
         trips(&[1, 1], 2),
         Scene::election(&[1, 1]).together().with_changes(1),
         trips(&[1, 1, 1], 1),
-    ])
+    ]
 }
 
-/// Contenders whose sessions live on. With the guide's requests, an election does not share its
-/// session.
+/// Contenders whose sessions live on.
 fn small_clients() -> Vec<Scene> {
     let candidate = || Scene::election(&[1]);
     let trips = || candidate().in_round_trips();

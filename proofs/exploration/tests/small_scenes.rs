@@ -1,4 +1,4 @@
-//! Every run of the small scenes, one by one, in both encodings; in clients, with transactions. Only `scripts/nightly exploration`
+//! Every run of the small scenes, one by one. Only `scripts/nightly exploration`
 //! runs the long ones.
 
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
@@ -26,33 +26,20 @@ fn one_caller_and_a_record_that_is_garbage() {
 #[test]
 fn one_caller_and_a_lost_answer() {
     let scene = one().with_faults(1, &[Fault::LoseAnswer]);
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn one_caller_and_a_broken_connection_or_a_lost_answer() {
-    assert_proved_as_it_is(&cut_or_without_answer(), Bounds::default());
-}
-
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn one_caller_and_a_broken_connection_or_a_lost_answer_by_requests() {
-    assert_proved_as_it_is(&cut_or_without_answer().by_requests(), Bounds::default());
+    assert_proved(&cut_or_without_answer());
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn one_caller_and_a_request_that_arrives_twice() {
     let scene = one().with_faults(1, &[Fault::Repeat]);
-    assert_proved_as_it_is(&scene, Bounds::default());
-}
-
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn one_caller_and_a_request_that_arrives_twice_by_requests() {
-    let scene = one().with_faults(1, &[Fault::Repeat]);
-    assert_proved_as_it_is(&scene.by_requests(), Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
@@ -79,48 +66,30 @@ fn one_candidate_that_is_lost_with_its_server() {
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn two_callers_of_one_participant() {
-    assert_proved_as_it_is(&two_callers(), Bounds::default());
-}
-
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn two_callers_of_one_participant_by_requests() {
-    assert_proved_as_it_is(&two_callers().by_requests(), Bounds::default());
+    assert_proved(&two_callers());
 }
 
 #[test]
 fn two_participants() {
-    assert_proved_as_it_is(&two(), Bounds::default());
-}
-
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn two_participants_by_requests() {
-    assert_proved_as_it_is(&two().by_requests(), Bounds::default());
+    assert_proved(&two());
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn two_participants_to_whom_two_are_a_crowd() {
-    assert_proved_as_it_is(&two().in_crowd(), Bounds::default());
+    assert_proved(&two().in_crowd());
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn two_participants_in_a_rolling_deploy() {
-    assert_proved_as_it_is(&two().rolling(), Bounds::default());
-}
-
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn two_participants_in_a_rolling_deploy_by_requests() {
-    assert_proved_as_it_is(&two().rolling().by_requests(), Bounds::default());
+    assert_proved(&two().rolling());
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() {
-    assert_proved_as_it_is(&cut_or_without_answer().in_crowd(), Bounds::default());
+    assert_proved(&cut_or_without_answer().in_crowd());
 }
 
 #[test]
@@ -147,14 +116,7 @@ fn one_candidate_and_a_key_that_is_no_elections() {
 #[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_and_a_broken_connection_or_a_lost_answer() {
     let scene = candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
-    assert_proved_as_it_is(&scene, Bounds::default());
-}
-
-#[test]
-#[ignore = "long: scripts/nightly runs it"]
-fn one_candidate_and_a_broken_connection_or_a_lost_answer_by_requests() {
-    let scene = candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
-    assert_proved_as_it_is(&scene.by_requests(), Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
@@ -198,14 +160,14 @@ fn one_leader_that_changes_its_value_twice() {
 #[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_a_broken_connection() {
     let scene = changing(1).with_faults(1, &[Fault::Cut]);
-    assert_proved_as_it_is(&scene.in_round_trips(), Bounds::default());
+    assert_proved(&scene.in_round_trips());
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_a_request_that_arrives_twice() {
     let scene = changing(1).with_faults(1, &[Fault::Repeat]);
-    assert_proved_as_it_is(&scene.in_round_trips().by_requests(), Bounds::default());
+    assert_proved(&scene.in_round_trips());
 }
 
 #[test]
@@ -231,40 +193,40 @@ fn two_callers_of_one_candidate_that_change_its_value() {
 
 #[test]
 fn one_candidate_in_a_client() {
-    assert_proved_as_it_is(&candidate().in_clients(), Bounds::default());
+    assert_proved(&candidate().in_clients());
 }
 
 #[test]
 fn one_candidate_in_a_client_that_may_give_up() {
     let scene = candidate().with_cancels().in_clients();
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_in_a_client_that_leads_twice_on_one_session() {
     let scene = candidate().with_rounds(2).in_clients();
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
 fn one_candidate_in_a_client_that_crashes() {
     let scene = candidate().with_faults(1, &[Fault::Crash]).in_clients();
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
 fn one_candidate_in_a_client_whose_session_is_destroyed() {
     let scene = candidate().in_round_trips().in_clients();
     let scene = scene.with_faults(1, &[Fault::Destroy]);
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
 fn one_candidate_in_a_client_and_a_lost_answer() {
     let scene = candidate().in_round_trips().in_clients();
     let scene = scene.with_faults(1, &[Fault::LoseAnswer]);
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
@@ -272,18 +234,18 @@ fn one_candidate_in_a_client_and_a_lost_answer() {
 fn one_candidate_in_a_client_and_a_request_that_arrives_twice() {
     let scene = candidate().in_round_trips().in_clients();
     let scene = scene.with_faults(1, &[Fault::Repeat]);
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
 fn one_caller_of_a_client() {
-    assert_proved_as_it_is(&one().in_clients(), Bounds::default());
+    assert_proved(&one().in_clients());
 }
 
 #[test]
 fn one_caller_of_a_client_who_may_give_up() {
     let scene = one().with_cancels().in_clients();
-    assert_proved_as_it_is(&scene, Bounds::default());
+    assert_proved(&scene);
 }
 
 #[test]
@@ -297,7 +259,7 @@ fn states_of_clients_that_are_taken_for_one_lead_to_the_same_ones() {
         one().with_faults(1, &[Fault::Destroy]),
     ];
     for scene in scenes.map(Scene::in_clients) {
-        assert_proved_as_it_is(&scene, with_check());
+        assert_proved_within(&scene, with_check());
     }
 }
 
@@ -328,10 +290,8 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
         one().with_faults(1, &[Fault::Destroy]),
     ];
     assert_same(&scenes);
-    // With separate requests, some states of a paused participant are distinguished too little,
-    // here and with `Fault::Pause`.
     let lost = one().with_faults(1, &[Fault::LoseServer]);
-    assert_proved_as_it_is(&lost, with_check());
+    assert_proved_within(&lost, with_check());
 }
 
 #[test]
@@ -349,7 +309,7 @@ fn states_of_two_that_are_taken_for_one_lead_to_the_same_ones() {
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn states_of_a_crowd_that_are_taken_for_one_lead_to_the_same_ones() {
-    assert_proved_as_it_is(&two().in_crowd(), with_check());
+    assert_proved_within(&two().in_crowd(), with_check());
 }
 
 #[test]
@@ -421,12 +381,6 @@ fn assert_proved(scene: &Scene) {
 
 #[track_caller]
 fn assert_proved_within(scene: &Scene, bounds: Bounds) {
-    assert_proved_as_it_is(scene, bounds);
-    assert_proved_as_it_is(&scene.clone().by_requests(), bounds);
-}
-
-#[track_caller]
-fn assert_proved_as_it_is(scene: &Scene, bounds: Bounds) {
     let report = explore(scene, bounds);
     let end = match report.map(|report| report.outcome) {
         Ok(Outcome::Proved) => return,

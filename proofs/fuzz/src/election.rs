@@ -5,7 +5,7 @@ use std::time::Duration;
 use semaphore_core::sans_io::{
     Candidate, CommandId, ElectionSettings, Instant, Request, Response, SessionOptions, Term, Value,
 };
-use semaphore_core::{Encoding, Error, LockKey, SessionId};
+use semaphore_core::{Error, LockKey, SessionId};
 use transport_mock::RequestKind;
 use transport_mock::consul::Consul;
 
@@ -32,17 +32,11 @@ pub(crate) struct Campaigner {
 
 impl Campaigner {
     /// `value` is the candidate's value.
-    pub(crate) fn new(
-        encoding: Encoding,
-        options: SessionOptions,
-        value: &[u8],
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(options: SessionOptions, value: &[u8], seed: u64) -> Self {
         let key = LockKey::new(KEY).expect("a key");
         let settings = ElectionSettings::new(key)
             .with_scope(scope())
             .with_session_options(options)
-            .with_encoding(encoding)
             .with_value(Value::new(value).expect("a small value"));
         let mut oracle = KeyOracle::default();
         oracle.allow(value);
@@ -54,14 +48,13 @@ impl Campaigner {
     }
 
     fn drawn(choices: &mut Choices<'_>) -> (Self, u64) {
-        let encoding = choices.pick(&[Encoding::Transactions, Encoding::Requests]);
         let mut options = SessionOptions::new();
         if choices.once_in(4) {
             options = options.with_ttl(SessionOptions::MAX_TTL).expect("a TTL");
         }
         let value = choices.pick(&[&b"node-1"[..], b"", b"\xff\x00"]);
         let seed = choices.number() & 0xff;
-        (Self::new(encoding, options, value, seed), seed)
+        (Self::new(options, value, seed), seed)
     }
 }
 

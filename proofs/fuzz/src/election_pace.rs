@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use semaphore_core::Encoding;
 use semaphore_core::sans_io::{Instant, Method, Request, SessionOptions};
 use transport_mock::RequestKind;
 
@@ -27,8 +26,7 @@ pub fn run(input: &[u8]) {
         follow(Watcher::new(1), start, &mut choices);
         return;
     }
-    let encoding = choices.pick(&[Encoding::Transactions, Encoding::Requests]);
-    let mut campaigner = Campaigner::new(encoding, SessionOptions::new(), b"node-1", 1);
+    let mut campaigner = Campaigner::new(SessionOptions::new(), b"node-1", 1);
     for _ in 0..=choices.below(6) {
         campaigner.ask(start, 1, Wait::Forever).expect("accepted");
     }

@@ -4,7 +4,7 @@ use semaphore_core::sans_io::{
     CommandId, Grant, Instant, Method, Participant, Request, Response, SessionOptions, Settings,
     Value,
 };
-use semaphore_core::{Encoding, Error, Prefix, SessionId};
+use semaphore_core::{Error, Prefix, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
@@ -27,32 +27,26 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    pub(crate) fn new(settings: Settings, callers: Option<SessionId>, seed: u64) -> Self {
+    pub(crate) fn new(settings: Settings, seed: u64) -> Self {
         Self {
             participant: Participant::new(settings.with_scope(scope()), seed),
-            oracle: Oracle::new(callers),
+            oracle: Oracle::new(),
         }
     }
 
     fn drawn(choices: &mut Choices<'_>) -> (Self, u64) {
         let prefix = Prefix::new(PREFIX).expect("a prefix");
-        let (limit, encoding) = choices.pick(&LIMITS);
+        let limit = choices.pick(&LIMITS);
         let mut settings = Settings::new(prefix, limit)
             .expect("a limit")
-            .with_encoding(encoding)
             .with_limit_adopted(choices.flag())
             .with_value(Value::new("node-1").expect("a small value"));
-        let callers = choices
-            .once_in(4)
-            .then(|| SessionId::new(mangle::SESSIONS[0]).expect("a session"));
-        if let Some(session) = &callers {
-            settings = settings.with_session(session.clone());
-        } else if choices.once_in(4) {
+        if choices.once_in(4) {
             let options = SessionOptions::new().with_ttl(SessionOptions::MAX_TTL);
             settings = settings.with_session_options(options.expect("a TTL"));
         }
         let seed = choices.number() & 0xff;
-        (Self::new(settings, callers, seed), seed)
+        (Self::new(settings, seed), seed)
     }
 }
 
@@ -126,16 +120,6 @@ impl Subject for Contender {
     }
 }
 
-/// With each encoding.
-const LIMITS: [(u32, Encoding); 8] = [
-    (1, Encoding::Requests),
-    (2, Encoding::Requests),
-    (3, Encoding::Requests),
-    (1_000, Encoding::Requests),
-    (1, Encoding::Transactions),
-    (2, Encoding::Transactions),
-    (3, Encoding::Transactions),
-    (1_000, Encoding::Transactions),
-];
+const LIMITS: [u32; 4] = [1, 2, 3, 1_000];
 
 const KEYS: &str = "/v1/kv/service/db/";

@@ -72,7 +72,7 @@ const PER_SECOND: u32 = 210;
 fn play<T: Task>(mut choices: Choices<'_>, task: T, check: impl Fn(&Oracle, &Request)) {
     let mut now = Instant::from_origin(Duration::from_secs(1));
     let mut consul = Consul::new(1);
-    let mut oracle = Oracle::new(None);
+    let mut oracle = Oracle::new();
     fill(&mut consul, now, &mut choices);
     let mut operation = Operation::new(task, choices.number());
     let (start, mut requests) = (now, 0);

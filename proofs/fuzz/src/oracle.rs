@@ -20,9 +20,8 @@ use crate::transaction::{Found, Transaction, list_of};
 pub(crate) struct Oracle {
     prefix: Prefix,
     shown: VecDeque<Shown>,
-    /// The sessions that it created or was given.
+    /// The sessions that it created.
     ours: BTreeSet<SessionId>,
-    callers: Option<SessionId>,
     /// Sessions without their contender key, according to a separate read or a test whether the key
     /// could be acquired.
     missing: BTreeSet<SessionId>,
@@ -38,12 +37,11 @@ struct Shown {
 }
 
 impl Oracle {
-    pub(crate) fn new(callers: Option<SessionId>) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             prefix: Prefix::new(PREFIX).expect("a prefix"),
             shown: VecDeque::new(),
-            ours: callers.iter().cloned().collect(),
-            callers,
+            ours: BTreeSet::new(),
             missing: BTreeSet::new(),
         }
     }
@@ -161,8 +159,6 @@ impl Oracle {
             assert!(self.is_ours(session), "{request:?}");
         } else if let Some(session) = path.strip_prefix("/v1/session/destroy/") {
             assert!(self.is_ours(session), "{request:?}");
-            let callers = self.callers.as_ref().map(SessionId::as_str);
-            assert_ne!(callers, Some(session), "the caller's session is destroyed");
         } else if path == "/v1/txn" {
             self.check_transaction(&Transaction::of(request));
         } else {

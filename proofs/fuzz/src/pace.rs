@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use semaphore_core::Prefix;
 use semaphore_core::sans_io::{Instant, Method, Request, Settings};
-use semaphore_core::{Encoding, Prefix};
 use transport_mock::RequestKind;
 
 use crate::choices::Choices;
@@ -19,21 +19,16 @@ use crate::{PREFIX, mangle};
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let prefix = Prefix::new(PREFIX).expect("a prefix");
-    let (limit, encoding) = choices.pick(&LIMITS);
+    let limit = choices.pick(&LIMITS);
     let settings = Settings::new(prefix, limit)
         .expect("a limit")
-        .with_encoding(encoding)
         .with_limit_adopted(choices.flag());
-    let mut contender = Contender::new(settings, None, 1);
+    let mut contender = Contender::new(settings, 1);
     let start = Instant::from_origin(Duration::from_secs(1));
     for _ in 0..=choices.below(6) {
         contender.ask(start, 1, Wait::Forever).expect("accepted");
     }
-    let is_of_transactions = encoding == Encoding::Transactions;
-    let kinds = KINDS
-        .iter()
-        .filter(|kind| is_of_transactions || **kind != RequestKind::Txn);
-    let habits = Habits::new(kinds, &mut choices);
+    let habits = Habits::new(KINDS.iter(), &mut choices);
     let mut run = Paced::new(start, contender, habits);
     // Sometimes others hold a slot.
     if choices.flag() {
@@ -96,15 +91,7 @@ const KINDS: &[RequestKind] = &[
     RequestKind::Txn,
 ];
 
-/// With each encoding.
-const LIMITS: [(u32, Encoding); 6] = [
-    (1, Encoding::Requests),
-    (2, Encoding::Requests),
-    (5, Encoding::Requests),
-    (1, Encoding::Transactions),
-    (2, Encoding::Transactions),
-    (5, Encoding::Transactions),
-];
+const LIMITS: [u32; 3] = [1, 2, 5];
 
 /// The requests of a participant, by their limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::sans_io::Dialect;
-use semaphore_core::{Behavior, Encoding};
 use simulation::branches::{BRANCHES, Of, Taken, missed};
 use simulation::check::Invariant;
 use simulation::plan::{
@@ -150,11 +149,9 @@ fn host(number: usize, clock: f64) -> HostPlan {
         ttl: secs(10),
         lock_delay: None,
         clock,
-        encoding: Encoding::default(),
         rolling: None,
         crowd: 8,
         follows: false,
-        refuses_from: None,
         shared: None,
         client: false,
         own_polls: None,
@@ -189,7 +186,6 @@ fn broken_clock() -> Plan {
         seed: 1,
         limit: 2,
         ttl: secs(10),
-        behavior: Behavior::Delete,
         prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(2),
         lifetime: 1.0,
@@ -286,7 +282,6 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         seed: 1,
         limit: 1,
         ttl: secs(10),
-        behavior: Behavior::Delete,
         prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(1),
         lifetime: 2.0,

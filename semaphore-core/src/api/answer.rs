@@ -162,7 +162,7 @@ fn refused(status: u16, response: &Response) -> RequestError {
             text,
             asked,
         },
-        408 | 425 | 429 | 500..=599 => RequestError::Unavailable {
+        408 | 425 | 429 | 500 | 502..=599 => RequestError::Unavailable {
             status,
             text,
             asked,

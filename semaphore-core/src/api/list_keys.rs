@@ -117,22 +117,13 @@ mod tests {
     fn a_blocking_query_is_not_given_up_while_consul_may_hold_it_open() {
         let wait = Some((Index(42), Duration::from_secs(30)));
         let consistent = false;
-        let names = super::super::ListNames {
-            path: "service/db/",
-            wait,
-            consistent,
-        };
         let key = super::super::ReadKey {
             key: "service/db/.lock",
             wait,
             consistent,
         };
         let scope = Scope::new();
-        for poll in [
-            list(wait, consistent),
-            names.request(&scope),
-            key.request(&scope),
-        ] {
+        for poll in [list(wait, consistent), key.request(&scope)] {
             let usual = Request::new(Method::Get, "/v1/kv/a").timeout();
             let held_open = poll.longest_wait().unwrap();
             assert_eq!(poll.timeout(), held_open + usual, "{poll:?}");

@@ -17,7 +17,6 @@ use core::time::Duration;
 use std::sync::Arc;
 
 pub use crate::asked::Asked;
-use crate::id::SessionId;
 pub use crate::input::InvalidInput;
 use crate::one_line::{Brief, WithCauses};
 pub use crate::subject::Subject;
@@ -129,27 +128,6 @@ pub enum Error {
         /// example because its executor is blocked.
         unattended: Option<Duration>,
         /// Which semaphore or election.
-        on: Subject,
-    },
-    /// The caller's session is gone.
-    #[error("{}the caller's session {session} is gone: make another one", .on.intro())]
-    SessionGone {
-        /// The session.
-        session: SessionId,
-        /// Which semaphore.
-        on: Subject,
-    },
-    /// The caller's session already contends under this prefix. A session can hold one slot: make
-    /// another one, or delete the contender key if nothing uses it.
-    #[error(
-        "{}the caller's session {session} already contends here, and carries one slot: make another session, or delete its \
-         contender key if nothing uses it",
-        .on.intro()
-    )]
-    SessionInUse {
-        /// The session.
-        session: SessionId,
-        /// Which semaphore.
         on: Subject,
     },
     /// Some hold or wait for the semaphore.
@@ -294,8 +272,6 @@ impl Error {
             | Self::NotAnElection { on, .. }
             | Self::IncompleteView { on, .. }
             | Self::Timeout { on, .. }
-            | Self::SessionGone { on, .. }
-            | Self::SessionInUse { on, .. }
             | Self::InUse { on, .. }
             | Self::NotFound { on }
             | Self::NoTask { on, .. }
@@ -321,8 +297,6 @@ impl Error {
             | Self::NotAnElection { on, .. }
             | Self::IncompleteView { on, .. }
             | Self::Timeout { on, .. }
-            | Self::SessionGone { on, .. }
-            | Self::SessionInUse { on, .. }
             | Self::InUse { on, .. }
             | Self::NotFound { on }
             | Self::NoTask { on, .. }

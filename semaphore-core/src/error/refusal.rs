@@ -65,9 +65,6 @@ pub enum Refusal {
         /// The number of such slots.
         withheld: u32,
     },
-    /// The caller's session holds a slot here already. A session can hold only one.
-    #[error("the caller's session holds a slot already")]
-    SessionInUse,
     /// Somebody else leads.
     #[error("session {by} leads")]
     Led {

@@ -65,7 +65,7 @@ pub enum RequestError {
         asked: Asked,
     },
     /// Consul refuses the request itself: trying again would not help.
-    #[error("Consul rejects {asked}: status {status}{}{}", said(text), what_to_do(*status, text))]
+    #[error("Consul rejects {asked}: status {status}{}{}", said(text), what_to_do(*status, text, asked))]
     Rejected {
         /// The HTTP status.
         status: u16,
@@ -131,7 +131,11 @@ impl RequestError {
     /// Adds the request of this answer.
     #[must_use]
     pub(crate) fn of(mut self, response: &Response) -> Self {
-        if let Self::Garbled { asked, .. } | Self::Denied { asked, .. } = &mut self {
+        if let Self::Garbled { asked, .. }
+        | Self::Denied { asked, .. }
+        | Self::InvalidSession { asked, .. }
+        | Self::Rejected { asked, .. } = &mut self
+        {
             asked.clone_from(response.asked());
         }
         self
@@ -187,11 +191,6 @@ impl RequestError {
     /// Whether somebody answered, and refused: for now, or for good.
     pub(crate) fn is_refusal(&self) -> bool {
         self.is_permanent() || matches!(self, Self::RefusedForNow(_))
-    }
-
-    /// Whether the transport refused an answer, for example because it was too large.
-    pub(crate) fn is_unreadable_answer(&self) -> bool {
-        matches!(self, Self::Transport(error) if error.kind() == crate::transport::TransportErrorKind::BadAnswer)
     }
 
     /// Whether a limit was reached: on requests, as with `limits.request_limits` (from 1.15), or on
@@ -260,6 +259,9 @@ fn missing_permission(text: &str, asked: &Asked) -> String {
         return "Consul does not know the token: it was deleted, or is another cluster's"
             .to_owned();
     }
+    if text.contains("Endpoint is blocked") || is_page(text) {
+        return not_served(asked);
+    }
     if text.contains("Access is restricted") {
         return "the agent takes writes only from some addresses: see `allow_write_http_from` in its configuration"
             .to_owned();
@@ -274,15 +276,33 @@ fn missing_permission(text: &str, asked: &Asked) -> String {
     }
 }
 
+/// What to allow, if the agent or a proxy does not serve this request from anybody.
+fn not_served(asked: &Asked) -> String {
+    let request = asked.request().unwrap_or_default();
+    let path = request.split(' ').next_back().unwrap_or_default();
+    format!(
+        "{path} must be served: see `http_config.block_endpoints` of the agent, and what stands before it"
+    )
+}
+
+/// Whether something else has answered in Consul's place: Consul refuses with one line of text.
+fn is_page(text: &str) -> bool {
+    text.starts_with('<')
+}
+
 /// The advice for a refusal that the protocol does not expect.
-fn what_to_do(status: u16, text: &str) -> &'static str {
-    let text = text.to_ascii_lowercase();
-    if text.contains("http request to an https server") {
-        return "; the port speaks TLS: use https://";
+fn what_to_do(status: u16, text: &str, asked: &Asked) -> String {
+    let lower = text.to_ascii_lowercase();
+    if lower.contains("http request to an https server") {
+        return "; the port speaks TLS: use https://".to_owned();
     }
+    let is_transaction = asked
+        .request()
+        .is_some_and(|request| request.ends_with(" /v1/txn"));
     match status {
-        404 | 405 => "; is the address, with its path, that of a Consul agent?",
-        413 => "; the request is larger than the agent accepts",
-        _ => "",
+        400 | 404 | 405 | 501 if is_transaction => format!("; {}", not_served(asked)),
+        404 | 405 => "; is the address, with its path, that of a Consul agent?".to_owned(),
+        413 => "; the request is larger than the agent accepts".to_owned(),
+        _ => String::new(),
     }
 }

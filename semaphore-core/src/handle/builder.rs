@@ -20,11 +20,9 @@ use std::sync::Arc;
 use super::Semaphore;
 use super::observer::{Observer, Observers};
 use super::presence::Defaults;
-use super::recorder::Recorder;
 use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
-use crate::machine::Encoding;
 use crate::subject::Subject;
 use crate::token::Token;
 use crate::token_source::{TokenProvider, TokenSource};
@@ -76,11 +74,9 @@ struct Told<S> {
 pub struct Contention<S> {
     settings: S,
     value: Option<Value>,
-    encoding: Option<Encoding>,
     session_changes: Vec<SessionChange>,
     farewell: Option<Duration>,
     observers: Observers,
-    recorder: Option<Recorder>,
     is_isolated: bool,
 }
 
@@ -109,7 +105,6 @@ impl<S> Told<Contention<S>> {
     fn or(&self, defaults: &Defaults) -> Result<Defaults, InvalidInput> {
         let Contention {
             value,
-            encoding,
             farewell,
             observers,
             ..
@@ -134,7 +129,6 @@ impl<S> Told<Contention<S>> {
         Ok(Defaults {
             scope: self.scope.clone().or(defaults.scope.clone()),
             value: value.clone().unwrap_or_else(|| defaults.value.clone()),
-            encoding: encoding.unwrap_or(defaults.encoding),
             session_options,
             farewell: farewell.unwrap_or(defaults.farewell),
             observers: defaults.observers.clone().and(observers),
@@ -243,30 +237,19 @@ impl<T: Contends> Builder<T> {
         Self::of(settings.map(|settings| Contention {
             settings,
             value: None,
-            encoding: None,
             session_changes: Vec::new(),
             farewell: None,
             observers: Observers::default(),
-            recorder: None,
             is_isolated: false,
         }))
     }
 
     /// Sets what others see: in the contender keys of a semaphore, or in an election's key while
-    /// this leads. Use any bytes, such as a node's name, an address or a JSON document, up to 512
-    /// KiB, or 320 KiB for a semaphore ([`Value::MAX_OF_CONTENDER`]). A contender shows a value of
-    /// more than 4 KiB only after its claim.
+    /// this leads. Use any bytes, such as a node's name, an address or a JSON document, up to 320
+    /// KiB, or 4 KiB for a semaphore ([`Value::MAX_OF_CONTENDER`]).
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|told| {
             told.subject.value = Some(Value::new(value)?);
-            Ok(())
-        })
-    }
-
-    /// How the protocol's steps become requests, see [`Encoding`].
-    pub fn encoding(self, encoding: Encoding) -> Self {
-        self.checked(|told| {
-            told.subject.encoding = Some(encoding);
             Ok(())
         })
     }
@@ -350,16 +333,6 @@ impl<T: Contends> Builder<T> {
     pub fn observer(self, observer: impl Observer + 'static) -> Self {
         self.checked(|told| {
             told.subject.observers.add(Arc::new(observer));
-            Ok(())
-        })
-    }
-
-    /// Records all inputs of the handle's machine, so that [`replay`](crate::recording::replay) can
-    /// repeat its run: see [`Recorder`]. Tokens are not recorded. A client has no machine, so this
-    /// has no effect on it.
-    pub fn recorder(self, recorder: Recorder) -> Self {
-        self.checked(|told| {
-            told.subject.recorder = Some(recorder);
             Ok(())
         })
     }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
-use crate::machine::{ElectionSettings, Encoding, Follow, Shares};
+use crate::machine::{ElectionSettings, Follow, Shares};
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
@@ -80,10 +80,9 @@ pub(super) struct Home {
 
 impl Home {
     /// Where followers are looked after together with the candidates of these settings. `None` if
-    /// these candidates share nothing, or without transactions.
+    /// these candidates share nothing.
     pub(super) fn of(house: &Arc<House>, settings: &ElectionSettings) -> Option<Self> {
-        let shares = settings.shares();
-        let shares = shares.filter(|_| settings.encoding == Encoding::Transactions)?;
+        let shares = settings.shares()?;
         let house = Arc::clone(house);
         Some(Self { house, shares })
     }

@@ -29,7 +29,6 @@ mod observer;
 mod owner;
 mod permit;
 mod presence;
-mod recorder;
 mod semaphore;
 mod shared;
 mod terms;
@@ -48,7 +47,6 @@ pub use lost_signal::LostSignal;
 pub use metrics::Metrics;
 pub use observer::Observer;
 pub use permit::Permit;
-pub use recorder::Recorder;
 pub use semaphore::Semaphore;
 pub use terms::{TermLimit, Terms};
 

@@ -9,7 +9,6 @@ use tracing::level_filters::LevelFilter;
 
 use super::exchange::Exchange;
 use super::log;
-use super::recorder::Tape;
 use crate::machine::Notice;
 use crate::subject::Subject;
 use crate::sync::Mutex;
@@ -94,24 +93,17 @@ impl fmt::Debug for Observers {
     }
 }
 
-/// What surrounds a machine: its observers, its farewell, and its recording.
+/// What surrounds a machine: its observers and its farewell.
 pub(super) struct Company {
     pub(super) audience: Arc<Audience>,
     pub(super) farewell: Duration,
-    pub(super) tape: Option<Tape>,
 }
 
 impl Company {
-    pub(super) fn new(
-        subject: Subject,
-        observers: Observers,
-        farewell: Duration,
-        tape: Option<Tape>,
-    ) -> Self {
+    pub(super) fn new(subject: Subject, observers: Observers, farewell: Duration) -> Self {
         Self {
             audience: Arc::new(Audience::new(subject, observers)),
             farewell,
-            tape,
         }
     }
 }

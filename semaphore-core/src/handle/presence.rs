@@ -12,7 +12,7 @@ use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
 use crate::input::{LockKey, Prefix, Scope, SessionOptions, Value};
-use crate::machine::{Candidate, ElectionSettings, Encoding, Household, Participant, Settings};
+use crate::machine::{Candidate, ElectionSettings, Household, Participant, Settings};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
 use crate::token_source::TokenProvider;
@@ -29,7 +29,6 @@ pub(super) struct Presence {
 pub(super) struct Defaults {
     pub(super) scope: Scope,
     pub(super) value: Value,
-    pub(super) encoding: Encoding,
     pub(super) session_options: SessionOptions,
     pub(super) farewell: Duration,
     pub(super) observers: Observers,
@@ -40,7 +39,6 @@ impl Default for Defaults {
         Self {
             scope: Scope::default(),
             value: Value::default(),
-            encoding: Encoding::default(),
             session_options: SessionOptions::default(),
             farewell: FAREWELL,
             observers: Observers::default(),
@@ -236,7 +234,6 @@ impl Presence {
         let defaults = self.defaults();
         let candidates = ElectionSettings::new(key.clone())
             .with_shared_sessions(defaults.session_options.clone())
-            .with_encoding(defaults.encoding)
             .with_scope(scope.clone());
         Home::of(self.house(), &candidates)
     }

@@ -90,8 +90,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// Permanent failures, at once: [`Error::LimitConflict`], [`Error::Conflict`],
-    /// [`Error::IncompleteView`], a refused [`Error::Request`], [`Error::Closed`]. With a caller's
-    /// session also [`Error::SessionGone`] and [`Error::SessionInUse`].
+    /// [`Error::IncompleteView`], a refused [`Error::Request`], [`Error::Closed`].
     ///
     /// # Cancel safety
     /// Dropping the future leaves the queue, and cleans up in the background. A slot that was
@@ -104,7 +103,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// As [`Self::acquire`]. [`Error::InvalidInput`] for no permits, for more than the limit, and
-    /// for more than one with a caller's session.
+    /// for more than 31: one transaction has no room for more.
     ///
     /// # Cancel safety
     /// As [`Self::acquire`].

@@ -14,10 +14,9 @@ use futures_util::future::{Either, select};
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
 use super::observer::{Audience, Company};
-use super::recorder::{Tape, Taped};
 use crate::error::{Awaited, ClosedBy, Error, Lost, Refusal};
 use crate::id::CommandId;
-use crate::machine::{Commanded, Event, Machine, Member, MemberNo, Status};
+use crate::machine::{Event, Machine, Member, MemberNo, Status};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
 use crate::sync::Mutex;
@@ -46,8 +45,6 @@ pub(crate) struct State<M: Machine> {
     /// What is not reported yet. It is reported without the lock, since a waker may call back at
     /// once.
     outcomes: Vec<Outcome<M::Grant>>,
-    /// The recording, if there is one.
-    tape: Option<Tape>,
     owners: usize,
     /// Whether another owner may come after the last has gone.
     is_shared: bool,
@@ -88,16 +85,13 @@ pub(crate) struct Granted<G> {
 impl<M: Machine> Shared<M> {
     /// The machine with this number in this house.
     pub(super) fn new(
-        mut machine: M,
+        machine: M,
         house: Arc<House>,
         no: MemberNo,
         tokens: Tokens,
         company: Company,
         is_shared: bool,
     ) -> Self {
-        if company.tape.is_some() {
-            machine.keep_commands();
-        }
         let subject = machine.subject(house.transport().address());
         Self {
             state: Mutex::new(State {
@@ -107,7 +101,6 @@ impl<M: Machine> Shared<M> {
                 done: BTreeMap::new(),
                 idle: Vec::new(),
                 outcomes: Vec::new(),
-                tape: company.tape,
                 owners: 1,
                 is_shared,
                 stage: Stage::Open,
@@ -263,7 +256,6 @@ impl<M: Machine> Shared<M> {
         state.machine.listen(self.audience.is_there());
         let result = self.audience.span().in_scope(|| {
             let result = work(&mut state);
-            state.record();
             state.deliver();
             result
         });
@@ -291,13 +283,7 @@ impl<M: Machine> Shared<M> {
 impl<M: Machine> Dweller for Shared<M> {
     fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
         self.with(|state| {
-            match &mut state.tape {
-                Some(tape) => {
-                    let machine = &mut state.machine;
-                    work(&mut Taped { machine, tape });
-                }
-                None => work(&mut state.machine),
-            }
+            work(&mut state.machine);
             let is_over = state.is_over();
             if is_over {
                 state.reach(Stage::MovedOut);
@@ -530,16 +516,6 @@ impl<M: Machine> State<M> {
         // Somebody waits for the end of the release, and a cancelled command reports no end.
         if !self.done.contains_key(&command) {
             self.machine.cancel(now, command);
-        }
-    }
-
-    /// Records its commands.
-    fn record(&mut self) {
-        let Some(tape) = &mut self.tape else {
-            return;
-        };
-        while let Some(Commanded { at, command }) = self.machine.poll_command() {
-            tape.commanded(at, command);
         }
     }
 

@@ -69,6 +69,17 @@ pub enum InvalidInput {
     /// The limit is zero.
     #[error("the limit is 0; a semaphore has at least one slot")]
     LimitZero,
+    /// The record of so many holders would not fit into a transaction. Split the semaphore over
+    /// several prefixes.
+    #[error(
+        "the limit is {limit}, and a semaphore has at most {max} slots: split it over several prefixes"
+    )]
+    LimitTooLarge {
+        /// The number of slots.
+        limit: u32,
+        /// The most slots.
+        max: u32,
+    },
     /// Zero permits were requested.
     #[error("0 permits were asked for; ask for at least one")]
     PermitsZero,
@@ -82,13 +93,16 @@ pub enum InvalidInput {
         /// The number of slots.
         limit: u32,
     },
-    /// Each permit needs a session, and the caller gave only one.
+    /// One transaction has no room for so many permits. Ask for fewer at a time, or split the
+    /// semaphore over several prefixes.
     #[error(
-        "the caller's session can hold one permit, not {wanted}; let the semaphore make the sessions, or ask for 1"
+        "{wanted} permits were asked for at once, and one transaction has room for {max}: ask for {max} at most, or let a slot of another semaphore stand for several"
     )]
-    PermitsOverSession {
+    PermitsOverTransaction {
         /// The requested number.
         wanted: u32,
+        /// The most at once.
+        max: u32,
     },
     /// A session's TTL is outside Consul's bounds.
     #[error("the session TTL {0:?} is outside 10 s to 24 h")]
@@ -107,16 +121,16 @@ pub enum InvalidInput {
         /// The limit, in bytes.
         max: usize,
     },
-    /// The record would be larger than Consul stores. No more holders fit, whatever the limit is.
+    /// A record that others have written is so large that no claim fits into a transaction with it.
     #[error(
-        "with {holders} holders the record has {len} bytes, and Consul stores at most {max}: split the semaphore over several prefixes"
+        "with {holders} holders the record has {len} bytes, and a claim does not fit into a transaction of {max} bytes with it: split the semaphore over several prefixes"
     )]
     RecordTooLarge {
         /// The number of holders.
         holders: usize,
         /// Its length in bytes.
         len: usize,
-        /// The limit, in bytes.
+        /// The most bytes of a transaction.
         max: usize,
     },
     /// Not a session's id, which is a UUID of 36 characters.

@@ -201,7 +201,8 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// Sets what happens to the contender key when the session is invalidated.
+    /// Sets what happens to the session's keys when it is invalidated. Contenders of a semaphore
+    /// always delete them, and elections always keep them.
     #[must_use]
     pub fn with_behavior(mut self, behavior: Behavior) -> Self {
         self.behavior = behavior;
@@ -242,10 +243,12 @@ impl SessionOptions {
     /// Adds a default name with the prefix, unless it has a name.
     pub(crate) fn for_prefix(self, prefix: &Prefix) -> Self {
         self.or_named(|| format!("semaphore {prefix}"))
+            .with_behavior(Behavior::Delete)
     }
 
     pub(crate) fn for_process(self) -> Self {
         self.or_named(|| "semaphores of one process".to_owned())
+            .with_behavior(Behavior::Delete)
     }
 
     /// Adapts the options to elections that share them.

@@ -7,17 +7,13 @@ use crate::input::InvalidInput;
 pub struct Value(Vec<u8>);
 
 impl Value {
-    /// The most that Consul stores under one key, in bytes.
-    pub const MAX_LEN: usize = 512 * 1024;
+    /// The most that a leader may show, in bytes. It is sent as base64 in a transaction, which may
+    /// have 512 KiB in all.
+    pub const MAX_LEN: usize = 320 * 1024;
 
-    /// The most that a semaphore's contender may show, in bytes. It is sent as base64 in one
-    /// transaction with the record, which may have 512 KiB in all. The rest is enough for more than
-    /// a thousand holders.
-    pub const MAX_OF_CONTENDER: usize = 320 * 1024;
-
-    /// A larger value is sent once, with the claim. So others don't read it each time they look at
-    /// the contenders.
-    const SMALL: usize = 4 * 1024;
+    /// The most that a semaphore's contender may show, in bytes. Everybody who waits reads the
+    /// values of all contenders.
+    pub const MAX_OF_CONTENDER: usize = 4 * 1024;
 
     /// Takes a value over.
     ///
@@ -43,11 +39,6 @@ impl Value {
         Ok(self)
     }
 
-    /// Whether it is too large to be sent repeatedly.
-    pub(crate) fn is_large(&self) -> bool {
-        self.0.len() > Self::SMALL
-    }
-
     /// Consul does not store larger values, so there is no check.
     pub(crate) fn of_consul(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -64,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_may_be_as_large_as_consul_stores_and_no_larger() {
-        assert_eq!(Value::MAX_LEN, 524_288);
+    fn a_value_may_be_as_large_as_a_transaction_takes_and_no_larger() {
+        assert_eq!(Value::MAX_LEN, 327_680);
         assert!(Value::new(vec![0; Value::MAX_LEN]).is_ok());
         assert_eq!(
             Value::new(vec![0; Value::MAX_LEN + 1]),

@@ -18,7 +18,6 @@ use core::fmt;
 use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
-use crate::machine::command::Commanded;
 use crate::machine::notice::Notice;
 use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews};
@@ -84,16 +83,6 @@ pub trait Machine: Send + 'static {
         let _ = now;
         Status::default()
     }
-
-    /// Its commands since the last call, for a recorder. They are kept only after
-    /// [`Self::keep_commands`].
-    #[doc(hidden)]
-    fn poll_command(&mut self) -> Option<Commanded> {
-        None
-    }
-    /// Keeps the commands from now on.
-    #[doc(hidden)]
-    fn keep_commands(&mut self) {}
 
     /// Its subject, for errors.
     #[doc(hidden)]

@@ -9,7 +9,6 @@ use crate::api::ListKeys;
 use crate::http::Response;
 use crate::id::SessionId;
 use crate::input::Prefix;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::Settings;
 use crate::time::Instant;
 use crate::view::View;
@@ -26,10 +25,9 @@ pub(super) fn session(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
 }
 
-/// A semaphore `jobs` with one slot, by separate requests.
+/// A semaphore `jobs` with one slot.
 pub(super) fn settings() -> Settings {
-    let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
-    settings.with_encoding(Encoding::Requests)
+    Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap()
 }
 
 /// The content of the prefix `jobs`.

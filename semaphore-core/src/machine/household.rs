@@ -72,11 +72,6 @@ impl Report {
             ..Self::default()
         }
     }
-
-    /// The requests to send.
-    pub(crate) fn transmits(&self) -> &[Transmit] {
-        &self.transmits
-    }
 }
 
 impl<M: Machine> Member for M {

@@ -16,7 +16,6 @@
 //! above.
 
 mod callers;
-mod command;
 mod contract;
 mod election;
 #[cfg(test)]
@@ -28,8 +27,6 @@ mod process;
 mod semaphore;
 mod status;
 
-pub use command::Commanded;
-pub(crate) use command::{Command, Nanos};
 pub use contract::{Event, Machine, Transmit};
 pub use election::{Candidate, ElectionSettings, Term};
 pub(crate) use follow::attended::{Attended, Interest};
@@ -40,7 +37,6 @@ pub use household::{Household, Member, News, Origin, Reach, Report};
 pub(crate) use notice::NAMES_OF_LOSSES;
 pub use notice::Notice;
 pub(crate) use notice::name_of_loss;
-pub use process::encoding::Encoding;
 pub(crate) use process::outage::{Outage, Purpose, RequestEnd};
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 

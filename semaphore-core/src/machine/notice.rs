@@ -15,7 +15,6 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{CommandId, FencingToken, SessionId};
 use crate::machine::callers::Ticket;
-use crate::machine::command::{Command, Commanded};
 use crate::time::Instant;
 
 /// Something that happened to one semaphore or election of this process, or to a whole
@@ -220,8 +219,6 @@ pub(in crate::machine) struct Notices {
     renewed_at: Option<Instant>,
     /// The last session that an election's key showed.
     leader: Option<SessionId>,
-    /// The commands since the last call. `None` while nobody records.
-    commands: Option<VecDeque<Commanded>>,
 }
 
 /// No request depends on it, so it does not distinguish states.
@@ -245,22 +242,6 @@ impl Notices {
 
     pub(in crate::machine) fn poll(&mut self) -> Option<Notice> {
         self.queue.as_mut()?.pop_front()
-    }
-
-    pub(in crate::machine) fn keep_commands(&mut self) {
-        self.commands.get_or_insert_default();
-    }
-
-    pub(in crate::machine) fn poll_command(&mut self) -> Option<Commanded> {
-        self.commands.as_mut()?.pop_front()
-    }
-
-    /// A caller gives this command; a recorder may want it.
-    pub(in crate::machine) fn commanded(&mut self, at: Instant, command: impl FnOnce() -> Command) {
-        if let Some(commands) = &mut self.commands {
-            let command = command();
-            commands.push_back(Commanded { at, command });
-        }
     }
 
     /// Adds it, if somebody listens.

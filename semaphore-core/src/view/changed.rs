@@ -1,6 +1,6 @@
 //! Views without a list: what a transaction read, and known changes since the last list.
 
-use super::{Contender, Key, Lock, Orphan, Source, View};
+use super::{Contender, Key, Lock, Source, View};
 use crate::api::{Entry, KeyList};
 use crate::id::{Index, SessionId};
 use crate::input::Prefix;
@@ -23,34 +23,6 @@ impl View {
             source: Source::Transaction,
             ..Self::new(prefix, &list)
         }
-    }
-
-    /// What was read key by key, while nothing below the prefix was newer than `index`. Orphans are
-    /// in the order of their sessions.
-    pub(crate) fn of_named(
-        index: Index,
-        contenders: Vec<Contender>,
-        orphans: Vec<Orphan>,
-        lock: Option<Lock>,
-        filtered: bool,
-    ) -> Self {
-        let indexes = contenders.iter().map(|it| it.modify_index);
-        let indexes = indexes.chain(orphans.iter().map(|it| it.modify_index));
-        let newest = indexes.chain(lock.iter().map(|it| it.modify_index)).max();
-        let version = newest.map_or(index, |newest| newest.max(index));
-        let mut view = Self {
-            index,
-            listed: version,
-            version,
-            filtered,
-            lock,
-            contenders,
-            orphans,
-            source: Source::Named,
-            ..Self::empty()
-        };
-        view.line_up();
-        view
     }
 
     /// Adds a contender of ours, while nothing below the prefix was newer than its key. Others may

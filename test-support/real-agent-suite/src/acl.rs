@@ -240,7 +240,7 @@ pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backen
     let permit = scene.acquire(&holder);
     let waiting = scene.start_acquire(&waiter);
     let key = format!("{}-leader", scene.prefix());
-    let election = crate::elections::builder(&scene, &key).token_source(token_file(&path));
+    let election = crate::elections::builder(&key).token_source(token_file(&path));
     let election = election.connect(scene.adapter()).unwrap();
     let leadership = scene.run(election.campaign()).unwrap();
     // A token that is refused at its first use is an error at once, so this one must have been used

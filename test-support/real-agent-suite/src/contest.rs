@@ -81,7 +81,7 @@ impl<'b, B: Backend> Contest<'b, B> {
             Kind::Semaphore => self.member(url, ttl),
             Kind::Election => {
                 let builder = Election::builder(self.election());
-                let builder = builder.encoding(self.scene.encoding()).ttl(ttl);
+                let builder = builder.ttl(ttl);
                 Member::Candidate(builder.connect(self.scene.adapter_to(url)).unwrap())
             }
         }
@@ -99,7 +99,7 @@ impl<'b, B: Backend> Contest<'b, B> {
                 Member::Participant(builder.connect_parts(transport, runtime).unwrap())
             }
             Kind::Election => {
-                let builder = elections::builder(&self.scene, &self.election()).ttl(ttl);
+                let builder = elections::builder(&self.election()).ttl(ttl);
                 Member::Candidate(builder.connect_parts(transport, runtime).unwrap())
             }
         }

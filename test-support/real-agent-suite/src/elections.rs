@@ -16,14 +16,14 @@ pub(crate) fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
 }
 
 /// It has no lock delay: when an operator ends a session, the key is free at once.
-pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Builder<Election> {
-    let builder = Election::builder(key).encoding(scene.encoding());
+pub(crate) fn builder(key: &str) -> Builder<Election> {
+    let builder = Election::builder(key);
     builder.lock_delay(Duration::ZERO)
 }
 
 /// A separate candidate with this name as its value.
 pub(crate) fn candidate<B: Backend>(scene: &Scene<'_, B>, key: &str, name: &str) -> Election {
-    let builder = builder(scene, key).value(name);
+    let builder = builder(key).value(name);
     builder.connect(scene.adapter()).unwrap()
 }
 
@@ -223,7 +223,7 @@ pub fn nobody_leads_during_the_lock_delay_of_a_session_that_was_destroyed(backen
     let scene = Scene::shared(backend);
     let key = key(&scene);
     let candidate = || {
-        let builder = builder(&scene, &key).lock_delay(DELAY);
+        let builder = builder(&key).lock_delay(DELAY);
         builder.connect(scene.adapter()).unwrap()
     };
     let first = lead(&scene, &candidate());
@@ -284,7 +284,7 @@ pub fn a_thread_campaigns_leads_and_resigns(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let key = key(&scene);
     let candidate = |name: &str| -> blocking::Election {
-        let builder = builder(&scene, &key).value(name);
+        let builder = builder(&key).value(name);
         builder.connect_blocking(scene.adapter()).unwrap()
     };
     let (one, other) = (candidate("one"), candidate("other"));

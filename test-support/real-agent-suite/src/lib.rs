@@ -33,13 +33,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use semaphore_core::Encoding;
 use semaphore_core::adapter::{BlockOn, Transport};
 
 pub mod acl;
 pub mod acquire;
 pub mod blocking;
-pub mod callers_session;
 pub mod cancel;
 pub mod closing;
 pub mod conflicts;
@@ -80,27 +78,6 @@ pub trait Backend: Sync {
 
     /// An adapter with separate connections.
     fn build(&self, options: Options) -> Self::Adapter;
-
-    /// How participants encode their steps.
-    fn encoding(&self) -> Encoding {
-        Encoding::default()
-    }
-}
-
-/// A backend whose participants send a request for each part of a step.
-#[derive(Debug)]
-pub struct ByRequests<'a, B>(pub &'a B);
-
-impl<B: Backend> Backend for ByRequests<'_, B> {
-    type Adapter = B::Adapter;
-
-    fn build(&self, options: Options) -> Self::Adapter {
-        self.0.build(options)
-    }
-
-    fn encoding(&self) -> Encoding {
-        Encoding::Requests
-    }
 }
 
 /// The address to connect to, and the credentials.
@@ -164,10 +141,6 @@ macro_rules! tests {
                 a_thread_tries_and_times_out,
                 a_thread_manages_a_semaphore,
                 a_blocked_thread_learns_of_a_loss;
-            callers_session:
-                a_session_of_the_callers_carries_a_slot_and_stays,
-                a_session_of_the_callers_is_not_used_twice,
-                a_session_of_the_callers_that_is_gone_is_an_error;
             cancel:
                 an_acquisition_dropped_at_any_point_leaves_nothing,
                 a_waiter_that_is_dropped_leaves_the_queue;
@@ -267,34 +240,6 @@ macro_rules! tests {
                 a_free_slot_is_taken_at_once,
                 a_taken_slot_is_not_waited_for;
         }
-        mod by_requests {
-            use super::*;
-            $crate::tests! { @ $crate::ByRequests(&$backend);
-                acquire:
-                    a_slot_is_acquired_and_given_back,
-                    a_slot_is_acquired_again_and_again,
-                    waiters_are_admitted_in_the_order_in_which_they_came,
-                    fencing_tokens_rise_from_grant_to_grant;
-                cancel: an_acquisition_dropped_at_any_point_leaves_nothing;
-                contention: fifteen_contenders_share_three_slots;
-                cut_connections:
-                    holders_and_waiters_outlive_cut_connections,
-                    a_claim_whose_answer_is_lost_is_found_by_reading,
-                    a_release_whose_answer_is_lost_is_found_by_reading;
-                elections:
-                    a_leader_resigns_and_whoever_waits_leads_at_once,
-                    a_leader_whose_session_is_destroyed_notices;
-                loss:
-                    a_destroyed_session_is_noticed_and_its_slot_is_free,
-                    a_removed_holder_entry_is_noticed,
-                    a_deleted_contender_key_is_noticed;
-                mixed_fleet: a_fleet_of_consul_lock_and_our_clients_keeps_the_limit;
-                permits: several_permits_are_waited_for_without_holding_any;
-                try_acquire:
-                    a_free_slot_is_taken_at_once,
-                    a_taken_slot_is_not_waited_for;
-            }
-        }
         $crate::tests! { @ long_waits $backend }
     };
     (@ long_waits $backend:expr) => {
@@ -392,16 +337,6 @@ macro_rules! tests_of_the_backend {
             timeout:
                 a_wait_ends_with_its_timeout,
                 a_slot_that_is_free_in_time_is_taken;
-        }
-        mod by_requests {
-            use super::*;
-            $crate::tests! { @ $crate::ByRequests(&$backend);
-                cancel: an_acquisition_dropped_at_any_point_leaves_nothing;
-                cut_connections:
-                    holders_and_waiters_outlive_cut_connections,
-                    a_claim_whose_answer_is_lost_is_found_by_reading,
-                    a_release_whose_answer_is_lost_is_found_by_reading;
-            }
         }
         $crate::tests! { @ long_waits $backend }
     };

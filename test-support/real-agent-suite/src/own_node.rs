@@ -115,7 +115,7 @@ pub fn slots_are_shared_across_datacenters(backend: &impl Backend) {
     let remote = scene.connect(remote);
     let permit = scene.acquire(&remote);
     assert!(has_node(far.admin(), OWN) && !has_node(scene.admin(), OWN));
-    let local = Semaphore::builder(scene.prefix(), 1).encoding(far.encoding());
+    let local = Semaphore::builder(scene.prefix(), 1);
     let local = far.connect(local);
     assert!(
         far.run(local.try_acquire()).unwrap().is_err(),

@@ -14,7 +14,7 @@ use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use real_agent::{Agent, Client};
 use semaphore_core::adapter::{BlockOn, Runtime as _};
-use semaphore_core::{Builder, Encoding, Error, Permit, Semaphore};
+use semaphore_core::{Builder, Error, Permit, Semaphore};
 use serde_json::Value;
 
 use crate::{Backend, Options};
@@ -93,13 +93,8 @@ impl<'b, B: Backend> Scene<'b, B> {
         })
     }
 
-    /// How participants encode their steps.
-    pub fn encoding(&self) -> Encoding {
-        self.backend.encoding()
-    }
-
     pub fn builder(&self, limit: u32) -> Builder {
-        Semaphore::builder(&self.prefix, limit).encoding(self.encoding())
+        Semaphore::builder(&self.prefix, limit)
     }
 
     /// A separate participant.

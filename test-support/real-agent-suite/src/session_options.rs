@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use real_agent::Agent;
-use semaphore_core::{Behavior, Lost};
+use semaphore_core::Lost;
 use serde_json::json;
 
 use crate::Backend;
@@ -26,7 +26,6 @@ pub fn the_session_is_made_as_told(backend: &impl Backend) {
         .node(agent.node())
         .ttl(Duration::from_secs(90))
         .lock_delay(Duration::from_secs(3))
-        .behavior(Behavior::Release)
         .node_checks(["serfHealth"])
         .service_checks(["web-alive"]);
     let semaphore = scene.connect(builder);
@@ -36,7 +35,7 @@ pub fn the_session_is_made_as_told(backend: &impl Backend) {
     assert_eq!(info["Node"], agent.node());
     assert_eq!(info["TTL"], "90s");
     assert_eq!(info["LockDelay"], 3_000_000_000_u64);
-    assert_eq!(info["Behavior"], "release");
+    assert_eq!(info["Behavior"], "delete");
     assert_eq!(info["NodeChecks"], json!(["serfHealth"]));
     assert_eq!(info["ServiceChecks"][0]["ID"], "web-alive");
     scene.release(permit);
@@ -91,7 +90,7 @@ pub fn behavior_release_leaves_keys_that_are_collected(backend: &impl Backend) {
     assert!(scene.admin().put(&entry, b"").unwrap().is_true());
     scene.admin().destroy_session(&id).unwrap();
 
-    let semaphore = scene.connect(scene.builder(1).behavior(Behavior::Release));
+    let semaphore = scene.connect(scene.builder(1));
     let permit = scene.acquire(&semaphore);
     let seen = scene.run(semaphore.inspect()).unwrap();
     let orphans: Vec<_> = seen
@@ -103,7 +102,6 @@ pub fn behavior_release_leaves_keys_that_are_collected(backend: &impl Backend) {
     assert_eq!(scene.run(semaphore.collect()).unwrap(), 1);
     assert_eq!(scene.contenders(), [session(&permit)]);
 
-    // Our participant cleans up, although Consul leaves its key.
     scene.admin().destroy_session(&session(&permit)).unwrap();
     scene.run(permit.lost());
     scene.run(permit.release()).unwrap_err();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use std::{process, thread};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use semaphore_core::{Builder, Election, Encoding, Semaphore};
+use semaphore_core::{Builder, Election, Semaphore};
 use serde::{Deserialize, Serialize};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
@@ -73,8 +73,7 @@ impl Plan {
         let builder = Semaphore::builder(&place.prefix, place.limit)
             .ttl(self.ttl)
             .session_name(self.session_name(place))
-            .value(self.name())
-            .encoding(self.encoding());
+            .value(self.name());
         let builder = match self.lock_delay {
             Some(delay) => builder.lock_delay(delay),
             None => builder,
@@ -90,8 +89,7 @@ impl Plan {
         let builder = Election::builder(place.record_key())
             .ttl(self.ttl)
             .session_name(self.session_name(place))
-            .value(self.name())
-            .encoding(self.encoding());
+            .value(self.name());
         let builder = match self.lock_delay {
             Some(delay) => builder.lock_delay(delay),
             None => builder,
@@ -105,15 +103,6 @@ impl Plan {
 
     fn elections(&self) -> impl Iterator<Item = &Place> {
         self.places.iter().filter(|place| place.is_election())
-    }
-
-    /// How it encodes its steps. The seed of each incarnation decides, so fleets are mixed.
-    fn encoding(&self) -> Encoding {
-        if self.seed >> 63 == 0 {
-            Encoding::Transactions
-        } else {
-            Encoding::Requests
-        }
     }
 }
 

@@ -104,8 +104,8 @@ impl Actor for Participant {
 }
 
 impl Actor for Candidate {
-    fn new(scene: &Scene, _: usize, seed: u64) -> Result<Self, Error> {
-        Ok(Self::new(candidacy(scene, LEADER)?, seed))
+    fn new(_: &Scene, _: usize, seed: u64) -> Result<Self, Error> {
+        Ok(Self::new(candidacy(LEADER)?, seed))
     }
 
     fn ask(&mut self, now: Instant) -> Option<CommandId> {
@@ -139,7 +139,6 @@ impl Actor for Candidate {
 /// The settings of the participant at this position, for this prefix.
 pub(super) fn participation(scene: &Scene, at: usize, prefix: &str) -> Result<Settings, Error> {
     let settings = Settings::new(Prefix::new(prefix)?, scene.limit_of(at))?
-        .with_encoding(scene.encoding)
         .with_limit_adopted(scene.is_rolling)
         .with_limit_replaced_if_idle(scene.is_rolling);
     Ok(if scene.is_crowd {
@@ -150,8 +149,7 @@ pub(super) fn participation(scene: &Scene, at: usize, prefix: &str) -> Result<Se
 }
 
 /// The settings of a candidate, for this key.
-pub(super) fn candidacy(scene: &Scene, key: &str) -> Result<ElectionSettings, Error> {
+pub(super) fn candidacy(key: &str) -> Result<ElectionSettings, Error> {
     Ok(ElectionSettings::new(LockKey::new(key)?)
-        .with_encoding(scene.encoding)
         .with_value(Value::new(values::text(values::FIRST))?))
 }

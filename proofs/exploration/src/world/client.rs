@@ -81,12 +81,12 @@ impl Contender for Participant {
 
 impl Contender for Candidate {
     fn member(
-        scene: &Scene,
+        _scene: &Scene,
         _: usize,
         subject: &str,
         seed: u64,
     ) -> Result<(Self, Option<Shares>), Error> {
-        let settings = candidacy(scene, subject)?;
+        let settings = candidacy(subject)?;
         let settings = settings.with_shared_sessions(SessionOptions::default());
         let shares = settings.shares();
         Ok((Self::new(settings, seed), shares))

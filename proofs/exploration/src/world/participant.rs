@@ -92,7 +92,7 @@ impl LastWrite {
 
 /// Whether the answer shows the prefix. A transaction that enters or writes the record shows it.
 fn is_read(entry: &str) -> bool {
-    let is_transaction = entry.contains("encoding: Transactions");
+    let is_transaction = entry.contains("is_transaction: true");
     matches!(sender(entry), "Watch" | "Refresh") || is_transaction
 }
 
@@ -105,7 +105,7 @@ fn kind(entry: &str) -> &str {
 /// The part that waits for an answer.
 fn sender(entry: &str) -> &str {
     let start = entry.strip_prefix("InFlight { from: ");
-    let sender = start.and_then(|it| it.split(", encoding: ").next());
+    let sender = start.and_then(|it| it.split(", is_transaction: ").next());
     sender.unwrap_or_default()
 }
 

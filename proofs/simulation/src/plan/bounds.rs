@@ -171,7 +171,7 @@ impl Plan {
         let delays = self.hosts.iter().flat_map(|host| {
             // A contender that can't ask about the lock delay waits for the longest one.
             let in_semaphore = |delay: Duration| {
-                if self.asks(host) {
+                if self.asks() {
                     delay
                 } else {
                     delay.max(MAX_LOCK_DELAY)

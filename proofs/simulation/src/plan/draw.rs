@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use semaphore_core::sans_io::{Dialect, Response};
-use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
 use transport_mock::consul::Profile;
 
@@ -43,7 +42,7 @@ impl Plan {
     fn draw_with(seed: u64, semaphores: Option<usize>) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
-        draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
+        draw_crowds(&mut plan, &mut Rng::with_seed(!seed));
         election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         server::draw_servers(&mut plan, &mut Rng::with_seed(seed ^ SERVERS));
         claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
@@ -189,10 +188,6 @@ impl Draft {
             seed,
             limit: self.limit,
             ttl: self.ttl,
-            behavior: pick(
-                rng,
-                &[Behavior::Delete, Behavior::Delete, Behavior::Release],
-            ),
             prefixes: vec![Place::Semaphore; self.prefixes],
             latency: millis(pick(rng, &[0, 1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
@@ -251,11 +246,9 @@ impl Draft {
             ttl: self.ttl,
             lock_delay: None,
             clock: clock(rng),
-            encoding: Encoding::default(),
             rolling: None,
             crowd: 0,
             follows: false,
-            refuses_from: None,
             shared: None,
             client: false,
             own_polls: None,
@@ -365,21 +358,11 @@ impl Draft {
     }
 }
 
-/// Decides which hosts send transactions: all, none, or some. The agents of the others serve none,
-/// from the beginning or from some moment on. Also decides how many are a crowd to whom. The rest
-/// of the plan does not depend on this.
-fn draw_encodings(plan: &mut Plan, rng: &mut Rng) {
-    let in_eighths = pick(rng, &[0, 0, 4, 4, 8, 8, 8, 8]);
-    let refuses = rng.u32(..8) == 0;
+/// Decides how many are a crowd to whom. The rest of the plan does not depend on this.
+fn draw_crowds(plan: &mut Plan, rng: &mut Rng) {
     let crowds = pick(rng, &[[0, 0], [1, 2], [3, 3], [0, 8], [8, 8], [8, 8]]);
     for host in &mut plan.hosts {
         host.crowd = pick(rng, &crowds);
-        if rng.u32(..8) >= in_eighths {
-            host.encoding = Encoding::Requests;
-        } else if refuses && rng.u32(..2) == 0 {
-            let at = plan.storm.mul_f64(rng.f64());
-            host.refuses_from = Some(pick(rng, &[Duration::ZERO, at, at]));
-        }
     }
 }
 

@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::sans_io::{Dialect, SessionOptions};
-use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
 use transport_mock::consul::Profile;
 
@@ -60,8 +59,6 @@ pub struct Plan {
     pub limit: u32,
     /// The longest TTL of our sessions.
     pub ttl: Duration,
-    /// What happens to contender keys when their session ends.
-    pub behavior: Behavior,
     /// The kind of each prefix.
     pub prefixes: Vec<Place>,
     /// The longest that a message travels.
@@ -143,16 +140,12 @@ pub struct HostPlan {
     pub lock_delay: Option<Duration>,
     /// How fast its clock runs.
     pub clock: f64,
-    /// How it encodes its steps.
-    pub encoding: Encoding,
     /// Its limit in a rolling deploy, if it differs from the others' limit.
     pub rolling: Option<Rolling>,
     /// How many contenders of a semaphore are not yet a crowd to it.
     pub crowd: usize,
     /// Whether it also follows the leader, in an election.
     pub follows: bool,
-    /// From when on its agent serves no transactions.
-    pub refuses_from: Option<Duration>,
     /// The connections that it keeps open and shares, and what else uses them. Otherwise each
     /// exchange has its own connection.
     pub shared: Option<Shared>,
@@ -331,16 +324,6 @@ impl Plan {
         self.hosts.iter().flat_map(HostPlan::own_prefixes)
     }
 
-    /// What happens to the contender keys of a host's own semaphores when their session ends. With
-    /// a client, they use the same sessions as the others.
-    pub(crate) fn behavior_of_own(&self, host: &HostPlan) -> Behavior {
-        if host.client {
-            self.behavior
-        } else {
-            Behavior::Delete
-        }
-    }
-
     /// Whether some host shares its connections.
     pub fn shares_connections(&self) -> bool {
         self.hosts.iter().any(|it| it.shared.is_some())
@@ -389,11 +372,9 @@ impl Plan {
         self.prefixes.iter().any(Place::is_election)
     }
 
-    /// Whether this host always asks Consul about dead holders. It uses separate requests after a
-    /// restriction of its token, or if a gateway answers its first transaction.
-    pub(crate) fn asks(&self, host: &HostPlan) -> bool {
-        let is_gateway = |deed: &Deed| matches!(deed, Deed::Gateway { host: behind, .. } if *behind == host.number);
-        host.speaks_transactions() && self.access_control.is_none() && !self.has(is_gateway)
+    /// Whether hosts can always ask Consul about dead holders. A restricted token may not.
+    pub(crate) fn asks(&self) -> bool {
+        self.access_control.is_none()
     }
 
     /// Whether one of the deeds, wherever it is, matches.
@@ -421,11 +402,6 @@ impl HostPlan {
     /// The number of all its users.
     pub(crate) fn all_users(&self) -> usize {
         self.users.len() + self.own.len() + self.own_elections.len()
-    }
-
-    /// Whether it sends transactions, and its agent always serves them.
-    pub(crate) fn speaks_transactions(&self) -> bool {
-        self.encoding == Encoding::Transactions && self.refuses_from.is_none()
     }
 }
 

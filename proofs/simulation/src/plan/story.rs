@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use semaphore_core::Encoding;
 use semaphore_core::sans_io::Dialect;
 use transport_mock::consul::Profile;
 
@@ -16,18 +15,11 @@ impl fmt::Display for Plan {
         write_world(f, self)?;
         for host in &self.hosts {
             let prefix = Self::prefix(host.prefix);
-            let by = match host.encoding {
-                Encoding::Requests => "by separate requests",
-                _ => "by transactions",
-            };
             writeln!(
                 f,
-                "node-{} on {prefix} {by}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
+                "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
                 host.number, host.clock, host.crowd
             )?;
-            if let Some(at) = host.refuses_from {
-                writeln!(f, "  its agent serves no transactions from {at:?} on")?;
-            }
             if let Some(server) = host.server {
                 writeln!(f, "  it talks to {} alone", Self::node(server))?;
             }
@@ -120,10 +112,9 @@ impl fmt::Display for Plan {
 fn write_world(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
     writeln!(
         f,
-        "limit {}, TTL {:?}, keys are {:?}d with their session, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, a lock delay {:.3} times its length, the storm lasts {:?}",
+        "limit {}, TTL {:?}, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, a lock delay {:.3} times its length, the storm lasts {:?}",
         plan.limit,
         plan.ttl,
-        plan.behavior,
         plan.prefixes.len(),
         plan.latency,
         plan.lifetime,

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use semaphore_core::sans_io::Instant;
-use semaphore_core::{Behavior, Builder, Client, Election, Error, Semaphore};
+use semaphore_core::{Builder, Client, Election, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient};
 
 use super::Run;
@@ -84,7 +83,7 @@ impl Run<'_> {
             Place::Semaphore => {
                 let limit = host.rolling.map_or(plan.limit, |it| it.limit);
                 let builder = Semaphore::builder(prefix.as_str(), limit).crowd(host.crowd);
-                let mut builder = self.told(builder, host, host.prefix, plan.behavior);
+                let mut builder = self.told(builder, host, host.prefix);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
                 }
@@ -118,15 +117,12 @@ impl Run<'_> {
         builder: Builder<Semaphore>,
         host: &HostPlan,
         prefix: usize,
-        behavior: Behavior,
     ) -> Builder<Semaphore> {
         let name = format!("node-{}", host.number);
         let mut builder = builder
             .value(name.as_str())
             .observer(Onlooker::new(host.number, prefix, &self.book))
-            .ttl(host.ttl)
-            .behavior(behavior)
-            .encoding(host.encoding);
+            .ttl(host.ttl);
         if host.own_node {
             builder = builder.own_node(Plan::OWN_NODE);
         }
@@ -148,8 +144,7 @@ impl Run<'_> {
         let mut builder = builder
             .value(name.as_str())
             .observer(Onlooker::new(host.number, prefix, &self.book))
-            .ttl(host.ttl)
-            .encoding(host.encoding);
+            .ttl(host.ttl);
         if let Some(delay) = lock_delay {
             builder = builder.lock_delay(delay);
         }
@@ -221,7 +216,6 @@ impl Run<'_> {
             line: line.clone(),
             book: self.book.clone(),
             latency: self.plan.latency,
-            refuses_from: host.refuses_from.map(|at| Instant::ORIGIN + at),
             queueing: shares.then(|| self.plan.queueing(host.number)),
         }
     }

@@ -76,7 +76,7 @@ impl Run<'_> {
             usual: wire(Looks::Record),
             own: own.collect(),
         };
-        let mut builder = Client::builder().ttl(host.ttl).encoding(host.encoding);
+        let mut builder = Client::builder().ttl(host.ttl);
         if self.plan.access_control.is_some() {
             builder = builder.token(format!("node-{}", host.number));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::adapter::{Instant, Request, Response, Runtime as _};
+use semaphore_core::adapter::{Request, Runtime as _};
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
@@ -20,8 +20,6 @@ pub(super) struct Hazards {
     pub(super) book: Book,
     /// The longest that a message travels.
     pub(super) latency: Duration,
-    /// From when on the agent serves no transactions.
-    pub(super) refuses_from: Option<Instant>,
     /// How long the requests take that are due at once, if they share connections. If one of them
     /// is delayed, that may delay a renewal behind it.
     pub(super) queueing: Option<Duration>,
@@ -40,11 +38,6 @@ impl Hazards {
             self.book.lock().count_fault("answered by a gateway");
             return Some(Fault::Answer(gateway.answer()));
         }
-        if self.refuses(request) {
-            let fault = Fault::Answer(Response::new(404, "Not Found"));
-            self.note(&fault, request);
-            return Some(fault);
-        }
         match trouble? {
             Trouble::Fault(fault) => {
                 line.is_fooled |= matches!(fault, Fault::Index(_));
@@ -58,12 +51,6 @@ impl Hazards {
                 None
             }
         }
-    }
-
-    /// Whether it is a transaction, and the agent no longer serves any.
-    fn refuses(&self, request: &Request) -> bool {
-        let is_over = self.refuses_from.is_some_and(|at| self.truth.now() >= at);
-        is_over && RequestKind::of(request) == RequestKind::Txn
     }
 
     fn note(&self, fault: &Fault, request: &Request) {

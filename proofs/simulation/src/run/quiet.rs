@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Election, Semaphore};
+use semaphore_core::{Election, Semaphore};
 
 use super::contest::Contest;
 use super::state::State;
@@ -10,7 +10,7 @@ use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
-use crate::plan::{HostPlan, Plan, Stranger};
+use crate::plan::{Plan, Stranger};
 
 impl Run<'_> {
     /// Everybody must get in within this time from now on.
@@ -85,20 +85,15 @@ impl Run<'_> {
         for number in 0..self.prefixes.len() {
             let (prefix, place) = (&self.prefixes[number], self.plan.place(number));
             let policy = what.policy(prefix, place);
-            let encoding = self.plan.hosts.first().map(|it| it.encoding);
-            let encoding = encoding.unwrap_or_default();
             self.world
                 .consul(|consul, _| consul.add_token("guest", policy));
             let client = self.world.client("guest");
             let guest = if place.is_election() {
                 let builder = Election::builder(prefix.record_key()).token("guest");
-                builder
-                    .encoding(encoding)
-                    .connect(client)
-                    .map(Contest::Election)
+                builder.connect(client).map(Contest::Election)
             } else {
                 let builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
-                let builder = builder.adopt_limit().token("guest").encoding(encoding);
+                let builder = builder.adopt_limit().token("guest");
                 builder.connect(client).map(Contest::Semaphore)
             };
             let Ok(guest) = guest else {
@@ -149,7 +144,7 @@ impl Run<'_> {
     /// only if no other slot is free. So this contender asks for all slots.
     fn tidy(&mut self) -> Judged {
         let common = (0..self.plan.prefixes.len()).map(|it| (it, self.plan.limit));
-        let places: Vec<_> = common.chain(self.untidy_own()).collect();
+        let places: Vec<_> = common.collect();
         for (number, limit) in places {
             if self.plan.place(number).is_election() {
                 continue;
@@ -185,20 +180,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The own semaphores where ended sessions may leave keys, with their limits. Their only client
-    /// removes dead holders itself.
-    fn untidy_own(&self) -> impl Iterator<Item = (usize, u32)> + use<'_> {
-        let releases = |it: &&HostPlan| self.plan.behavior_of_own(it) == Behavior::Release;
-        let hosts = self.plan.hosts.iter().filter(releases);
-        hosts
-            .flat_map(HostPlan::own_prefixes)
-            .map(|number| (number, 1))
-    }
-
     /// The number of slots at this prefix, if dead holders may be left there.
     fn dead_holders(&self, prefix: usize) -> Option<u32> {
         let mut hosts = self.plan.hosts.iter();
-        hosts.find(|it| it.prefix == prefix && !self.plan.asks(it))?;
+        hosts.find(|it| it.prefix == prefix && !self.plan.asks())?;
         let lock = self.prefixes.get(prefix)?.record_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;

@@ -122,7 +122,7 @@ impl Run<'_> {
             return connected.map(Contest::Election);
         }
         let builder = Semaphore::builder(Plan::prefix(prefix), 1);
-        let mut builder = self.told(builder, host, prefix, self.plan.behavior_of_own(host));
+        let mut builder = self.told(builder, host, prefix);
         if let (Some(delay), true) = (host.lock_delay, host.client) {
             builder = builder.lock_delay(delay);
         }

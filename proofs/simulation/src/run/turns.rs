@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::Encoding;
 use semaphore_core::sans_io::Request;
 
 use super::transaction::Transaction;
@@ -30,7 +29,6 @@ pub(super) struct Holders<'a> {
 impl Turns {
     pub(super) fn new(plan: &Plan) -> Self {
         let passing = plan.hosts.iter();
-        let passing = passing.filter(|it| it.encoding == Encoding::Transactions);
         Self {
             passing: passing.map(|it| Who::Ours(it.number)).collect(),
             entered: BTreeMap::new(),

@@ -10,7 +10,6 @@ use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
-use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
 use crate::subject::Subject;
 use crate::transport::Transport;
@@ -92,7 +91,6 @@ impl Builder<Election> {
         let Defaults {
             scope,
             value,
-            encoding,
             session_options,
             farewell,
             observers,
@@ -102,14 +100,12 @@ impl Builder<Election> {
         let Contention {
             settings,
             is_isolated,
-            recorder,
             ..
         } = told.subject;
         let settings = settings
             .with_value(value)
-            .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
-        let is_alone = is_isolated || recorder.is_some();
+        let is_alone = is_isolated;
         // Renewing a shared session needs the client's token.
         let shares = presence.is_some() && !is_alone && told.tokens.is_none();
         let settings = if shares {
@@ -118,8 +114,7 @@ impl Builder<Election> {
             settings.with_session_options(session_options)
         };
         let subject = Subject::of_election(settings.key().as_str(), transport.address());
-        let tape = recorder.map(|it| it.begin(&Head::of_election(&settings, seed)));
-        let company = Company::new(subject, observers, farewell, tape);
+        let company = Company::new(subject, observers, farewell);
         let Some(presence) = presence else {
             let tokens = Tokens::of(told.tokens);
             return Election::start(&settings, seed, transport, tokens, runtime, company);

@@ -8,10 +8,8 @@ use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
 use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Semaphore, blocking};
-use crate::id::SessionId;
-use crate::input::{Behavior, Prefix};
+use crate::input::Prefix;
 use crate::machine::Settings;
-use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
 use crate::subject::Subject;
 use crate::transport::Transport;
@@ -100,16 +98,6 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         self.setting(|settings| settings.with_lost_kept(true))
     }
 
-    /// Sets what happens to contender keys whose session is invalidated.
-    pub fn behavior(self, behavior: Behavior) -> Self {
-        self.session_option(move |options| Ok(options.with_behavior(behavior)))
-    }
-
-    /// Contends with the caller's session, see [`Settings::with_session`].
-    pub fn session(self, session: SessionId) -> Self {
-        self.setting(|settings| settings.with_session(session))
-    }
-
     fn setting(self, change: impl FnOnce(Settings) -> Settings) -> Self {
         self.checked(|told| {
             let settings = &mut told.subject.settings;
@@ -148,7 +136,6 @@ impl Builder<Semaphore> {
         let Defaults {
             scope,
             value,
-            encoding,
             session_options,
             farewell,
             observers,
@@ -159,20 +146,18 @@ impl Builder<Semaphore> {
         let Contention {
             settings,
             is_isolated,
-            recorder,
             ..
         } = told.subject;
         let settings = settings
             .with_value(value.of_contender()?)
-            .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
         // Renewing a shared session needs the client's token.
-        let is_alone = is_isolated || recorder.is_some();
+        let is_alone = is_isolated;
         let shares = presence.is_some() && !is_alone && !has_tokens;
-        let settings = match (settings.owns_sessions(), shares) {
-            (true, true) => settings.with_shared_sessions(session_options),
-            (true, false) => settings.with_session_options(session_options),
-            (false, _) => settings,
+        let settings = if shares {
+            settings.with_shared_sessions(session_options)
+        } else {
+            settings.with_session_options(session_options)
         };
         let tokens = Tokens::of(told.tokens);
         let subject = Subject::of_semaphore(
@@ -180,8 +165,7 @@ impl Builder<Semaphore> {
             settings.limit(),
             transport.address(),
         );
-        let tape = recorder.map(|it| it.begin(&Head::of_semaphore(&settings, seed)));
-        let company = Company::new(subject, observers, farewell, tape);
+        let company = Company::new(subject, observers, farewell);
         match presence {
             Some(presence) => Semaphore::join(presence, settings, seed, tokens, company),
             None => Semaphore::start(settings, seed, transport, tokens, runtime, company),

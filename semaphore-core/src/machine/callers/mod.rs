@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::error::Awaited;
 use crate::error::{Error, Lost, Refusal, RequestError, Seen};
 use crate::id::{CommandId, FencingToken};
-use crate::machine::command::Command;
 use crate::machine::contract::Event;
 use crate::machine::notice::{Notice, Notices};
 use crate::subject::Subject;
@@ -94,11 +93,6 @@ impl<G, T> Callers<G, T> {
 
     pub(super) fn notices_mut(&mut self) -> &mut Notices {
         &mut self.notices
-    }
-
-    /// A caller gives this command.
-    pub(super) fn commanded(&mut self, now: Instant, command: impl FnOnce() -> Command) {
-        self.notices.commanded(now, command);
     }
 
     pub(super) fn enter(&mut self, ticket: Ticket) {

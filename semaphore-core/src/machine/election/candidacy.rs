@@ -43,7 +43,6 @@ use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::input::Value;
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
@@ -101,7 +100,6 @@ pub(super) struct Candidacy {
 enum Writing {
     /// An acquisition of the key whose last change was at `base`.
     Acquisition {
-        encoding: Encoding,
         value: Vec<u8>,
         base: Index,
     },
@@ -252,11 +250,6 @@ impl Candidacy {
         can_wait
     }
 
-    /// Whether others of the process may share its session.
-    pub(super) fn shares_session(&self) -> bool {
-        self.session.is_shared()
-    }
-
     /// Its next wish for the shared sessions.
     pub(super) fn poll_wish(&mut self) -> Option<LoanStep> {
         self.session.poll_wish()
@@ -300,12 +293,6 @@ impl Candidacy {
     /// It has no time to let others go first.
     pub(super) fn hurry(&mut self) {
         self.race.hurry();
-    }
-
-    /// The write under way will be sent again in another form.
-    pub(super) fn take_back(&mut self, settings: &ElectionSettings) {
-        self.writing = None;
-        self.settle(settings);
     }
 
     /// Whether it must create a session first.
@@ -417,7 +404,7 @@ impl Candidacy {
                 }
             }
         };
-        self.settle(settings);
+        self.settle();
         if self.phase.is_left_behind()
             && (self.failure.is_some() || self.session.failure().is_some())
             && let Some(departure) = self.phase.departure()
@@ -430,12 +417,7 @@ impl Candidacy {
     }
 
     /// Takes news of its shared session, at this moment.
-    pub(super) fn learn(
-        &mut self,
-        moment: Moment,
-        shown: &Shown,
-        settings: &ElectionSettings,
-    ) -> Option<CandidacyEvent> {
+    pub(super) fn learn(&mut self, moment: Moment, shown: &Shown) -> Option<CandidacyEvent> {
         let was_unknown = self.session.id().is_none();
         self.session.learn(shown);
         if was_unknown {
@@ -446,7 +428,7 @@ impl Candidacy {
             }
         }
         self.failure = self.session.failure().cloned();
-        self.settle(settings);
+        self.settle();
         let refused = self.failure.clone().filter(RequestError::is_permanent);
         match (self.phase.state(), refused) {
             (State::Campaigning, Some(error)) => {
@@ -553,7 +535,7 @@ impl Candidacy {
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        let belief = Belief::Answered.while_held(self.is_leading());
+        let belief = Belief::of(self.is_leading());
         self.session
             .handle(now, no, answer, belief, &settings.session, rng);
         self.failure = self.session.failure().cloned();

@@ -84,7 +84,6 @@ use crate::id::{CommandId, RequestId};
 use crate::input::Value;
 use crate::leader::Leader;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
-use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
 use crate::machine::process::outage::RequestEnd;
@@ -188,9 +187,6 @@ impl Candidate {
         now: Instant,
         deadline: Option<Instant>,
     ) -> Result<CommandId, Error> {
-        self.callers.commanded(now, || Command::Campaign {
-            until: deadline.map(Into::into),
-        });
         self.enqueue(now, deadline.map_or(Patience::Unlimited, Patience::Until))
     }
 
@@ -200,7 +196,6 @@ impl Candidate {
     /// # Errors
     /// As [`Self::campaign`].
     pub fn try_campaign(&mut self, now: Instant) -> Result<CommandId, Error> {
-        self.callers.commanded(now, || Command::TryCampaign);
         self.enqueue(now, Patience::None)
     }
 
@@ -218,10 +213,6 @@ impl Candidate {
     /// Changes the value of the key, for this leadership and later ones of this candidate. Answered
     /// by [`Event::Done`]. It writes only with `acquire`, and one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
-        self.callers.commanded(now, || Command::SetValue {
-            of: campaign.0,
-            value: value.as_bytes().to_vec(),
-        });
         let id = CommandId(self.requests.number());
         // A leader that is about to leave leads until nothing is left.
         if self.leads(campaign) {
@@ -295,7 +286,7 @@ impl Candidate {
 
     /// When the key is polled next. It is not while the process looks at it.
     fn poll_due(&self) -> Option<Instant> {
-        let shares = watch::may_share(&self.settings);
+        let shares = self.settings.session.shares_sessions();
         let candidacy = self.candidacy.as_ref().filter(|_| shares);
         // The answer to an attempt tells more than a poll.
         if candidacy.is_some_and(Candidacy::is_attempting) {
@@ -438,14 +429,6 @@ impl Machine for Candidate {
         }
     }
 
-    fn keep_commands(&mut self) {
-        self.callers.notices_mut().keep_commands();
-    }
-
-    fn poll_command(&mut self) -> Option<Commanded> {
-        self.callers.notices_mut().poll_command()
-    }
-
     fn poll_timeout(&self) -> Option<Instant> {
         self.timers().timeout()
     }
@@ -500,7 +483,7 @@ impl Machine for Candidate {
 
     fn check(&self) -> Option<Check> {
         let candidacy = self.candidacy.as_ref()?;
-        let shares = watch::may_share(&self.settings);
+        let shares = self.settings.session.shares_sessions();
         shares.then(|| candidacy.wanted_check(&self.settings))?
     }
 
@@ -513,7 +496,6 @@ impl Machine for Candidate {
     }
 
     fn close(&mut self, now: Instant) {
-        self.callers.commanded(now, || Command::Close);
         self.callers.close();
         self.between.close();
         self.fail_waiting(now, &Error::closed());
@@ -530,8 +512,6 @@ impl Machine for Candidate {
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
-        let of = command.0;
-        self.callers.commanded(now, || Command::Cancel { of });
         if self.callers.give_up(now, command) || self.leads(command) {
             self.between.ended(now);
         }
@@ -543,8 +523,6 @@ impl Machine for Candidate {
     }
 
     fn release(&mut self, now: Instant, command: CommandId) {
-        let of = command.0;
-        self.callers.commanded(now, || Command::Release { of });
         // The clock ends the belief, no matter who looks first.
         self.let_time_pass(now);
         if self.leads(command) {

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::api::Txn;
 use crate::input::{LockKey, Scope, SessionOptions, Value};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::pool::Shares;
-use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
+use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenure::Tenure;
 
 /// Which key a candidate campaigns for, and how.
@@ -18,8 +16,6 @@ pub struct ElectionSettings {
     pub(crate) session: SessionSettings,
     /// The leader's value in the key.
     pub(crate) value: Value,
-    /// How the steps become requests.
-    pub(crate) encoding: Encoding,
 }
 
 impl ElectionSettings {
@@ -30,7 +26,6 @@ impl ElectionSettings {
             key,
             session: SessionSettings::new(options),
             value: Value::default(),
-            encoding: Encoding::default(),
         }
     }
 
@@ -38,18 +33,17 @@ impl ElectionSettings {
     /// its session ends, since its `LockIndex` counts the terms.
     #[must_use]
     pub fn with_session_options(mut self, options: SessionOptions) -> Self {
-        self.session.source = SessionSource::Create(options.for_election(&self.key));
+        self.session.options = options.for_election(&self.key);
+        self.session.is_shared = false;
         self
     }
 
     /// The same, with sessions that it shares with other elections of its process. The program that
     /// drives it lends them: see [`Household`](crate::sans_io::Household).
-    ///
-    /// If a write of the key can't be fenced, it still has its own session: with
-    /// [`Encoding::Requests`], and with a value that is too large for a transaction.
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
-        self.session.source = SessionSource::Shared(options.for_elections());
+        self.session.options = options.for_elections();
+        self.session.is_shared = true;
         self
     }
 
@@ -64,15 +58,6 @@ impl ElectionSettings {
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.session.scope = scope;
-        self
-    }
-
-    /// Sets how the steps become requests. If a value would make a transaction larger than
-    /// [`Txn::MAX_BYTES`](crate::sans_io::api::Txn::MAX_BYTES), the guide's requests are used in
-    /// any case.
-    #[must_use]
-    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
-        self.encoding = encoding;
         self
     }
 
@@ -98,19 +83,6 @@ impl ElectionSettings {
 
     /// The session of the next candidacy.
     pub(super) fn tenure(&self) -> Tenure {
-        if self.encoding == Encoding::Transactions && self.fits_transaction() {
-            Tenure::new(&self.session, self.encoding)
-        } else {
-            Tenure::separate(&self.session)
-        }
-    }
-
-    /// Whether an acquisition fits into one transaction. It carries the value in base 64.
-    fn fits_transaction(&self) -> bool {
-        let value = self.value.as_bytes().len().div_ceil(3) * 4;
-        value + 2 * self.key.as_str().len() + BESIDE_VALUE <= Txn::MAX_BYTES
+        Tenure::new(&self.session)
     }
 }
-
-/// More than everything else takes in a transaction that ties a key.
-const BESIDE_VALUE: usize = 1_024;

@@ -11,7 +11,6 @@ use crate::machine::callers::{Caller, Patience};
 use crate::machine::election::between::Acquaintance;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term, Way};
 use crate::machine::election::{Candidate, From, Leading};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::CheckNews;
 use crate::machine::process::reader::poller::Poller;
@@ -33,7 +32,6 @@ impl Candidate {
         id: RequestId,
         received: Received<'_, From>,
     ) -> Option<CandidacyEvent> {
-        let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
             sent_at,
@@ -41,10 +39,6 @@ impl Candidate {
             ..
         } = received;
         match from {
-            _ if is_without_transactions => {
-                self.do_without_transactions(now);
-                None
-            }
             From::Watch => self.handle_poll(now, id, answer),
             From::Candidacy(part) => self.handle_part(now, id, part, sent_at, answer),
         }
@@ -101,18 +95,6 @@ impl Candidate {
         candidacy.handle(now, moments, part, answer, settings, rng)
     }
 
-    /// The agent refuses transactions: the guide's requests are used instead.
-    fn do_without_transactions(&mut self, now: Instant) {
-        self.settings.encoding = Encoding::Requests;
-        if let Some(candidacy) = &mut self.candidacy {
-            candidacy.take_back(&self.settings);
-            // With those requests a campaign needs its own session.
-            if candidacy.shares_session() && candidacy.is_campaigning() {
-                self.leave(now);
-            }
-        }
-    }
-
     /// Takes news of a shared session.
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
         self.let_time_pass(now);
@@ -120,8 +102,8 @@ impl Candidate {
         if news.loan == self.between.loan()
             && let Some(candidacy) = &mut self.candidacy
         {
-            let (moment, settings) = (self.requests.moment(), &self.settings);
-            let event = candidacy.learn(moment, &news.shown, settings);
+            let moment = self.requests.moment();
+            let event = candidacy.learn(moment, &news.shown);
             self.note(now);
             self.handle_event(now, event);
             self.note_renewal(now, held);

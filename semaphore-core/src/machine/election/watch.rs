@@ -6,7 +6,6 @@
 //! candidate reads it.
 
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
 use crate::machine::process::reader::check::{Check, Reads, Stance};
 use crate::machine::process::reader::poller::Poller;
@@ -50,9 +49,4 @@ impl KeyWatch {
         });
         self.poller.timeout().filter(|_| reads == Reads::Own)
     }
-}
-
-/// Whether the process may look at the key for a candidate with these settings.
-pub(super) fn may_share(settings: &ElectionSettings) -> bool {
-    settings.session.shares_sessions() && settings.encoding == Encoding::Transactions
 }

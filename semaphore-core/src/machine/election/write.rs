@@ -1,20 +1,19 @@
 //! What a candidate writes, and how that becomes requests.
 //!
-//! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
-//! |---|---|---|
-//! | attempt, change of the value | `[check-index or check-not-exists, lock]` | `PUT ?acquire` |
-//! | resignation | `PUT ?release` | `PUT ?release` |
-//! | resignation that keeps the session, or leaves it to others | `[check-index, unlock]` | – |
+//! | step | request |
+//! |---|---|
+//! | attempt, change of the value | `[check-index or check-not-exists, lock]` |
+//! | resignation | `PUT ?release` |
+//! | resignation that keeps the session, or leaves it to others | `[check-index, unlock]` |
 //!
-//! The transaction only applies to the key that was read. So it never overwrites something newer, a
-//! late copy of it changes nothing, and its answer has the indexes of the term. The plain request
-//! only says that it was applied; a later read tells the rest.
+//! A transaction only applies to the key that was read. So it never overwrites something newer, a
+//! late copy of it changes nothing, and its answer has the indexes of the term.
 //!
 //! Sources: Consul's documentation of the KV endpoint (`acquire`, `release`, `Flags`) and of transactions (`lock`, `check-index`,
 //! `check-not-exists`).
 
 use crate::api::{
-    AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
+    LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
 use crate::asked::Asked;
 use crate::defect::{Defect, is_on};
@@ -23,7 +22,6 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::process::encoding::Encoding;
 
 /// The outcome of an acquisition of the key.
 #[derive(Debug)]
@@ -47,33 +45,20 @@ pub(super) fn acquire(
     settings: &ElectionSettings,
 ) -> Request {
     let key = settings.key.as_str();
-    let scope = settings.scope();
-    if settings.encoding == Encoding::Transactions {
-        let check = if base == Index::ZERO {
-            Operation::CheckNotExists { key }
-        } else {
-            Operation::CheckIndex { key, index: base }
-        };
-        let lock = Operation::Lock {
-            key,
-            session,
-            value,
-            flags: LOCK_FLAGS,
-        };
-        let operations = &[check, lock];
-        let operations = fenced(operations);
-        let request = Txn { operations }.request(scope);
-        if Txn::fits(&request, operations.len()) {
-            return request;
-        }
-    }
-    let acquire = AcquireKey {
+    let check = if base == Index::ZERO {
+        Operation::CheckNotExists { key }
+    } else {
+        Operation::CheckIndex { key, index: base }
+    };
+    let lock = Operation::Lock {
         key,
         session,
         value,
         flags: LOCK_FLAGS,
     };
-    acquire.request(scope)
+    let operations = &[check, lock];
+    let operations = fenced(operations);
+    Txn { operations }.request(settings.scope())
 }
 
 /// The check is the first operation.
@@ -101,16 +86,14 @@ pub(super) fn release(
     release.request(settings.scope())
 }
 
-/// Unties the key as it was seen, if a transaction can.
+/// Unties the key as it was seen. `None` if somebody has given it a value that is too large for a
+/// transaction.
 pub(super) fn hand_on(
     session: &SessionId,
     value: &[u8],
     seen: &ElectionKey,
     settings: &ElectionSettings,
 ) -> Option<Request> {
-    if settings.encoding != Encoding::Transactions {
-        return None;
-    }
     let key = settings.key.as_str();
     let check = Operation::CheckIndex {
         key,
@@ -152,23 +135,16 @@ pub(super) fn handed_on(
 
 /// Reads the answer to [`acquire`].
 pub(super) fn acquired(
-    encoding: Encoding,
     response: &Response,
     session: &SessionId,
     value: &[u8],
     settings: &ElectionSettings,
 ) -> Result<Acquired, RequestError> {
-    if encoding == Encoding::Requests {
-        let is_tied = AcquireKey::parse(response)?;
-        return Ok(if is_tied {
-            Acquired::Untold
-        } else {
-            Acquired::Refused
-        });
-    }
     match Txn::parse(response)? {
         TxnOutcome::Applied(results) => applied(&results, session, value, settings),
-        TxnOutcome::RolledBack(faults) => rolled_back(faults),
+        TxnOutcome::RolledBack(faults) => {
+            rolled_back(faults).map_err(|error| error.of(response))
+        }
     }
 }
 
@@ -208,6 +184,10 @@ fn rolled_back(faults: Vec<TxnFault>) -> Result<Acquired, RequestError> {
             text: fault.text,
             asked: Asked::default(),
         },
+        Some(fault) if fault.kind == TxnFaultKind::Denied => RequestError::Denied {
+            text: fault.text,
+            asked: Asked::default(),
+        },
         Some(fault) => RequestError::Rejected {
             status: 409,
             text: fault.text,
@@ -219,7 +199,7 @@ fn rolled_back(faults: Vec<TxnFault>) -> Result<Acquired, RequestError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::input::LockKey;
+    use crate::input::{LockKey, Value};
     use crate::machine::election::write::*;
     use crate::machine::fixture::{A, B, session};
 
@@ -229,8 +209,7 @@ mod tests {
 
     fn answered(status: u16, body: &str) -> Result<Acquired, RequestError> {
         let response = Response::new(status, body);
-        let encoding = Encoding::Transactions;
-        acquired(encoding, &response, &session(A), b"node-1", &settings())
+        acquired(&response, &session(A), b"node-1", &settings())
     }
 
     #[test]
@@ -246,15 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn a_value_too_large_for_a_transaction_is_sent_as_the_guide_does() {
-        let value = vec![b'x'; 512 * 1024];
-        let request = acquire(&session(A), &value, Index(7), &settings());
-        assert!(
-            request.target().contains("acquire="),
-            "{}",
-            request.target()
-        );
-        assert_eq!(request.body().len(), value.len());
+    fn the_largest_value_fits_into_an_acquisition() {
+        let value = vec![b'x'; Value::MAX_LEN];
+        let key = LockKey::new("x".repeat(6_000)).unwrap();
+        let request = acquire(&session(A), &value, Index(7), &ElectionSettings::new(key));
+        assert!(Txn::fits(&request, 2), "{}", request.body().len());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What a process shares, whatever it contends for.
 
-pub(super) mod encoding;
 pub(super) mod late;
 pub(super) mod latency;
 pub(super) mod moment;

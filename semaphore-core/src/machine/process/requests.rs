@@ -9,7 +9,6 @@ use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::outage::{Purpose, RequestEnd};
@@ -53,7 +52,7 @@ pub(in crate::machine) struct Requests<F> {
 #[derive(Clone, Copy, Debug)]
 struct InFlight<F> {
     from: F,
-    encoding: Encoding,
+    is_transaction: bool,
     sent_at: Instant,
     service: Service,
     method: Method,
@@ -64,16 +63,7 @@ struct InFlight<F> {
 pub(in crate::machine) struct Received<'a, F> {
     pub(in crate::machine) from: F,
     pub(in crate::machine) sent_at: Instant,
-    encoding: Encoding,
     pub(in crate::machine) answer: Result<&'a Response, RequestError>,
-}
-
-impl<F> Received<'_, F> {
-    /// Whether it says that transactions will never be served.
-    pub(in crate::machine) fn refuses_transactions(&self) -> bool {
-        let is_refused = |response: &&Response| Encoding::is_refused(response);
-        self.encoding == Encoding::Transactions && self.answer.as_ref().is_ok_and(is_refused)
-    }
 }
 
 impl<F: Sender> Requests<F> {
@@ -119,13 +109,11 @@ impl<F: Sender> Requests<F> {
         request: Request,
     ) -> Transmit {
         // A transaction that registers a node is not a step of a protocol.
-        let encoding = match service {
-            Service::Sessions => Encoding::Requests,
-            _ => Encoding::of(&request),
-        };
+        let is_transaction =
+            service != Service::Sessions && request.target().starts_with("/v1/txn");
         let in_flight = InFlight {
             from,
-            encoding,
+            is_transaction,
             sent_at: now,
             service,
             method: request.method(),
@@ -150,7 +138,7 @@ impl<F: Sender> Requests<F> {
     ) -> Option<(Received<'a, F>, Option<RequestEnd>)> {
         let InFlight {
             from,
-            encoding,
+            is_transaction,
             sent_at,
             service,
             method,
@@ -160,7 +148,6 @@ impl<F: Sender> Requests<F> {
         if !from.polls() {
             self.took(now.saturating_since(sent_at), result);
         }
-        let is_transaction = encoding == Encoding::Transactions;
         let answer = match result {
             Ok(response) => {
                 let (services, patience) = (&mut self.services, self.patience);
@@ -187,7 +174,6 @@ impl<F: Sender> Requests<F> {
         let received = Received {
             from,
             sent_at,
-            encoding,
             answer,
         };
         Some((received, end))
@@ -345,18 +331,5 @@ mod tests {
         requests.receive(at(17_000), short.id, &answer);
         let next = send(&mut requests, 17_000, From::Other('a'));
         assert_eq!(next.request.timeout(), S * 6);
-    }
-
-    #[test]
-    fn whoever_refuses_a_transaction_for_good_is_told_from_who_refuses_a_session() {
-        let mut requests = requests();
-        let refusal = Ok(Response::new(501, "Not Implemented"));
-        let step = send(&mut requests, 0, From::Other('a')).id;
-        let (received, _) = requests.receive(at(0), step, &refusal).unwrap();
-        assert!(received.refuses_transactions());
-        let request = Request::new(Method::Put, "/v1/txn");
-        let node = requests.send(at(0), From::Other('a'), Service::Sessions, request);
-        let (received, _) = requests.receive(at(0), node.id, &refusal).unwrap();
-        assert!(!received.refuses_transactions());
     }
 }

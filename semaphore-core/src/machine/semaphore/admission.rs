@@ -66,9 +66,8 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) other_limit: OtherLimit,
     /// The permits wanted by each of the first callers in our queue.
     pub(in crate::machine) wanted: &'a [u32],
-    /// How many operations a transaction has left for the parts of a write; see
-    /// [`Situation::admit`].
-    pub(in crate::machine) steps: usize,
+    /// How many operations a transaction has room for beside the record.
+    pub(in crate::machine) room: usize,
     pub(in crate::machine) first_write: FirstWrite,
     /// Our contenders that may be admitted, in the order of the queue.
     pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
@@ -183,12 +182,13 @@ impl Situation<'_> {
         };
         let mut record = found.clone();
         let withdraw = self.withdraw(&mut record);
-        self.prune(&mut record);
+        let pruned = self.prune(&mut record);
         self.resize(&mut record);
+        let room = self.room.saturating_sub(pruned);
         let (admit, turn) = if self.whose(&record) == Whose::Others {
             (Vec::new(), self.turn_of_others(&record))
         } else {
-            self.admit(&mut record, withdraw.len())
+            self.admit(&mut record, room, withdraw.len())
         };
         if record == *found && !is_on(Defect::FenceWithoutChange) {
             record.respell();
@@ -199,7 +199,9 @@ impl Situation<'_> {
             admit,
             withdraw,
         };
-        let is_due = !(write.admit.is_empty() && write.withdraw.is_empty());
+        // So many are pruned that the first in our queue is admitted by the next write.
+        let makes_room = pruned > 0 && room < self.steps_of_first() && !self.wanted.is_empty();
+        let is_due = makes_room || !(write.admit.is_empty() && write.withdraw.is_empty());
         (is_due.then_some(write), turn)
     }
 
@@ -259,7 +261,7 @@ impl Situation<'_> {
         let mut record = Record::new(self.limit);
         let withdraw = self.withdraw(&mut record);
         let (admit, turn) = if self.first_write == FirstWrite::Admits {
-            self.admit(&mut record, withdraw.len())
+            self.admit(&mut record, self.room, withdraw.len())
         } else {
             (Vec::new(), Turn::NotYet)
         };
@@ -322,18 +324,27 @@ impl Situation<'_> {
             .collect()
     }
 
-    fn prune(&self, record: &mut Record) {
+    /// Removes the dead: as many as one write can check. Returns how many.
+    fn prune(&self, record: &mut Record) -> usize {
         let is_incomplete = is_on(Defect::PruneWithoutOwnKey) && !self.sees_ours
             || is_on(Defect::PruneFiltered) && self.view.is_filtered();
         if is_incomplete || is_on(Defect::PruneWithoutInquest) && self.may_prune() {
             record.retain(|holder| self.view.is_alive(holder));
         }
         if !self.may_prune() {
-            return;
+            return 0;
         }
-        if self.view.keyless().any(|holder| self.is_dead(holder)) {
-            record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+        let dead = self.view.keyless().filter(|holder| self.is_dead(holder));
+        let dead: BTreeSet<_> = dead.take(self.room).collect();
+        if !dead.is_empty() {
+            record.retain(|holder| !dead.contains(holder));
         }
+        dead.len()
+    }
+
+    /// How many operations the first of our queue takes.
+    fn steps_of_first(&self) -> usize {
+        2 * self.wanted.first().map_or(0, |wanted| *wanted as usize)
     }
 
     fn may_prune(&self) -> bool {
@@ -342,8 +353,7 @@ impl Situation<'_> {
 
     /// Whether somebody seems dead, but only a list can confirm the suspicion.
     pub(in crate::machine) fn needs_list(&self) -> bool {
-        let is_partial = matches!(self.view.source(), Source::Transaction | Source::Named);
-        is_partial && !self.missing().is_subset(self.suspected)
+        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
     }
 
     /// Whether a holder that is not alive in the view is dead. A name that is not a session's can't
@@ -357,13 +367,16 @@ impl Situation<'_> {
     }
 
     /// Admits those whose turn it is. Each takes at most two operations of the transaction, and the
-    /// keys of those who leave take one each. The first in our queue is admitted in any case.
-    fn admit(&self, record: &mut Record, leaving: usize) -> (Vec<ContenderNo>, Turn) {
+    /// keys of those who leave take one each. The first in our queue goes before these.
+    fn admit(&self, record: &mut Record, room: usize, leaving: usize) -> (Vec<ContenderNo>, Turn) {
+        if room < self.steps_of_first() {
+            return (Vec::new(), Turn::NotYet);
+        }
         let kept = self.admissible_sessions().into_iter();
         let kept: usize = kept.map(|session| record.slots_of(session)).sum();
         let free = free_beside(record, record.holders().len() - kept);
-        let steps = self.steps.saturating_sub(leaving);
-        let (admitted, turn) = self.turns(free, steps / 2);
+        let room = room.saturating_sub(leaving).max(self.steps_of_first());
+        let (admitted, turn) = self.turns(free, room / 2);
         // A contender of ours with a slot in the record claims that slot: there may be no other
         // free one.
         let has_slot = |session: &SessionId| record.holds(session.as_str());
@@ -376,12 +389,7 @@ impl Situation<'_> {
             .chain(without)
             .take(admitted)
             .collect();
-        let room = steps.saturating_sub(2 * admitted.len());
-        let room = if admitted.is_empty() {
-            room.max(1)
-        } else {
-            room
-        };
+        let room = room.saturating_sub(2 * admitted.len());
         let free = free.saturating_sub(admitted.len());
         let newcomers = self.newcomers(admitted.len(), free, room);
         let turn = if newcomers.is_empty() {

@@ -10,19 +10,15 @@ use crate::machine::process::tenancy::session::Among;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::ledger::{Claim, Sent};
-use crate::machine::semaphore::room::Company;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::steps::After;
 use crate::machine::semaphore::{Grant, Participant, Slots};
 use crate::time::Instant;
-use crate::view::{Key, Source, View};
+use crate::view::View;
 
 impl Participant {
     pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
         let moment = self.moment();
-        if sent.rest.entering().next().is_some() {
-            self.watch.entered(now);
-        }
         for (no, key) in after.iter().flat_map(|after| &after.locked) {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.locked(moment, key.clone());
@@ -40,7 +36,7 @@ impl Participant {
                 if contender.session_id().is_some_and(deletes) {
                     contender.key_deleted(moment);
                 }
-                contender.withdrawn(moment, &self.settings);
+                contender.withdrawn(moment);
             }
         }
         let index = after.map_or(Index::ZERO, |after| after.index);
@@ -70,23 +66,13 @@ impl Participant {
         if self.ledger.claims().first().is_none_or(is_open) {
             return;
         }
-        if self.ledger.claims_untied() && view.source() == Source::NewerRecord {
-            // It shows keys as they were before.
-            self.look(now);
-            return;
-        }
         let created = view.lock().map_or(Index::ZERO, |it| it.create_index);
         for claim in self.ledger.take_settled_claims() {
             let is_named = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
                 contender.is_some_and(|it| matches!(it.presence(), Presence::Yes(_)))
             };
-            let is_tied = |no: &ContenderNo| {
-                let session = self.roster.get(*no).and_then(Contender::session_id);
-                session.is_some_and(|it| matches!(view.key(it), Key::Tied(_)))
-            };
-            let are_tied = claim.company == Company::Others || claim.contenders.iter().all(is_tied);
-            if claim.contenders.iter().all(is_named) && are_tied && !claim.was_listed {
+            if claim.contenders.iter().all(is_named) && !claim.was_listed {
                 tracing::debug!(name: "claim-found", "a claim without an answer was applied");
                 self.grant(now, claim, created);
             }
@@ -119,7 +105,7 @@ impl Participant {
         let mut token = claim.token(created);
         let mut sequencers = Vec::new();
         let among = Among::of(self.roster.count(Group::Held));
-        let questions = self.roster.questions(&self.settings);
+        let questions = self.roster.questions();
         for no in &claim.contenders {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 if is_on(Defect::TokenOfQueue) {

@@ -82,10 +82,10 @@ impl ContenderEvent {
 }
 
 impl Contender {
-    pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+    pub(in crate::machine) fn new(settings: &Settings) -> Self {
         Self {
-            session: Tenure::new(&settings.session, settings.encoding),
-            key: ContenderKey::new(settings, rng),
+            session: Tenure::new(&settings.session),
+            key: ContenderKey::new(settings),
             phase: Phase::new(),
             presence: Presence::No,
         }
@@ -241,15 +241,9 @@ impl Contender {
         now: Instant,
         moment: Moment,
         is_unknown: bool,
-        settings: &Settings,
     ) {
         self.key.write_failed(now, moment, is_unknown);
-        self.settle(moment, settings);
-    }
-
-    /// Its request under way was refused because of its encoding: it is sent again.
-    pub(in crate::machine) fn take_back(&mut self) {
-        self.key.take_back();
+        self.settle(moment);
     }
 
     /// A write of the record is sent that deletes these keys.
@@ -308,10 +302,10 @@ impl Contender {
     }
 
     /// The record certainly does not name it, and no write under way can change that.
-    pub(in crate::machine) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
+    pub(in crate::machine) fn withdrawn(&mut self, moment: Moment) {
         self.presence = Presence::No;
         self.phase.withdrawn();
-        self.settle(moment, settings);
+        self.settle(moment);
     }
 
     /// Whether it needs a view that was requested after `view_sent`.
@@ -409,7 +403,7 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session(no) => {
-                let belief = Belief::of_waiter(settings.encoding).while_held(self.is_held());
+                let belief = Belief::of(self.is_held());
                 let settings = &settings.session;
                 self.session.handle(now, no, answer, belief, settings, rng);
                 None
@@ -420,7 +414,7 @@ impl Contender {
                     .handle(now, moment, answer, &session, settings, rng)
             }
         };
-        let event = event.and_then(|event| self.key_event(event, settings));
+        let event = event.and_then(|event| self.key_event(event));
         match self.part_failure(part).cloned() {
             // A late renewal is no step of the way out.
             Some(failure) if self.is_leaving() && (part == Part::Key || self.key.is_deleted()) => {
@@ -431,7 +425,7 @@ impl Contender {
             }
             _ => {}
         }
-        self.settle(moment, settings);
+        self.settle(moment);
         event.or_else(|| self.check_session())
     }
 
@@ -445,7 +439,6 @@ impl Contender {
         &mut self,
         moment: Moment,
         shown: &SessionShown,
-        settings: &Settings,
     ) -> Option<ContenderEvent> {
         if self.session.id().is_none() {
             self.key.comes_after(shown.past.key());
@@ -460,7 +453,7 @@ impl Contender {
         {
             return Some(ContenderEvent::Refused(failure.clone()));
         }
-        self.settle(moment, settings);
+        self.settle(moment);
         self.check_session()
     }
 
@@ -473,7 +466,6 @@ impl Contender {
         view: &View,
         sent: Moment,
         confirmed: bool,
-        settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
         // If the lease is over, that explains the missing key.
@@ -482,8 +474,8 @@ impl Contender {
             Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::Gone),
             event => event,
         };
-        let event = event.and_then(|event| self.key_event(event, settings));
-        event.or(self.observe_record(moment, view, confirmed, settings))
+        let event = event.and_then(|event| self.key_event(event));
+        event.or(self.observe_record(moment, view, confirmed))
     }
 
     /// Compares its key with a view that is older than the known one. If the record has changed
@@ -492,7 +484,6 @@ impl Contender {
         &mut self,
         view: &View,
         sent: Moment,
-        settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
         let is_after = matches!(self.presence, Presence::Yes(base) if base < view.record_index());
@@ -500,7 +491,7 @@ impl Contender {
             return None;
         }
         let event = self.key.observe(view, sent, &session)?;
-        self.key_event(event, settings)
+        self.key_event(event)
     }
 
     /// Compares with the record.
@@ -509,7 +500,6 @@ impl Contender {
         moment: Moment,
         view: &View,
         confirmed: bool,
-        settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
         let mut event = None;
@@ -529,10 +519,10 @@ impl Contender {
                     };
                     event = Some(ContenderEvent::Lost(acquire, lost));
                 }
-                self.withdrawn(moment, settings);
+                self.withdrawn(moment);
             }
         }
-        self.settle(moment, settings);
+        self.settle(moment);
         event
     }
 
@@ -564,7 +554,7 @@ impl Contender {
     }
 
     /// Does what needs no request: one step of the drawing leads to the next.
-    fn settle(&mut self, moment: Moment, settings: &Settings) {
+    fn settle(&mut self, moment: Moment) {
         match self.phase.state() {
             State::Entering => {
                 if self.session.lease().is_some() {
@@ -580,7 +570,7 @@ impl Contender {
                     self.session.settles();
                 }
                 if self.key.is_deleted() && !self.session.is_being_created() {
-                    self.settle_session(settings);
+                    self.settle_session();
                 }
             }
             _ => {}
@@ -588,7 +578,7 @@ impl Contender {
     }
 
     /// Only its session is left.
-    fn settle_session(&mut self, settings: &Settings) {
+    fn settle_session(&mut self) {
         let is_in_order = self.leave_failure().is_none() && self.key.is_clean();
         if !is_in_order || !self.session.is_reusable() {
             self.phase.end_session();
@@ -597,7 +587,7 @@ impl Contender {
             let past = self.create_index().map_or(Past::Nothing, Past::Key);
             let is_clean = is_in_order && !self.phase.doubts_session();
             let rest = if is_clean { Rest::Nothing } else { Rest::Key };
-            self.session.end(past, rest, &settings.session);
+            self.session.end(past, rest);
         }
         if self.phase.keeps_session() || self.session.has_ended() {
             self.phase.ended();
@@ -629,19 +619,12 @@ impl Contender {
         }
     }
 
-    fn key_event(&mut self, event: KeyEvent, settings: &Settings) -> Option<ContenderEvent> {
+    fn key_event(&mut self, event: KeyEvent) -> Option<ContenderEvent> {
         if self.is_leaving() {
             return None;
         }
-        // The session's behavior decides what an invalidation leaves behind. A caller's session
-        // probably has Consul's default, which is to release (its documentation of sessions).
-        let event = match event {
-            KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
-            KeyEvent::Freed => KeyEvent::Gone,
-            event => event,
-        };
         match event {
-            KeyEvent::Entered | KeyEvent::Freed => None,
+            KeyEvent::Entered => None,
             KeyEvent::Unseen => (!self.is_held()).then_some(ContenderEvent::Unseen),
             KeyEvent::SessionGone => {
                 self.session.found_gone();
@@ -663,7 +646,8 @@ impl Contender {
                 };
                 Some(ContenderEvent::Lost(acquire, lost))
             }
-            KeyEvent::Taken => match (self.held_for(), self.session.id()) {
+            // The end of its session deletes its key, so somebody has untied it.
+            KeyEvent::Taken | KeyEvent::Freed => match (self.held_for(), self.session.id()) {
                 (Some(acquire), Some(session)) => {
                     let session = session.clone();
                     let lost = Lost::ContenderKeyTaken {

@@ -7,8 +7,6 @@ use crate::error::{Error, Lost};
 use crate::id::CommandId;
 use crate::machine::callers::Caller;
 use crate::machine::contract::Machine as _;
-use crate::machine::process::encoding::Encoding;
-use crate::machine::process::tenancy::settings::SessionSource;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, ContenderEvent};
@@ -52,29 +50,17 @@ impl Participant {
                     self.end_hold(now, acquire);
                 }
             }
-            ContenderEvent::SessionGone => self.replace(now, no, |session| match session {
-                SessionSource::Callers(session) => Some(Error::SessionGone {
-                    session: session.clone(),
-                    on: Subject::default(),
-                }),
-                SessionSource::Create(_) | SessionSource::Shared(_) => None,
-            }),
-            ContenderEvent::KeyTaken => self.replace(now, no, |session| match session {
-                SessionSource::Callers(session) => Some(Error::SessionInUse {
-                    session: session.clone(),
-                    on: Subject::default(),
-                }),
-                SessionSource::Create(_) | SessionSource::Shared(_) => None,
-            }),
+            ContenderEvent::SessionGone | ContenderEvent::KeyTaken => self.replace(now, no),
             ContenderEvent::Unseen => {
-                let prefix = self.settings.prefix.to_string();
                 let is_hidden = self.roster.is_hidden();
-                self.replace(now, no, |_| {
-                    is_hidden.then_some(Error::IncompleteView {
-                        prefix,
+                self.replace(now, no);
+                if is_hidden {
+                    let prefix = self.settings.prefix.to_string();
+                    self.fail_waiting(now, |_| Error::IncompleteView {
+                        prefix: prefix.clone(),
                         on: Subject::default(),
-                    })
-                });
+                    });
+                }
             }
             ContenderEvent::Refused(error) => {
                 self.fail_waiting(now, |_| Error::Request(error.clone()));
@@ -82,22 +68,13 @@ impl Participant {
         }
     }
 
-    /// A contender that can't continue leaves. Another one takes its place after a pause, unless
-    /// that would have the same problem.
-    fn replace(
-        &mut self,
-        now: Instant,
-        no: ContenderNo,
-        error: impl FnOnce(&SessionSource) -> Option<Error>,
-    ) {
+    /// A contender that can't continue leaves. Another one takes its place after a pause.
+    fn replace(&mut self, now: Instant, no: ContenderNo) {
         let moment = self.moment();
         if let Some(mut contender) = self.roster.get_mut(no) {
             contender.leave_for_another(now, moment, &self.settings);
         }
         self.roster.put_off(now, &mut self.rng);
-        if let Some(error) = error(&self.settings.session.source) {
-            self.fail_waiting(now, |_| error.clone());
-        }
     }
 
     /// A hold ends properly. If the next local caller wants as much and nobody else waits, the slot
@@ -137,8 +114,7 @@ impl Participant {
 
     /// Whether a caller of ours waits for whom there is no contender yet.
     fn lacks_contenders(&self) -> bool {
-        self.settings.encoding == Encoding::Transactions
-            && self.callers.queue().wanted() as usize > self.roster.count(Group::Wanting)
+        self.callers.queue().wanted() as usize > self.roster.count(Group::Wanting)
     }
 
     fn is_passed_on(&self, now: Instant, acquire: CommandId) -> bool {
@@ -157,9 +133,7 @@ impl Participant {
                 .get(*no)
                 .is_some_and(|it| it.has_slot_for_more(now, slots))
         };
-        self.settings.owns_sessions()
-            && self.settings.encoding == Encoding::Transactions
-            && is_wanted
+        is_wanted
             && hold.of.contenders.len() == 1
             && self.is_held(now, acquire)
             && view.record().is_some_and(is_kept)

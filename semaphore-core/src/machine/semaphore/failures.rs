@@ -2,7 +2,7 @@
 //! instant try does not find.
 
 use crate::defect::{Defect, is_on};
-use crate::error::{Error, Refusal, RequestError};
+use crate::error::{Error, RequestError};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::machine::callers::{Patience, Ticket};
@@ -122,14 +122,14 @@ impl Participant {
 
     /// An instant try ends as soon as a view shows that nothing is free for it.
     pub(super) fn judge_tries(&mut self, now: Instant) {
-        while let Some((permits, shortage)) = self.hopeless_try(now) {
+        while let Some((permits, room)) = self.hopeless_try(now) {
             // What is too much for one is also too much for later ones that want as much.
             while let Some(head) = self.callers.queue().head().copied()
                 && head.patience == Patience::None
                 && head.permits >= permits
+                && let Some(refusal) = room.refusal(head.permits)
             {
                 self.callers.take(head.id);
-                let refusal = shortage.refusal(head.permits);
                 self.callers.not_available(head.id, refusal);
             }
         }
@@ -137,16 +137,11 @@ impl Participant {
 
     /// If the first in the queue is an instant try for which nothing is free: its permits and the
     /// reason.
-    fn hopeless_try(&self, now: Instant) -> Option<(u32, Shortage)> {
+    fn hopeless_try(&self, now: Instant) -> Option<(u32, Room)> {
         let observed = self.knowledge.current()?;
         let head = *self.callers.queue().head()?;
         if head.patience != Patience::None {
             return None;
-        }
-        let in_use = [Group::Held, Group::LeftBehind];
-        let is_in_use = in_use.into_iter().any(|group| self.roster.has_any(group));
-        if !self.settings.owns_sessions() && is_in_use {
-            return Some((head.permits, Shortage::Session));
         }
         let is_planable = self
             .ledger
@@ -160,24 +155,6 @@ impl Participant {
         }
         let is_short = |room: &Room| room.refusal(head.permits).is_some();
         let room = self.judge(now, observed, |it| it.room().filter(is_short))?;
-        Some((head.permits, Shortage::Room(room)))
-    }
-}
-
-/// What an instant try lacks.
-enum Shortage {
-    /// The caller's only session is in use.
-    Session,
-    Room(Room),
-}
-
-impl Shortage {
-    /// Why this number of permits is not available.
-    fn refusal(&self, permits: u32) -> Refusal {
-        match self {
-            Self::Session => None,
-            Self::Room(room) => room.refusal(permits),
-        }
-        .unwrap_or(Refusal::SessionInUse)
+        Some((head.permits, room))
     }
 }

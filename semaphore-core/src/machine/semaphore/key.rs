@@ -1,21 +1,16 @@
 //! The life of one contender key `<prefix>/<session>`.
 //!
 //! ```text
-//!  Absent ─▶ Reserving ─▶ Acquiring ─▶ There ─▶ Deleting ─▶ Deleted
-//!     └──────────────────────▲ (a session of ours) ▲│
-//!                                                  │▼
-//!                                               Settling (a session that lives on)
-//!                 └─▶ Contested ─▶ Reserving, Acquiring, or refused
+//!  Absent ─▶ Acquiring ─▶ There ─▶ Deleting ─▶ Deleted
+//!                                   ▲│
+//!                                   │▼
+//!                                Settling (a session that lives on)
 //! ```
-//! A session that we made is ours alone, and so is its key: it is acquired at once. A caller's
-//! session may already contend here. Acquiring its key again would succeed, so one session would
-//! count once but be used twice. So its key is first *reserved*: created by `cas=0` with a random
-//! number as flags, and acquired only by the contender that reserved it. If the reservation is
-//! refused, or its answer is lost, the flags of the key in the next view show whose it is.
+//! A session is used by one contender of a prefix, so its key is acquired at once.
 //!
 //! No read settles a given-up write: it may be applied later. If our session is destroyed, it takes
-//! the key with it. A caller's session lives on, and so does one that serves other semaphores of
-//! the process. Then the key is looked for until no such write can come any more (*Settling*): for
+//! the key with it. One that serves other semaphores of the process lives on. Then the key is looked
+//! for until no such write can come any more (*Settling*): for
 //! a fixed time, or until the session ends because it serves nothing else.
 //!
 //! Sources: Consul's documentation of the KV endpoint (a second `acquire` by the session that has
@@ -23,18 +18,16 @@
 
 use core::time::Duration;
 
-use crate::api::{CasKey, DeleteKey};
+use crate::api::DeleteKey;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::LATEST;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::steps::{Along, Entered};
-use crate::record::Record;
+use crate::machine::semaphore::steps::{self, Along, Entered};
 use crate::time::Instant;
 use crate::view::{Contender, ContenderFlags, Key, View};
 
@@ -44,11 +37,11 @@ pub(in crate::machine) struct ContenderKey {
     in_flight: Option<KeyRequest>,
     retry_at: Option<Instant>,
     backoff: Backoff,
-    /// Marks a reservation as ours.
-    nonce: u64,
     /// The creation index of the session's key of the last turn. A view may still show that key.
     former: Index,
-    ownership: Ownership,
+    /// Whether its session serves others, so that it lives on after this turn. Otherwise its end
+    /// deletes the key.
+    lives_on: bool,
     /// The key in the last view.
     seen: Option<Contender>,
     /// The index for a deletion by check-and-set.
@@ -60,25 +53,9 @@ pub(in crate::machine) struct ContenderKey {
     failure: Option<RequestError>,
 }
 
-/// Whose the key is, if it exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ownership {
-    /// Ours: its session is ours alone, and deletes it at its end.
-    OfSession,
-    /// Ours: at this place the session is ours alone. Elsewhere it serves others, so it lives on.
-    OfPlace,
-    /// Ours, although the session is the caller's: nobody else has reserved the key.
-    Reserved,
-    /// It may belong to another contender with the same session.
-    Unproven,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
-    Reserving,
-    /// The reservation found a key, or its answer was lost, at this moment.
-    Contested(Moment),
     Acquiring,
     /// It is acquired. The acknowledgement came at this moment.
     There(Moment),
@@ -103,7 +80,7 @@ pub(in crate::machine) enum Arrival {
 pub(in crate::machine) enum KeyEvent {
     /// The key is ours now.
     Entered,
-    /// Another session, or another user of this session, has the key.
+    /// Another session has the key.
     Taken,
     /// The key exists and is tied to no session.
     Freed,
@@ -118,19 +95,14 @@ pub(in crate::machine) enum KeyEvent {
 }
 
 impl ContenderKey {
-    pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+    pub(in crate::machine) fn new(settings: &Settings) -> Self {
         Self {
             state: State::Absent,
             in_flight: None,
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
-            nonce: rng.u64(..),
             former: Index::ZERO,
-            ownership: match (settings.owns_sessions(), settings.shares_sessions()) {
-                (true, false) => Ownership::OfSession,
-                (true, true) => Ownership::OfPlace,
-                (false, _) => Ownership::Unproven,
-            },
+            lives_on: settings.shares_sessions(),
             seen: None,
             deletable: None,
             arrival: None,
@@ -140,14 +112,10 @@ impl ContenderKey {
     }
 
     /// A key whose session had one before, which was created at `former` and is deleted.
-    pub(in crate::machine) fn after(
-        former: Index,
-        settings: &Settings,
-        rng: &mut fastrand::Rng,
-    ) -> Self {
+    pub(in crate::machine) fn after(former: Index, settings: &Settings) -> Self {
         Self {
             former,
-            ..Self::new(settings, rng)
+            ..Self::new(settings)
         }
     }
 
@@ -165,10 +133,7 @@ impl ContenderKey {
     /// Enters the queue.
     pub(in crate::machine) fn enter(&mut self) {
         if self.state == State::Absent {
-            self.proceed(match self.ownership {
-                Ownership::OfSession | Ownership::OfPlace => State::Acquiring,
-                Ownership::Reserved | Ownership::Unproven => State::Reserving,
-            });
+            self.proceed(State::Acquiring);
         }
     }
 
@@ -179,12 +144,11 @@ impl ContenderKey {
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
             // Nothing was sent for it yet.
-            _ if self.is_ours_alone() && self.is_unsent() && self.is_clean() => self.forget(),
+            _ if self.is_unsent() && self.is_clean() => self.forget(),
             _ => {
                 // The session may serve another turn with a key of the same name. A repeated
                 // deletion must not delete that key.
-                let is_ours_alone = self.is_ours_alone();
-                let seen = self.seen.as_ref().filter(|_| is_ours_alone);
+                let seen = self.seen.as_ref();
                 self.deletable = seen.map(|seen| seen.modify_index).or(self.deletable);
                 self.proceed(State::Deleting(moment));
             }
@@ -234,7 +198,7 @@ impl ContenderKey {
 
     /// Its session has ended, also for its other users: a given-up write can no longer be applied.
     pub(in crate::machine) fn session_ended(&mut self, moment: Moment) {
-        if self.ownership == Ownership::OfPlace && matches!(self.state, State::Settling(_)) {
+        if self.lives_on && matches!(self.state, State::Settling(_)) {
             self.settled(moment);
         }
     }
@@ -260,8 +224,8 @@ impl ContenderKey {
     /// Whether only views can move it on.
     pub(in crate::machine) fn waits_for_view(&self) -> bool {
         match self.state {
-            State::Contested(_) | State::Settling(_) => true,
-            State::Deleting(_) => !self.owns_session() && self.deletable.is_none(),
+            State::Settling(_) => true,
+            State::Deleting(_) => self.lives_on && self.deletable.is_none(),
             _ => false,
         }
     }
@@ -269,9 +233,8 @@ impl ContenderKey {
     /// Whether it needs a view that was requested after `view_sent`.
     pub(in crate::machine) fn needs_read(&self, view_sent: Moment) -> bool {
         match self.state {
-            State::Contested(since) => view_sent <= since,
             State::Deleting(since) => {
-                let is_stuck = !self.owns_session() && self.deletable.is_none();
+                let is_stuck = self.lives_on && self.deletable.is_none();
                 is_stuck && self.in_flight.is_none() && view_sent <= since
             }
             _ => false,
@@ -291,12 +254,10 @@ impl ContenderKey {
             return None;
         }
         match self.state {
-            // When a late request arrives, the key of a caller's session may belong to a later
+            // When a late request arrives, the key of a session that lives on may belong to a later
             // contender. So it is only deleted at the index at which a view showed it.
-            State::Deleting(_) if !self.owns_session() && self.deletable.is_none() => None,
-            State::Reserving | State::Acquiring | State::Deleting(_) => {
-                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
-            }
+            State::Deleting(_) if self.lives_on && self.deletable.is_none() => None,
+            State::Acquiring | State::Deleting(_) => Some(self.retry_at.unwrap_or(Instant::ORIGIN)),
             _ => None,
         }
     }
@@ -315,19 +276,9 @@ impl ContenderKey {
         let key = &settings.prefix.contender_key(session);
         let scope = settings.scope();
         let (sent, request) = match self.state {
-            State::Reserving => {
-                let reservation = CasKey {
-                    key,
-                    index: Index::ZERO,
-                    value: settings.value.as_bytes(),
-                    flags: self.nonce,
-                };
-                let request = reservation.request(scope);
-                (KeyRequest::Reservation, request)
-            }
             State::Acquiring => {
-                let (encoding, request) = Encoding::enter(session, flags, along, settings);
-                (KeyRequest::Acquisition { encoding, along }, request)
+                let request = steps::enter(session, flags, along, settings);
+                (KeyRequest::Acquisition { along }, request)
             }
             State::Deleting(_) => {
                 let index = self.deletable;
@@ -369,15 +320,10 @@ impl ContenderKey {
 
     /// It was left while it entered: now it is known what to delete.
     fn entered_late(&mut self, shown: Contender) {
-        if matches!(self.state, State::Deleting(_)) && self.is_ours_alone() {
+        if matches!(self.state, State::Deleting(_)) {
             self.deletable = Some(shown.modify_index);
             self.seen = Some(shown);
         }
-    }
-
-    /// The request under way is sent again.
-    pub(in crate::machine) fn take_back(&mut self) {
-        self.in_flight = None;
     }
 
     /// That write is no longer under way. Returns whether it was.
@@ -398,10 +344,7 @@ impl ContenderKey {
         }
         if is_unknown {
             self.unsettled_until = Some(now + LATEST);
-        } else if matches!(self.state, State::Deleting(_))
-            && self.deletable.is_none()
-            && self.is_ours_alone()
-        {
+        } else if matches!(self.state, State::Deleting(_)) && self.deletable.is_none() {
             // It was left while it entered. Views from before could not know what would come of it.
             self.is_gone(moment);
         }
@@ -424,15 +367,14 @@ impl ContenderKey {
     ) -> Option<KeyEvent> {
         let sent = self.in_flight.take()?;
         let outcome = match sent {
-            KeyRequest::Reservation => answer.and_then(CasKey::parse),
-            KeyRequest::Acquisition { encoding, along } => answer
-                .and_then(|response| encoding.entered(response, session, along, settings))
+            KeyRequest::Acquisition { along } => answer
+                .and_then(|response| steps::entered(response, session, along, settings))
                 .map(|entered| self.arrive(entered)),
             KeyRequest::Write => return None,
             KeyRequest::Deletion => answer.and_then(DeleteKey::parse),
         };
         // A late deletion with an index affects no other key.
-        let may_come_late = self.owns_session() || sent != KeyRequest::Deletion;
+        let may_come_late = !self.lives_on || sent != KeyRequest::Deletion;
         if let Err(error) = &outcome
             && !error.was_not_applied()
             && may_come_late
@@ -445,13 +387,6 @@ impl ContenderKey {
             self.state = State::Deleting(moment);
         }
         match (sent, outcome) {
-            (KeyRequest::Reservation, Ok(true)) => {
-                self.ownership = Ownership::Reserved;
-                self.proceed_from(State::Reserving, State::Acquiring);
-            }
-            (KeyRequest::Reservation, Ok(false)) => {
-                self.contest(now, moment, rng);
-            }
             (KeyRequest::Acquisition { .. }, Ok(true)) => {
                 if self.proceed_from(State::Acquiring, State::There(moment)) {
                     return Some(KeyEvent::Entered);
@@ -470,10 +405,6 @@ impl ContenderKey {
                 self.deletable = None;
                 self.state = State::Deleting(moment);
                 self.retry_at = Some(now + self.backoff.next(rng));
-            }
-            (KeyRequest::Reservation, Err(error)) if !error.was_not_applied() => {
-                self.contest(now, moment, rng);
-                self.failure = Some(error);
             }
             // A view has shown that it was applied.
             (KeyRequest::Acquisition { .. }, Err(_)) if self.is_there() => {}
@@ -518,8 +449,7 @@ impl ContenderKey {
         let key = view.key(session);
         let is_former = matches!(key, Key::Tied(found) if found.create_index == self.former);
         // If its session lives on, a key that is back must be deleted like any other.
-        let is_to_go =
-            matches!(self.state, State::Deleting(_)) && self.ownership == Ownership::OfPlace;
+        let is_to_go = matches!(self.state, State::Deleting(_)) && self.lives_on;
         if is_former && !is_to_go {
             // The view is older, or a restored snapshot brought the key back. In the latter case
             // another session is needed, so that nobody takes its place for the former one.
@@ -527,18 +457,6 @@ impl ContenderKey {
             return (is_back && self.seen.is_none()).then_some(KeyEvent::Unseen);
         }
         match self.state {
-            State::Contested(since) if sent > since => match key {
-                // The pace of the former attempt still applies.
-                Key::Absent => self.state = State::Reserving,
-                Key::Free(orphan) if orphan.flags == self.nonce => {
-                    self.ownership = Ownership::Reserved;
-                    self.proceed(State::Acquiring);
-                }
-                Key::Tied(_) | Key::Free(_) | Key::Taken => {
-                    self.is_gone(sent);
-                    return Some(KeyEvent::Taken);
-                }
-            },
             // The view may overtake the answer, or show what a lost answer would have said.
             State::Acquiring => {
                 if let Key::Tied(found) = key {
@@ -566,12 +484,6 @@ impl ContenderKey {
             State::Deleting(since) | State::Settling(since)
                 if sent > since && self.in_flight.is_none() =>
             {
-                // If the caller's session holds, another handle of the caller holds with it.
-                let is_settling = matches!(self.state, State::Settling(_));
-                let holds = |record: &Record| record.holds(session.as_str());
-                if is_settling && view.record().is_some_and(holds) {
-                    return None;
-                }
                 self.look_for(key, view, since);
             }
             _ => {}
@@ -580,33 +492,18 @@ impl ContenderKey {
     }
 
     /// Whether it is still there, and the end of its session deletes it.
-    pub(in crate::machine) fn ends_with_session(&self, settings: &Settings) -> bool {
-        !self.is_deleted() && self.owns_session() && settings.deletes_keys()
-    }
-
-    fn owns_session(&self) -> bool {
-        self.ownership == Ownership::OfSession
-    }
-
-    /// Whether nobody else uses its session here.
-    fn is_ours_alone(&self) -> bool {
-        matches!(self.ownership, Ownership::OfSession | Ownership::OfPlace)
-    }
-
-    fn is_ours(&self) -> bool {
-        self.ownership != Ownership::Unproven
+    pub(in crate::machine) fn ends_with_session(&self) -> bool {
+        !self.is_deleted() && !self.lives_on
     }
 
     /// Finds the key to delete.
     fn look_for(&mut self, key: Key<'_>, view: &View, since: Moment) {
         let found = match key {
-            Key::Tied(found) if self.is_ours() => found.modify_index,
-            Key::Free(orphan) if self.is_ours() || orphan.flags == self.nonce => {
-                orphan.modify_index
-            }
+            Key::Tied(found) => found.modify_index,
+            Key::Free(orphan) => orphan.modify_index,
             Key::Absent if view.is_filtered() => return,
             // It is already gone, or somebody else's.
-            Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => return self.is_gone(since),
+            Key::Taken | Key::Absent => return self.is_gone(since),
         };
         if matches!(self.state, State::Settling(_)) {
             tracing::debug!(name: "late-key", "a key came late that had been given up");
@@ -619,18 +516,10 @@ impl ContenderKey {
     /// later writes.
     fn is_gone(&mut self, moment: Moment) {
         self.deletable = None;
-        if self.owns_session() || self.is_clean() || is_on(Defect::ReadSettles) {
+        if !self.lives_on || self.is_clean() || is_on(Defect::ReadSettles) {
             self.forget();
         } else {
             self.state = State::Settling(moment);
-        }
-    }
-
-    /// Only a view shows the outcome of the reservation. Another one has to wait.
-    fn contest(&mut self, now: Instant, moment: Moment, rng: &mut fastrand::Rng) {
-        if self.state == State::Reserving {
-            self.state = State::Contested(moment);
-            self.retry_at = Some(now + self.backoff.next(rng));
         }
     }
 
@@ -653,9 +542,7 @@ impl ContenderKey {
 /// The request under way. The state may have changed since it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRequest {
-    Reservation,
     Acquisition {
-        encoding: Encoding,
         along: Along,
     },
     /// A write of the record that also enters or leaves.

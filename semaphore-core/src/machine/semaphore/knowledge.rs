@@ -8,7 +8,6 @@ use core::time::Duration;
 
 use super::settings::Settings;
 use crate::id::{Index, SessionId};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::record::Record;
 use crate::time::Instant;
@@ -215,22 +214,19 @@ impl Knowledge {
     }
 
     /// Whether more than `crowd` contend, and they can be watched key by key.
-    pub(super) fn is_crowd(&self, crowd: usize, settings: &Settings) -> bool {
-        settings.encoding == Encoding::Transactions
-            && self.newest.as_ref().is_some_and(|observed| {
-                let is_understood = |lock: &Lock| lock.record.is_ok();
-                // Fewer of those ahead are left since then, but as many may have come.
-                observed.width > crowd && observed.view.lock().is_none_or(is_understood)
-            })
+    pub(super) fn is_crowd(&self, crowd: usize) -> bool {
+        self.newest.as_ref().is_some_and(|observed| {
+            let is_understood = |lock: &Lock| lock.record.is_ok();
+            // Fewer of those ahead are left since then, but as many may have come.
+            observed.width > crowd && observed.view.lock().is_none_or(is_understood)
+        })
     }
 
     /// Whether a view from before the watch was paused suffices for an attempt without a read.
     pub(super) fn is_useful_recollection(&self, settings: &Settings) -> bool {
         let is_settled = |record: &Record| record.limit() == settings.limit;
-        settings.encoding == Encoding::Transactions
-            && self
-                .view()
-                .is_some_and(|view| !view.is_filtered() && view.record().is_some_and(is_settled))
+        self.view()
+            .is_some_and(|view| !view.is_filtered() && view.record().is_some_and(is_settled))
     }
 }
 

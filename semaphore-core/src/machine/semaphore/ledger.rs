@@ -7,8 +7,8 @@
 //!    ▲                                         └─ no answer ─▶ Unknown: the prefix is read again
 //!    └──── a view that shows what became of it ◀───────────────┘
 //! ```
-//! A plain check-and-set does not return the new index. So each such write, whatever its answer,
-//! must be followed by a newer view. After a transaction the new state is known at once.
+//! The answer to a transaction has the new state. Where the token may not read it, a newer view must
+//! follow.
 //!
 //! Sources: Consul's documentation of the KV endpoint (`cas` compares the `ModifyIndex`, 0
 //! creates). An agent may apply a given-up write seconds later. So a view settles an unknown
@@ -21,19 +21,16 @@ use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{CommandId, FencingToken, Index, SessionId};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::{Backoff, jitter};
 use crate::machine::semaphore::admission::{ContenderNo, Turn, Write};
-use crate::machine::semaphore::room::Company;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::steps::{Rest, Written};
+use crate::machine::semaphore::steps::{self, Rest, Written};
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Ledger {
     planned: Option<Planned>,
-    company: Company,
     /// What it follows from, if more of ours can only add to it.
     basis: Option<Basis>,
     in_flight: Option<Sent>,
@@ -87,7 +84,6 @@ struct Patience {
 pub(in crate::machine) struct Sent {
     pub(in crate::machine) write: Write,
     pub(in crate::machine) rest: Rest,
-    pub(in crate::machine) encoding: Encoding,
     /// Whether an earlier attempt from the same base may have been applied.
     pub(in crate::machine) is_repeated: bool,
 }
@@ -104,7 +100,6 @@ pub(super) struct Claim {
     /// Whether the record named them before. Then only the write's answer tells whether it was
     /// applied.
     pub(super) was_listed: bool,
-    pub(super) company: Company,
 }
 
 /// The last write.
@@ -132,7 +127,6 @@ impl Ledger {
     pub(in crate::machine) fn new(settings: &Settings) -> Self {
         Self {
             planned: None,
-            company: Company::Others,
             basis: None,
             in_flight: None,
             last: None,
@@ -270,16 +264,6 @@ impl Ledger {
         is_same
     }
 
-    /// What is written together with the record.
-    pub(super) fn company(&self) -> Company {
-        self.company
-    }
-
-    /// Sets what is written together with the record. Returns whether that is new.
-    pub(super) fn write_with(&mut self, company: Company) -> bool {
-        core::mem::replace(&mut self.company, company) != company
-    }
-
     /// Sets the write that was planned.
     pub(super) fn made(&mut self, write: Option<Write>) {
         self.planned = write.map(Planned::Write);
@@ -327,26 +311,6 @@ impl Ledger {
     pub(super) fn is_first_claim(&self) -> bool {
         let write = self.in_flight.as_ref().map(|it| &it.write);
         write.is_some_and(|it| it.base == Index::ZERO && !it.admit.is_empty())
-    }
-
-    /// Whether contenders are claimed for whose keys nobody has checked. Only a view of them settles
-    /// it.
-    pub(super) fn claims_untied(&self) -> bool {
-        let mut claims = self.claims.iter();
-        claims.any(|it| it.company == Company::Nobody)
-    }
-
-    /// How many slots are claimed thus.
-    pub(super) fn slots_of_untied_claims(&self) -> usize {
-        let claims = self.claims.iter();
-        let untied = claims.filter(|it| it.company == Company::Nobody);
-        untied.map(|it| it.contenders.len()).sum()
-    }
-
-    /// Whether such claims were applied, perhaps: the record has changed since.
-    pub(super) fn awaits_keys(&self, record: Index) -> bool {
-        let is_later = |claim: &Claim| claim.base != record;
-        self.claims_untied() && self.claims.iter().any(is_later)
     }
 
     /// How many slots the write under way leaves free, if there is one.
@@ -421,13 +385,12 @@ impl Ledger {
             return None;
         };
         self.basis = None;
-        let (encoding, request) = Encoding::write(&write, &rest, settings);
+        let request = steps::write(&write, &rest, settings);
         self.retry_at = None;
         let is_repeated = self.is_unknown_from(write.base);
         let sent = Sent {
             write,
             rest,
-            encoding,
             is_repeated,
         };
         let sent = self.in_flight.insert(sent);
@@ -441,7 +404,7 @@ impl Ledger {
         settings: &Settings,
     ) -> Result<Written, RequestError> {
         match &self.in_flight {
-            Some(sent) => sent.encoding.written(response, &sent.rest, settings),
+            Some(sent) => steps::written(response, &sent.rest, settings),
             None => Ok(Written::Refused {
                 is_unfounded: false,
             }),
@@ -449,41 +412,22 @@ impl Ledger {
     }
 
     /// It was applied.
-    pub(in crate::machine) fn applied(
-        &mut self,
-        moment: Moment,
-        settings: &Settings,
-    ) -> Option<Sent> {
-        self.conflicts.reset();
-        self.failures.reset();
-        self.doubled.reset();
-        self.patience = None;
-        let sent = self.end(moment, false)?;
-        self.company = self.company.then(&sent.write.record, settings);
-        Some(sent)
+    pub(in crate::machine) fn applied(&mut self, moment: Moment) -> Option<Sent> {
+        self.was_applied();
+        self.end(moment, false)
     }
 
     /// It was applied, but only a read shows what its grants need.
-    pub(super) fn applied_unseen(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        settings: &Settings,
-    ) -> Option<Sent> {
+    pub(super) fn applied_unseen(&mut self, moment: Moment) -> Option<Sent> {
+        self.was_applied();
+        self.end(moment, true)
+    }
+
+    fn was_applied(&mut self) {
         self.conflicts.reset();
         self.failures.reset();
         self.doubled.reset();
         self.patience = None;
-        let sent = self.end(moment, true)?;
-        self.company = self.company.then(&sent.write.record, settings);
-        let is_alone = self.company == Company::Nobody;
-        self.retry_at = is_alone.then_some(now + ALONE);
-        Some(sent)
-    }
-
-    /// It was not applied, and will be planned again.
-    pub(in crate::machine) fn take_back(&mut self) -> Option<Sent> {
-        self.in_flight.take()
     }
 
     /// It was refused: the record has changed since the view.
@@ -564,10 +508,6 @@ impl Ledger {
 /// How long the first in the queue leaves a free slot to those ahead, plus up to as long again. It
 /// is enough for a round of requests of a live contender.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// The time between two writes of a record that is too large for a transaction, so that each admits
-/// many: after each, everything must be read.
-const ALONE: Duration = Duration::from_millis(500);
 
 /// How long after a refused write others are expected to write the record at any moment.
 const CONTENDED_FOR: Duration = Duration::from_secs(1);

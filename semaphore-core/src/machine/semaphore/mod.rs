@@ -27,7 +27,7 @@
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
 //! | [`claims`], [`departures`] | grants, and how they end |
 //! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
-//! | [`watch`], [`refresh`], [`glance`] | the reads themselves: polls and lists, and by name where lists are dear ([`listing`]) |
+//! | [`watch`], [`refresh`] | the reads themselves: polls and lists |
 //! | [`spare`] | sessions that are kept for the next turn |
 //! | [`availability`] | what is free, for those who only want to know |
 
@@ -38,11 +38,9 @@ mod contender;
 mod departures;
 mod failures;
 mod focus;
-mod glance;
 mod key;
 mod knowledge;
 mod ledger;
-mod listing;
 mod outlook;
 mod plan;
 mod refresh;
@@ -66,7 +64,6 @@ use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
-use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
 use crate::machine::process::moment::Moment;
@@ -170,10 +167,6 @@ impl Participant {
         permits: u32,
         deadline: Option<Instant>,
     ) -> Result<CommandId, Error> {
-        self.callers.commanded(now, || Command::Acquire {
-            permits,
-            until: deadline.map(Into::into),
-        });
         let patience = deadline.map_or(Patience::Unlimited, Patience::Until);
         self.enqueue(now, permits, patience)
     }
@@ -184,8 +177,6 @@ impl Participant {
     /// # Errors
     /// As [`Self::acquire`].
     pub fn try_acquire(&mut self, now: Instant, permits: u32) -> Result<CommandId, Error> {
-        self.callers
-            .commanded(now, || Command::TryAcquire { permits });
         self.enqueue(now, permits, Patience::None)
     }
 
@@ -195,7 +186,6 @@ impl Participant {
     /// # Errors
     /// [`InvalidInput::LimitZero`].
     pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<u32, InvalidInput> {
-        self.callers.commanded(now, || Command::SetLimit { limit });
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
@@ -255,8 +245,10 @@ impl Participant {
             let wanted = permits;
             return Err(InvalidInput::PermitsOverLimit { wanted, limit }.into());
         }
-        if permits > 1 && !self.settings.owns_sessions() {
-            return Err(InvalidInput::PermitsOverSession { wanted: permits }.into());
+        let max = room::most_permits(&self.settings);
+        if permits > max {
+            let wanted = permits;
+            return Err(InvalidInput::PermitsOverTransaction { wanted, max }.into());
         }
         self.callers.ensure_open()?;
         let acquire = CommandId(self.requests.number());
@@ -332,7 +324,7 @@ impl Participant {
             .with(Timer::Poll, self.watch.timeout())
             .with(Timer::Read, self.watch.read_timeout())
             .with(Timer::FirstView, self.outlook().first_view_until())
-            .with(Timer::Question, self.vanished.asks_at(&self.settings))
+            .with(Timer::Question, self.vanished.asks_at())
             .with(Timer::LockDelay, self.vanished.lock_delay_until())
             .with(Timer::Warning, self.warns_at())
             .resting_until(self.rests_until())
@@ -466,14 +458,6 @@ impl Machine for Participant {
         }
     }
 
-    fn keep_commands(&mut self) {
-        self.callers.notices_mut().keep_commands();
-    }
-
-    fn poll_command(&mut self) -> Option<Commanded> {
-        self.callers.notices_mut().poll_command()
-    }
-
     fn subject(&self, agent: Option<String>) -> Subject {
         Subject::of_semaphore(self.settings.prefix.as_str(), self.settings.limit(), agent)
     }
@@ -495,7 +479,6 @@ impl Machine for Participant {
     }
 
     fn close(&mut self, now: Instant) {
-        self.callers.commanded(now, || Command::Close);
         self.callers.close();
         self.fail_waiting(now, |_| Error::closed());
         self.roster.spares().close(now);
@@ -511,8 +494,6 @@ impl Machine for Participant {
     }
 
     fn cancel(&mut self, now: Instant, acquire: CommandId) {
-        let of = acquire.0;
-        self.callers.commanded(now, || Command::Cancel { of });
         self.callers.give_up(now, acquire);
         self.drop_claim(now, acquire);
         if self.callers.hold(acquire).is_some() {
@@ -522,8 +503,6 @@ impl Machine for Participant {
     }
 
     fn release(&mut self, now: Instant, acquire: CommandId) {
-        let of = acquire.0;
-        self.callers.commanded(now, || Command::Release { of });
         // The clock ends the belief, no matter who looks first.
         let contenders = self
             .callers

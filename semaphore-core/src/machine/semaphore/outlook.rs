@@ -43,7 +43,6 @@ use core::time::Duration;
 use crate::http::Priority;
 use crate::id::{Index, SessionId};
 use crate::machine::callers::Queue;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::reader::check::{Check, Stance};
 use crate::machine::process::requests::Requests;
 use crate::machine::semaphore::admission::CREATORS;
@@ -156,25 +155,12 @@ impl Outlook<'_> {
     /// turns so often that each watcher would reach its read limit and learn too late.
     pub(super) fn is_in_crowd(&self) -> bool {
         let own = self.roster.len();
-        if self.settings.reads_by_name() {
-            return true;
-        }
         let crowd = if self.watch.is_busy() {
             BUSY_CROWD.min(self.settings.crowd)
         } else {
             self.settings.crowd
         };
-        self.knowledge
-            .is_crowd(crowd.saturating_mul(own.max(1)), self.settings)
-    }
-
-    /// Whether to begin with a read by name, because a poll would be answered with everything below
-    /// the prefix.
-    pub(super) fn begins_by_name(&self) -> bool {
-        self.settings.reads_by_name()
-            && self.knowledge.current().is_none()
-            && (self.knowledge.record_look() == RecordLook::Not
-                || self.knowledge.newest().is_none())
+        self.knowledge.is_crowd(crowd.saturating_mul(own.max(1)))
     }
 
     /// What the transaction reads with which one of ours enters. In a crowd, or if the prefix is
@@ -189,9 +175,8 @@ impl Outlook<'_> {
         let known = self.knowledge.current();
         let known = known.filter(|it| is_recent(it) || is_read);
         let knows_enough = known.is_some_and(|it| self.is_in_crowd() || is_long(it));
-        let is_read_often = !self.ledger.company().has_newcomers();
-        let is_of_many = (is_read || is_read_often) && self.roster.len() > MANY_ENTER;
-        if self.settings.reads_by_name() || serves_more && knows_enough || is_of_many {
+        let is_of_many = is_read && self.roster.len() > MANY_ENTER;
+        if serves_more && knows_enough || is_of_many {
             Along::Nothing
         } else {
             Along::Prefix
@@ -216,7 +201,7 @@ impl Outlook<'_> {
 
     /// Whether others write the record at any moment.
     pub(super) fn is_contended(&self, now: Instant) -> bool {
-        self.ledger.is_contended(now) && self.is_in_crowd() && !self.settings.reads_by_name()
+        self.ledger.is_contended(now) && self.is_in_crowd()
     }
 
     /// How long a slot is left to those ahead before a read checks them: somewhat longer than a
@@ -238,11 +223,7 @@ impl Outlook<'_> {
 
     /// Whether a read besides the poll is about to be sent.
     fn is_about_to_look(&self) -> bool {
-        if self.settings.reads_by_name() {
-            self.watch.is_glance_wanted()
-        } else {
-            self.watch.is_refresh_wanted()
-        }
+        self.watch.is_refresh_wanted()
     }
 
     /// Whether only another view can show what to delete, because the present one leaves something
@@ -282,14 +263,8 @@ impl Outlook<'_> {
         if is_looked_after || self.watch.is_reading_record() {
             return None;
         }
-        if self.settings.encoding == Encoding::Requests {
-            return Some(now);
-        }
         if self.knowledge.record_look() != RecordLook::Not && self.is_in_crowd() {
             return Some(now);
-        }
-        if self.begins_by_name() {
-            return None;
         }
         let Some(observed) = self.knowledge.current() else {
             let entered_at = self.entered_at();
@@ -363,9 +338,7 @@ impl Outlook<'_> {
 
     /// What is known, if one only holds, and others of the process could check instead.
     fn only_holds(&self) -> Option<&Observed> {
-        let may_share = self.settings.shares_sessions()
-            && self.settings.encoding == Encoding::Transactions
-            && self.roster.len() <= Check::MOST_KEYS;
+        let may_share = self.settings.shares_sessions() && self.roster.len() <= Check::MOST_KEYS;
         let holds = self.roster.has_any(Group::Held) && !self.waits();
         let is_settled = !self.knowledge.is_doubted() && !self.is_about_to_look();
         let observed = self.knowledge.current();
@@ -377,7 +350,6 @@ impl Outlook<'_> {
     /// each has a key that must exist.
     fn only_waits(&self) -> Option<&Observed> {
         let may_share = self.settings.shares_sessions()
-            && self.settings.encoding == Encoding::Transactions
             && self.roster.len() <= Check::MOST_KEYS
             && !self.queue.is_empty();
         let observed = self.knowledge.current().filter(|_| may_share)?;
@@ -404,7 +376,7 @@ impl Outlook<'_> {
         let is_planned = self.ledger.is_planned() || self.is_about_to_look() && is_in_crowd;
         let under_way = self.requests.last_step(|from| match from {
             From::Ledger => true,
-            From::Refresh | From::Record | From::Glance(_) => is_in_crowd,
+            From::Refresh | From::Record => is_in_crowd,
             _ => false,
         });
         let entered_at = self.entered_at();
@@ -432,8 +404,7 @@ impl Outlook<'_> {
     /// in one step.
     pub(super) fn first_view_until(&self) -> Option<Instant> {
         let since = self.watch.reads_since()?;
-        let is_first =
-            self.settings.encoding == Encoding::Transactions && self.knowledge.current().is_none();
+        let is_first = self.knowledge.current().is_none();
         is_first.then_some(since + self.prompt().max(FIRST_READ))
     }
 
@@ -447,10 +418,7 @@ impl Outlook<'_> {
         let is_put_off = self.ledger.retry_at().is_some_and(|at| now < at)
             || self.watch.is_reading_record()
             || self.knowledge.current().is_none();
-        let may_join = self.settings.encoding == Encoding::Transactions
-            && self.settings.owns_sessions()
-            && self.ledger.company().has_newcomers()
-            && (self.ledger.is_writing() || is_put_off);
+        let may_join = self.ledger.is_writing() || is_put_off;
         may_join && (self.has_room_for_one(observed) || self.queues_already())
     }
 

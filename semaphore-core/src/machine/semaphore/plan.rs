@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::api::Txn;
 use crate::id::SessionId;
-use crate::machine::process::encoding::Encoding;
+use crate::input::InvalidInput;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{
     ContenderNo, FirstWrite, Place, Situation, Turn, Write,
@@ -12,10 +13,11 @@ use crate::machine::semaphore::admission::{
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::Basis;
+use crate::machine::semaphore::room::{MAX_STEPS, room_beside};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
-use crate::view::Source;
+use crate::view::{Source, View};
 
 impl Participant {
     /// Plans the next write of the record, if one is due, from the view that is known.
@@ -25,9 +27,13 @@ impl Participant {
             return;
         };
         let record = observed.view.record_index();
-        let may_plan = self.ledger.may_plan(now, record, observed.sent);
-        if !may_plan || self.ledger.awaits_keys(record) {
+        if !self.ledger.may_plan(now, record, observed.sent) {
             self.ledger.unplan();
+            return;
+        }
+        if let Some(error) = self.lacks_room(&observed.view) {
+            self.ledger.unplan();
+            self.fail_waiting(now, |_| error.clone().into());
             return;
         }
         let basis = Basis {
@@ -111,6 +117,17 @@ impl Participant {
         self.ledger.plan(now, write, turn, basis, &mut self.rng);
     }
 
+    /// Why no claim fits into a transaction with the record, if others have made it so large.
+    fn lacks_room(&self, view: &View) -> Option<InvalidInput> {
+        let (record, head) = (view.record()?, self.callers.queue().head()?);
+        let fits = room_beside(record, &self.settings) >= 2 * head.permits as usize;
+        (!fits).then(|| InvalidInput::RecordTooLarge {
+            holders: record.holders().len(),
+            len: record.encode().len(),
+            max: Txn::MAX_BYTES,
+        })
+    }
+
     /// A write is due. Requests a read of the record before it, if one is needed, and returns
     /// whether it is.
     fn reads_record_first(&mut self, now: Instant) -> bool {
@@ -153,11 +170,7 @@ impl Participant {
 
     /// Our contenders that may enter by a write of the record.
     pub(super) fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
-        if self.ledger.company().has_newcomers() {
-            self.roster.newcomers(now, &self.settings)
-        } else {
-            Vec::new()
-        }
+        self.roster.newcomers(now)
     }
 
     /// Applies the rules of admission to what is known.
@@ -167,15 +180,18 @@ impl Participant {
         observed: &Observed,
         ask: impl FnOnce(&Situation<'_>) -> T,
     ) -> T {
-        let company = self.ledger.company();
-        let first = self.callers.queue().first().take(company.callers());
+        let room = observed
+            .view
+            .record()
+            .map_or(MAX_STEPS, |record| room_beside(record, &self.settings));
+        let first = self.callers.queue().first().take(MAX_STEPS);
         let wanted: Vec<_> = first.map(|ticket| ticket.permits).collect();
         ask(&Situation {
             view: &observed.view,
             limit: self.settings.limit,
             other_limit: self.settings.other_limit,
             wanted: &wanted,
-            steps: company.steps(&self.settings),
+            room,
             first_write: first_write(&self.settings),
             admissible: &self.roster.admissible(now),
             newcomers: &self.newcomers(now),
@@ -187,7 +203,7 @@ impl Participant {
                 && self.roster.is_seen_in(&observed.view),
             overtaken: &self.ledger.overtaken(now),
             dead: &self.vanished.dead(now),
-            withheld: &self.vanished.withheld(now, &self.settings),
+            withheld: &self.vanished.withheld(now),
             suspected: self.vanished.suspects(),
         })
     }
@@ -209,7 +225,7 @@ struct Judgement {
 /// Only a transaction's answer has the index of its write. A client may have thousands of
 /// semaphores, and creates their records in fewer writes.
 fn first_write(settings: &Settings) -> FirstWrite {
-    if settings.encoding == Encoding::Transactions && settings.shares_sessions() {
+    if settings.shares_sessions() {
         FirstWrite::Admits
     } else {
         FirstWrite::Creates

@@ -16,7 +16,6 @@ use super::spare::{LEAVING, Spares};
 use crate::defect::{Defect, is_on};
 use crate::http::Request;
 use crate::id::{CommandId, Index, SessionId};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::confirmations::{Confirmations, QuestionNo, Tied};
@@ -192,14 +191,7 @@ impl Roster {
     }
 
     /// Our contenders that could enter and be admitted in one step, if that is possible.
-    pub(super) fn newcomers(
-        &self,
-        now: Instant,
-        settings: &Settings,
-    ) -> Vec<(ContenderNo, SessionId)> {
-        if settings.encoding == Encoding::Requests || !settings.owns_sessions() {
-            return Vec::new();
-        }
+    pub(super) fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
         let all = self
             .those(Group::Wanting)
             .filter(|(_, it)| it.is_newcomer(now));
@@ -300,11 +292,10 @@ impl Roster {
         moment: Moment,
         spare: Option<Spare>,
         settings: &Settings,
-        rng: &mut fastrand::Rng,
     ) {
         let mut contender = match spare {
-            Some(spare) => Contender::with_session(spare, moment, settings, rng),
-            None => Contender::new(settings, rng),
+            Some(spare) => Contender::with_session(spare, moment, settings),
+            None => Contender::new(settings),
         };
         self.standings.update(no, &contender);
         collect(no, &mut contender, &mut self.wishes);
@@ -390,11 +381,8 @@ impl Roster {
     }
 
     /// How the leader is asked about the sessions of those who hold from now on.
-    pub(super) fn questions(&self, settings: &Settings) -> Questions {
-        match settings.encoding {
-            Encoding::Transactions => self.confirmations.questions(),
-            Encoding::Requests => Questions::Alone,
-        }
+    pub(super) fn questions(&self) -> Questions {
+        self.confirmations.questions()
     }
 
     /// When the next question about many sessions is due.

@@ -12,8 +12,6 @@ pub(super) enum From {
     Refresh,
     /// A read of the record before a write.
     Record,
-    /// With its number.
-    Glance(u32),
     Ledger,
     Vanished,
     Confirmation(QuestionNo),
@@ -40,11 +38,7 @@ impl From {
     pub(super) fn service(self, looks_ahead: bool) -> Service {
         match self {
             Self::Watch if looks_ahead => Service::Inquiries,
-            Self::Watch
-            | Self::Refresh
-            | Self::Record
-            | Self::Glance(_)
-            | Self::Confirmation(_) => Service::Reads,
+            Self::Watch | Self::Refresh | Self::Record | Self::Confirmation(_) => Service::Reads,
             Self::Vanished => Service::Inquiries,
             Self::Ledger => Service::Records,
             Self::Contender(_, Part::Key) => Service::Keys,

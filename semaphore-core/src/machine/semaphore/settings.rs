@@ -3,13 +3,10 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::id::SessionId;
 use crate::input::InvalidInput;
-use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
-use crate::machine::process::encoding::Encoding;
+use crate::input::{Prefix, Scope, SessionOptions, Value};
 use crate::machine::process::tenancy::pool::Shares;
-use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
-use crate::machine::semaphore::listing::Listing;
+use crate::machine::process::tenancy::settings::SessionSettings;
 
 /// What a participant contends for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,22 +22,25 @@ pub struct Settings {
     pub(crate) session: SessionSettings,
     /// The value of the contender keys.
     pub(crate) value: Value,
-    /// How the steps become requests.
-    pub(crate) encoding: Encoding,
-    /// The cost of reading the whole prefix.
-    pub(in crate::machine) listing: Listing,
     /// The most contenders that are not a crowd.
     pub(crate) crowd: usize,
 }
 
 impl Settings {
+    /// The most slots. A record of as many holders leaves half of a transaction to what is written
+    /// with it.
+    pub const MAX_LIMIT: u32 = 5_000;
+
     /// A semaphore of `limit` slots under `prefix`, with default sessions, no value and no token.
     ///
     /// # Errors
-    /// [`InvalidInput::LimitZero`].
+    /// [`InvalidInput::LimitZero`], [`InvalidInput::LimitTooLarge`].
     pub fn new(prefix: Prefix, limit: u32) -> Result<Self, InvalidInput> {
-        if limit == 0 {
-            return Err(InvalidInput::LimitZero);
+        let max = Self::MAX_LIMIT;
+        match limit {
+            0 => return Err(InvalidInput::LimitZero),
+            _ if limit > max => return Err(InvalidInput::LimitTooLarge { limit, max }),
+            _ => {}
         }
         let options = SessionOptions::default().for_prefix(&prefix);
         Ok(Self {
@@ -50,8 +50,6 @@ impl Settings {
             lost_early: LostEarly::Freed,
             session: SessionSettings::new(options),
             value: Value::default(),
-            encoding: Encoding::default(),
-            listing: Listing::default(),
             crowd: CROWD,
         })
     }
@@ -87,25 +85,8 @@ impl Settings {
     /// Sets how sessions are created.
     #[must_use]
     pub fn with_session_options(mut self, options: SessionOptions) -> Self {
-        self.session.source = SessionSource::Create(options.for_prefix(&self.prefix));
-        self
-    }
-
-    /// Contends with a session that the caller made and will destroy. It can hold one slot, so
-    /// there is one acquisition at a time. It is renewed here while it contends, but never
-    /// destroyed.
-    ///
-    /// Create it with a `LockDelay` as long as its TTL, at most 60 s. A lease is no longer than the
-    /// TTL or the lock delay, since only for the lock delay nobody takes its place if it ends
-    /// early. Consul's default is 15 s. A lock delay below 10 s counts as a deliberate risk: see
-    /// [`SessionOptions::with_lock_delay`].
-    ///
-    /// A write that was given up while there was no leader may be applied later. After such a write
-    /// the session can hold no other acquisition for 25 s after the end of one, while its contender
-    /// key is looked for. The release does not wait.
-    #[must_use]
-    pub fn with_session(mut self, session: SessionId) -> Self {
-        self.session.source = SessionSource::Callers(session);
+        self.session.options = options.for_prefix(&self.prefix);
+        self.session.is_shared = false;
         self
     }
 
@@ -113,7 +94,8 @@ impl Settings {
     /// it lends them: see [`Household`](crate::sans_io::Household).
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
-        self.session.source = SessionSource::Shared(options.for_process());
+        self.session.options = options.for_process();
+        self.session.is_shared = true;
         self
     }
 
@@ -131,18 +113,10 @@ impl Settings {
         self
     }
 
-    /// Sets how the steps of the protocol become requests.
-    #[must_use]
-    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
-        self.encoding = encoding;
-        self
-    }
-
     /// Sets up to how many contenders, including holders, each participant watches the whole
     /// prefix. With more, a waiter watches only the one ahead, and the cost of a handover stops
     /// growing. The default is 8 for each contender of this participant. If turns follow each other
-    /// within 100 ms, two are a crowd. With [`Encoding::Requests`] the whole prefix is always
-    /// watched.
+    /// within 100 ms, two are a crowd.
     #[must_use]
     pub fn with_crowd(mut self, crowd: usize) -> Self {
         self.crowd = crowd;
@@ -225,36 +199,9 @@ impl Settings {
         })
     }
 
-    /// Whether we destroy the sessions.
-    pub(crate) fn owns_sessions(&self) -> bool {
-        self.session.owns_sessions()
-    }
-
-    /// Whether contenders and record are read without the rest of the prefix. Only a list shows
-    /// flags, and flags identify the key of a caller's session, whichever session has it.
-    pub(in crate::machine) fn reads_by_name(&self) -> bool {
-        // A contender with a large value probably contends with others like it.
-        let is_dear = self.listing == Listing::Dear || self.value.is_large();
-        is_dear && self.encoding == Encoding::Transactions && self.owns_sessions()
-    }
-
     /// Whether others of the process use the same sessions.
     pub(crate) fn shares_sessions(&self) -> bool {
         self.session.shares_sessions()
-    }
-
-    /// The caller's session, if it contends with one.
-    pub(crate) fn callers_session(&self) -> Option<&SessionId> {
-        match &self.session.source {
-            SessionSource::Callers(session) => Some(session),
-            SessionSource::Create(_) | SessionSource::Shared(_) => None,
-        }
-    }
-
-    /// Whether contender keys are deleted with their session.
-    pub(crate) fn deletes_keys(&self) -> bool {
-        let made = self.session.options();
-        made.is_some_and(|options| options.behavior == Behavior::Delete)
     }
 
     /// The timeout of a short request.

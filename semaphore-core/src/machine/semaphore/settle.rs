@@ -58,13 +58,7 @@ impl Participant {
         if !self.roster.may_add(now) {
             return;
         }
-        let others = if self.settings.owns_sessions() {
-            0
-        } else {
-            // A caller's session serves one contender at a time, from beginning to end.
-            self.roster.len() - wanting.len()
-        };
-        let missing = wanted.saturating_sub(wanting.len() + others);
+        let missing = wanted.saturating_sub(wanting.len());
         self.add_contenders(now, missing);
         self.remove_gone(now);
     }
@@ -73,7 +67,7 @@ impl Participant {
     /// either it makes one.
     fn add_contenders(&mut self, now: Instant, missing: usize) {
         let mut to_come = Vec::new();
-        if missing > 0 && self.settings.owns_sessions() {
+        if missing > 0 {
             to_come = self.roster.sessions_to_come(now, missing, &self.settings);
         }
         let mut awaited: Option<Instant> = None;
@@ -93,8 +87,7 @@ impl Participant {
     pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {
         let no = ContenderNo(self.requests.number());
         let moment = self.moment();
-        let (settings, rng) = (&self.settings, &mut self.rng);
-        self.roster.add(no, moment, spare, settings, rng);
+        self.roster.add(no, moment, spare, &self.settings);
         no
     }
 
@@ -125,7 +118,7 @@ impl Participant {
 
     /// Whether slots are kept for our next callers, and may be freed.
     fn has_handovers(&self) -> bool {
-        self.roster.has_any(Group::HandingOver) && self.settings.owns_sessions()
+        self.roster.has_any(Group::HandingOver)
     }
 
     /// Of the slots that are kept for our next callers, frees those that don't stay, and all beyond
@@ -163,9 +156,6 @@ impl Participant {
         let Some(head) = self.callers.queue().head() else {
             return 0;
         };
-        if !self.settings.owns_sessions() {
-            return 1;
-        }
         let limit = self.settings.limit;
         // If the limit is adopted, more may be requested than there are.
         let known_limit = self
@@ -186,14 +176,7 @@ impl Participant {
     /// should admit many: each contains all holders.
     fn contenders_ahead(&self) -> u32 {
         let free = self.knowledge.record().map_or(0, Record::free);
-        let company = self.ledger.company();
-        let or_most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        if !company.has_newcomers() {
-            // A claim that awaits a look at its keys is still one of the queue.
-            let wanted = free.saturating_add(self.ledger.slots_of_untied_claims());
-            return or_most(wanted.min(company.callers()));
-        }
-        let free = or_most(free);
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
         if free < MANY_FREE {
             CONTENDERS_AHEAD
         } else {
@@ -231,9 +214,6 @@ impl Participant {
         }
         let focus = self.outlook().focus(now);
         self.watch.look_at(focus);
-        if self.outlook().begins_by_name() {
-            self.look(now);
-        }
         if self.watch.is_for_another() {
             self.restart_watch(now);
         }
@@ -254,8 +234,7 @@ impl Participant {
     }
 
     /// If nothing shows how a record changes that gives our callers nothing, those who come later
-    /// need another look. Where contenders are read by name, that read follows at once, and would
-    /// be in doubt again.
+    /// need another look.
     fn doubt_refusals(&mut self) {
         let with_view = [Group::Held, Group::Withdrawing];
         let is_needed = with_view.into_iter().any(|it| self.roster.has_any(it));
@@ -263,7 +242,6 @@ impl Participant {
         if self.callers.queue().is_empty()
             && !is_needed
             && !is_watched
-            && !self.settings.reads_by_name()
             && let Some(observed) = self.knowledge.newest_mut()
             && gives_nothing(&observed.view, self.settings.limit)
         {
@@ -294,7 +272,6 @@ impl Participant {
             || with_view
                 .into_iter()
                 .any(|group| self.roster.has_any(group))
-            || !self.settings.owns_sessions() && self.roster.all().next().is_some()
     }
 }
 

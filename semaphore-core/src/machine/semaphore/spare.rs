@@ -116,15 +116,29 @@ impl Spares {
 
 #[cfg(test)]
 mod tests {
+    use crate::http::Response;
     use crate::id::{Index, SessionId};
-    use crate::machine::fixture::{A, B, C, at, session, settings};
+    use crate::machine::fixture::{A, B, C, at, settings};
+    use crate::machine::process::tenancy::loan::Belief;
     use crate::machine::process::tenancy::session::Session;
     use crate::machine::semaphore::spare::*;
 
     /// A session with this id.
     fn spare(id: &str) -> Spare {
-        let session = Session::new(&settings().with_session(session(id)).session);
-        Spare::new(session, Index::ZERO)
+        let settings = settings();
+        let mut made = Session::new(&settings.session);
+        let (no, _) = made.transmit(at(0), &settings.session).unwrap();
+        let response = Response::new(200, format!(r#"{{"ID":"{id}"}}"#));
+        let mut rng = fastrand::Rng::with_seed(1);
+        made.handle(
+            at(0),
+            no,
+            Ok(&response),
+            Belief::Answered,
+            &settings.session,
+            &mut rng,
+        );
+        Spare::new(made, Index::ZERO)
     }
 
     fn ids(spares: &[Spare]) -> Vec<&str> {

@@ -1,26 +1,23 @@
 //! How the steps of the protocol become requests. Only this module decides it.
 //!
-//! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
-//! |---|---|---|
-//! | enter | `[lock contender, get-tree]`; where lists are dear `[lock contender]` | `PUT ?acquire` of the contender key |
-//! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
-//! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
+//! | step | transaction |
+//! |---|---|
+//! | enter | `[lock contender, get-tree]`; where lists are dear `[lock contender]` |
+//! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` |
+//! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back |
 //!
-//! A transaction makes its step atomic. At the moment of admission the admitted contender is tied
+//! So each step is atomic. At the moment of admission the admitted contender is tied
 //! to its key, and a pruned one has no key (S3, S5). Its answer has the record's new index, so the
 //! next step can follow without a read.
 //!
 //! Sources: Consul's documentation of the transaction endpoint (at most 64 operations; all or
 //! nothing, in one entry of the log).
 
-use crate::api::{
-    AcquireKey, CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
-};
+use crate::api::{CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome};
 use crate::asked::Asked;
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::settings::Settings;
 use crate::view::{Contender, ContenderFlags, View};
@@ -36,8 +33,8 @@ pub(super) enum Along {
 /// The answer to an entry.
 #[derive(Debug)]
 pub(super) enum Entered {
-    /// The key is ours. After a transaction: its state, and the prefix at that moment if it was
-    /// read, too.
+    /// The key is ours: its state, and the prefix at that moment if it was read, too. `None` if the
+    /// token may not read the key.
     Tied(Option<Box<(Contender, Option<View>)>>),
     /// Another session has it.
     Taken,
@@ -78,215 +75,156 @@ pub(super) enum Probed {
     Unknown,
 }
 
-impl Encoding {
-    /// Ties the contender key to its session. A transaction leaves a large value to the claim. Also
-    /// returns the encoding.
-    pub(super) fn enter(
-        session: &SessionId,
-        flags: ContenderFlags,
-        along: Along,
-        settings: &Settings,
-    ) -> (Self, Request) {
-        let scope = settings.scope();
-        let acquire = AcquireKey {
+/// Ties the contender key to its session.
+pub(super) fn enter(
+    session: &SessionId,
+    flags: ContenderFlags,
+    along: Along,
+    settings: &Settings,
+) -> Request {
+    let operations = [
+        Operation::Lock {
             key: &settings.prefix.contender_key(session),
             session,
             value: settings.value.as_bytes(),
             flags: flags.encode(),
-        };
-        // Its claim locks the key again, and sends the value then.
-        let is_shown_later = settings.value.is_large();
-        let operations = [
-            Operation::Lock {
-                key: acquire.key,
-                session,
-                value: if is_shown_later { &[] } else { acquire.value },
-                flags: acquire.flags,
-            },
-            Operation::GetTree {
-                prefix: &settings.prefix,
-            },
-        ];
-        let operations = match along {
-            Along::Nothing => &operations[..1],
-            Along::Prefix => &operations[..],
-        };
-        let (encoding, request) = match settings.encoding {
-            Self::Transactions => transaction(operations, settings),
-            Self::Requests => None,
-        }
-        .map_or_else(
-            || (Self::Requests, acquire.request(scope)),
-            |request| (Self::Transactions, request),
-        );
-        (encoding, request)
-    }
+        },
+        Operation::GetTree {
+            prefix: &settings.prefix,
+        },
+    ];
+    let operations = match along {
+        Along::Nothing => &operations[..1],
+        Along::Prefix => &operations[..],
+    };
+    transaction(operations, settings)
+}
 
-    /// Reads the answer to [`Self::enter`].
-    pub(super) fn entered(
-        self,
-        response: &Response,
-        session: &SessionId,
-        along: Along,
-        settings: &Settings,
-    ) -> Result<Entered, RequestError> {
-        if self == Self::Requests {
-            return Ok(if AcquireKey::parse(response)? {
-                Entered::Tied(None)
-            } else {
-                Entered::Taken
+/// Reads the answer to [`enter`].
+pub(super) fn entered(
+    response: &Response,
+    session: &SessionId,
+    along: Along,
+    settings: &Settings,
+) -> Result<Entered, RequestError> {
+    match Txn::parse(response)? {
+        TxnOutcome::Applied(results) => {
+            let key = settings.prefix.contender_key(session);
+            let is_filtered = results.filtered;
+            // A contender that may not read its own key learns nothing else.
+            let arrival = results.split(1).ok().and_then(|(heads, tree)| {
+                let own = heads.first().filter(|entry| entry.key() == key)?;
+                let own = Contender::new(session.clone(), own);
+                let index = own.modify_index;
+                let view = (along == Along::Prefix)
+                    .then(|| View::of_tree(&settings.prefix, index, tree, is_filtered));
+                Some(Box::new((own, view)))
             });
+            Ok(Entered::Tied(arrival))
         }
-        match Txn::parse(response)? {
-            TxnOutcome::Applied(results) => {
-                let key = settings.prefix.contender_key(session);
-                let is_filtered = results.filtered;
-                // A contender that may not read its own key learns nothing else.
-                let arrival = results.split(1).ok().and_then(|(heads, tree)| {
-                    let own = heads.first().filter(|entry| entry.key() == key)?;
-                    let own = Contender::new(session.clone(), own);
-                    let index = own.modify_index;
-                    let view = (along == Along::Prefix)
-                        .then(|| View::of_tree(&settings.prefix, index, tree, is_filtered));
-                    Some(Box::new((own, view)))
-                });
-                Ok(Entered::Tied(arrival))
+        TxnOutcome::RolledBack(faults) => match faults.into_iter().next() {
+            Some(fault) if is_taken(fault.kind) => Ok(Entered::Taken),
+            fault => Err(refusal(fault)),
+        },
+    }
+}
+
+/// Asks whether our session could acquire these contender keys. If the first operations
+/// succeed, the last one fails, so nothing is ever changed.
+pub(super) fn probe(
+    sessions: &[SessionId],
+    own: &SessionId,
+    settings: &Settings,
+) -> Option<Request> {
+    let keys = sessions.iter().map(|it| settings.prefix.contender_key(it));
+    let keys: Vec<_> = keys.collect();
+    let lock = |key| Operation::Lock {
+        key,
+        session: own,
+        value: &[],
+        flags: 0,
+    };
+    let key = keys.first()?;
+    let operations = keys.iter().map(|key| lock(key));
+    let operations: Vec<_> = operations
+        .chain([Operation::CheckNotExists { key }])
+        .collect();
+    Some(transaction(&operations, settings))
+}
+
+/// Reads the answer to [`probe`] about this number of `sessions`.
+pub(super) fn probed(response: &Response, sessions: usize) -> Result<Vec<Probed>, RequestError> {
+    let TxnOutcome::RolledBack(faults) = Txn::parse(response)? else {
+        return Err(garbled("a transaction that can't be applied, and was"));
+    };
+    let mut probed = vec![Probed::Free; sessions];
+    let mut is_checked = false;
+    let mut is_delayed = false;
+    for fault in faults {
+        match probed.get_mut(fault.operation) {
+            Some(probed) if is_taken(fault.kind) => {
+                is_delayed |= fault.kind == TxnFaultKind::Delayed;
+                *probed = Probed::NotYet;
             }
-            TxnOutcome::RolledBack(faults) => match faults.into_iter().next() {
-                Some(fault) if is_taken(fault.kind) => Ok(Entered::Taken),
-                fault => Err(refusal(fault)),
-            },
-        }
-    }
-
-    /// Asks whether our session could acquire these contender keys. If the first operations
-    /// succeed, the last one fails, so nothing is ever changed. This is only possible with a
-    /// transaction.
-    pub(super) fn probe(
-        sessions: &[SessionId],
-        own: &SessionId,
-        settings: &Settings,
-    ) -> Option<Request> {
-        let keys = sessions.iter().map(|it| settings.prefix.contender_key(it));
-        let keys: Vec<_> = keys.collect();
-        let lock = |key| Operation::Lock {
-            key,
-            session: own,
-            value: &[],
-            flags: 0,
-        };
-        let key = keys.first()?;
-        let operations = keys.iter().map(|key| lock(key));
-        let operations: Vec<_> = operations
-            .chain([Operation::CheckNotExists { key }])
-            .collect();
-        transaction(&operations, settings)
-    }
-
-    /// Reads the answer to [`Self::probe`] about this number of `sessions`.
-    pub(super) fn probed(
-        response: &Response,
-        sessions: usize,
-    ) -> Result<Vec<Probed>, RequestError> {
-        let TxnOutcome::RolledBack(faults) = Txn::parse(response)? else {
-            return Err(garbled("a transaction that can't be applied, and was"));
-        };
-        let mut probed = vec![Probed::Free; sessions];
-        let mut is_checked = false;
-        let mut is_delayed = false;
-        for fault in faults {
-            match probed.get_mut(fault.operation) {
-                Some(probed) if is_taken(fault.kind) => {
-                    is_delayed |= fault.kind == TxnFaultKind::Delayed;
-                    *probed = Probed::NotYet;
-                }
-                None if fault.operation == sessions && fault.kind == TxnFaultKind::Check => {
-                    is_checked = true;
-                }
-                _ => return Err(refusal(Some(fault))),
+            None if fault.operation == sessions && fault.kind == TxnFaultKind::Check => {
+                is_checked = true;
             }
+            _ => return Err(refusal(Some(fault)).of(response)),
         }
-        // Lock delays are checked first, and after one is found nothing else is checked.
-        if is_delayed || !is_checked {
-            for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
-                *free = Probed::Unknown;
-            }
+    }
+    // Lock delays are checked first, and after one is found nothing else is checked.
+    if is_delayed || !is_checked {
+        for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
+            *free = Probed::Unknown;
         }
-        Ok(probed)
     }
+    Ok(probed)
+}
 
-    /// Writes the record. Also returns the encoding: a write that is too large for a transaction is
-    /// not one.
-    pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> (Self, Request) {
-        let scope = settings.scope();
-        let key = &settings.prefix.record_key();
-        let value = &write.record.encode();
-        let (index, flags) = (write.base, write.record.flags());
-        let cas = CasKey {
-            key,
-            index,
-            value,
-            flags,
-        };
-        let transaction = (settings.encoding == Self::Transactions)
-            .then(|| rest.transaction(cas, settings))
-            .flatten();
-        let (encoding, request) = match transaction {
-            Some(request) => (Self::Transactions, request),
-            None => (Self::Requests, cas.request(scope)),
-        };
-        (encoding, request)
-    }
+/// Writes the record.
+pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> Request {
+    let cas = CasKey {
+        key: &settings.prefix.record_key(),
+        index: write.base,
+        value: &write.record.encode(),
+        flags: write.record.flags(),
+    };
+    rest.transaction(cas, settings)
+}
 
-    /// Whether [`Self::write`] makes a transaction of it.
-    pub(super) fn fits(write: &Write, rest: &Rest, settings: &Settings) -> bool {
-        Self::write(write, rest, settings).0 == Self::Transactions
-    }
-
-    /// Reads the answer to [`Self::write`].
-    pub(super) fn written(
-        self,
-        response: &Response,
-        rest: &Rest,
-        settings: &Settings,
-    ) -> Result<Written, RequestError> {
-        if self == Self::Requests {
-            return Ok(if CasKey::parse(response)? {
-                Written::Applied(None)
-            } else {
-                Written::Refused {
-                    is_unfounded: false,
-                }
-            });
-        }
-        match Txn::parse(response)? {
-            TxnOutcome::Applied(results) => Ok(Written::Applied(
-                rest.after(results, settings).map(Box::new),
-            )),
-            TxnOutcome::RolledBack(faults) => {
-                // The record's operation follows the steps.
-                let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;
-                let is_known = |fault: &TxnFault| {
-                    is_taken(fault.kind)
-                        || matches!(
-                            fault.kind,
-                            TxnFaultKind::Stale | TxnFaultKind::Check | TxnFaultKind::SessionGone
-                        )
-                };
-                match faults.iter().position(|fault| !is_known(fault)) {
-                    Some(at) => Err(refusal(faults.into_iter().nth(at))),
-                    None => Ok(Written::Refused {
-                        is_unfounded: !faults
-                            .iter()
-                            .all(|fault| is_stale(fault) && fault.operation == rest.steps.len()),
-                    }),
-                }
+/// Reads the answer to [`write`].
+pub(super) fn written(
+    response: &Response,
+    rest: &Rest,
+    settings: &Settings,
+) -> Result<Written, RequestError> {
+    match Txn::parse(response)? {
+        TxnOutcome::Applied(results) => Ok(Written::Applied(
+            rest.after(results, settings).map(Box::new),
+        )),
+        TxnOutcome::RolledBack(faults) => {
+            // The record's operation follows the steps.
+            let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;
+            let is_known = |fault: &TxnFault| {
+                is_taken(fault.kind)
+                    || matches!(
+                        fault.kind,
+                        TxnFaultKind::Stale | TxnFaultKind::Check | TxnFaultKind::SessionGone
+                    )
+            };
+            match faults.iter().position(|fault| !is_known(fault)) {
+                Some(at) => Err(refusal(faults.into_iter().nth(at)).of(response)),
+                None => Ok(Written::Refused {
+                    is_unfounded: !faults
+                        .iter()
+                        .all(|fault| is_stale(fault) && fault.operation == rest.steps.len()),
+                }),
             }
         }
     }
 }
 
-/// The other parts of a write of the record, if it is a transaction.
+/// The other parts of a write of the record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rest {
     pub(super) steps: Vec<Step>,
@@ -310,8 +248,8 @@ pub(super) enum Step {
     Claim(ContenderNo, SessionId, ContenderFlags),
     /// A contender of ours enters.
     Enter(ContenderNo, SessionId, ContenderFlags),
-    /// A contender of ours leaves. Its key was seen at this index.
-    Leave(SessionId, Index),
+    /// A contender of ours leaves.
+    Leave(SessionId),
 }
 
 impl Step {
@@ -322,7 +260,7 @@ impl Step {
             | Self::Free(session)
             | Self::Claim(_, session, _)
             | Self::Enter(_, session, _)
-            | Self::Leave(session, _) => session,
+            | Self::Leave(session) => session,
         }
     }
 
@@ -341,8 +279,7 @@ impl Step {
                 value,
                 flags: flags.encode(),
             },
-            Self::Leave(_, _) if settings.owns_sessions() => Operation::Delete { key },
-            Self::Leave(_, index) => Operation::DeleteCas { key, index: *index },
+            Self::Leave(..) => Operation::Delete { key },
         }
     }
 }
@@ -352,7 +289,7 @@ impl Rest {
     pub(super) fn leaving(&self) -> Vec<SessionId> {
         let steps = self.steps.iter();
         let leaving = steps.filter_map(|step| match step {
-            Step::Leave(session, _) => Some(session.clone()),
+            Step::Leave(session) => Some(session.clone()),
             _ => None,
         });
         leaving.collect()
@@ -367,12 +304,12 @@ impl Rest {
     }
 
     pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {
-        let deletes = |step: &Step| matches!(step, Step::Leave(of, _) if of == session);
+        let deletes = |step: &Step| matches!(step, Step::Leave(of) if of == session);
         self.steps.iter().any(deletes)
     }
 
-    /// The record and everything else in one request. `None` if an agent would refuse its size.
-    fn transaction(&self, cas: CasKey<'_>, settings: &Settings) -> Option<Request> {
+    /// The record and everything else in one request.
+    fn transaction(&self, cas: CasKey<'_>, settings: &Settings) -> Request {
         let keys: Vec<_> = self
             .steps
             .iter()
@@ -425,13 +362,12 @@ impl Rest {
     }
 }
 
-/// The request for these operations. `None` if an agent would refuse its size.
-fn transaction(operations: &[Operation<'_>], settings: &Settings) -> Option<Request> {
-    let request = Txn { operations }.request(settings.scope());
-    Txn::fits(&request, operations.len()).then_some(request)
+/// The request for these operations.
+fn transaction(operations: &[Operation<'_>], settings: &Settings) -> Request {
+    Txn { operations }.request(settings.scope())
 }
 
-/// The plain request would answer `false`.
+/// Somebody else has the key, or its lock delay runs.
 fn is_taken(kind: TxnFaultKind) -> bool {
     matches!(kind, TxnFaultKind::Held | TxnFaultKind::Delayed)
 }

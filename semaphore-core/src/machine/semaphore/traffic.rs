@@ -88,17 +88,12 @@ impl Participant {
         if let Some(request) = self.watch.transmit_record(now, &self.settings) {
             return Some((From::Record, request));
         }
-        if let Some((number, request)) = self.watch.transmit_glance(now, &self.settings) {
-            return Some((From::Glance(number), request));
-        }
         self.transmit_contender(now)
     }
 
     /// The question about holders without a key, if it is due.
     fn question(&mut self, now: Instant) -> Option<Request> {
-        self.vanished
-            .asks_at(&self.settings)
-            .filter(|at| *at <= now)?;
+        self.vanished.asks_at().filter(|at| *at <= now)?;
         let is_there = |it: &&Contender| it.key_index().is_some();
         let own = self.roster.all().find(is_there);
         let own = own.and_then(Contender::session_id);
@@ -162,7 +157,6 @@ impl Participant {
         result: &Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
         let (received, end) = self.requests.receive(now, id, result)?;
-        let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
             sent_at,
@@ -180,11 +174,9 @@ impl Participant {
         }
         let sent = Moment::of(id);
         match from {
-            _ if is_without_transactions => self.do_without_transactions(now, from),
             From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
             From::Watch | From::Refresh => self.handle_view(now, from, (sent, sent_at), answer),
             From::Record => self.handle_record_read(now, answer),
-            From::Glance(number) => self.handle_glance(now, number, (sent, sent_at), answer),
             From::Ledger => self.handle_write(now, (sent, sent_at), answer),
             From::Vanished => self.handle_finding(now, answer),
             From::Confirmation(no) => self.handle_confirmation(now, no, sent_at, answer),
@@ -301,11 +293,10 @@ impl Participant {
         self.let_time_pass(now, no);
         let held = self.held_until(no);
         let moment = self.moment();
-        let settings = &self.settings;
         let event = self
             .roster
             .get_mut(no)
-            .and_then(|mut it| it.learn(moment, &news.shown, settings));
+            .and_then(|mut it| it.learn(moment, &news.shown));
         self.note_renewal(now, no, held);
         if news.shown.failure.is_some() {
             self.note(now, news.shown.failure.clone());

@@ -15,8 +15,7 @@
 //!   a key was deleted by hand, or if Consul's leader has forgotten the lock delay.
 //! - *Consul's.* The lock delay counts from the end of the session, for everybody, including those
 //!   who come later. A transaction asks whether the key could be acquired now, and is always rolled
-//!   back: see [`Encoding::probe`]. The guide's requests can't ask without leaving something
-//!   behind. With them, those who come later also wait, and then read the key.
+//!   back: see [`steps::probe`].
 //!
 //! The question also distinguishes dead holders from hidden ones (S3). A list leaves out what the
 //! token may not read. Consul 1.11 and newer say so, older ones don't. But a separate request for a
@@ -32,17 +31,16 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::{Entry, ReadKey, Txn};
+use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::SessionOptions;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::reader::backoff::jitter;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::steps::Probed;
+use crate::machine::semaphore::steps::{self, Probed};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{ContenderFlags, Key, View};
@@ -53,7 +51,8 @@ pub(in crate::machine) struct Vanished {
     missing: BTreeMap<SessionId, Missing>,
     /// Those of them whom a complete list lacks. Only they are asked for.
     suspects: BTreeSet<SessionId>,
-    asked: Option<Asked>,
+    /// The question under way: whether the keys of these sessions could be acquired.
+    asked: Option<Vec<SessionId>>,
     /// Whether the question under way is from before an interruption.
     is_outdated: bool,
     dead: BTreeSet<SessionId>,
@@ -66,29 +65,16 @@ pub(in crate::machine) struct Vanished {
 /// A holder without its contender key.
 #[derive(Clone, Debug)]
 struct Missing {
-    /// When the first view without it came, and when the first separate read showed that its key is
-    /// gone.
+    /// When the first view without it came.
     since: Instant,
-    read_at: Option<Instant>,
     /// How long its place is left alone from then on, if an earlier view had shown its key.
     seen_lock_delay: Option<Duration>,
     /// The beginning of its value in that view, for people.
     value: Option<Box<str>>,
     /// Whether its key exists and is tied to another session, which has acquired it.
     is_taken: bool,
-    /// Whether such a read has shown this since the last interruption.
-    is_gone: bool,
     /// After Consul has said "not yet": when to ask again.
     ask_again_at: Option<Instant>,
-}
-
-/// The question under way.
-#[derive(Clone, Debug)]
-enum Asked {
-    /// Whether this session's key exists.
-    Key(SessionId),
-    /// Whether the keys of these sessions could be acquired.
-    Probe(Vec<SessionId>),
 }
 
 /// What an answer says.
@@ -139,11 +125,9 @@ impl Vanished {
                     let value = before.and_then(|it| it.value_of(session.as_str()));
                     Missing {
                         since: now,
-                        read_at: None,
                         seen_lock_delay: before.and_then(|it| seen_lock_delay(it, session)),
                         value: value.map(Box::from),
                         is_taken,
-                        is_gone: false,
                         ask_again_at: None,
                     }
                 });
@@ -174,9 +158,6 @@ impl Vanished {
     /// The poll was interrupted: those who were dead may be alive again.
     pub(in crate::machine) fn forget(&mut self) {
         self.dead.clear();
-        for missing in self.missing.values_mut() {
-            missing.is_gone = false;
-        }
         self.is_outdated = self.asked.is_some();
     }
 
@@ -214,17 +195,8 @@ impl Vanished {
     }
 
     /// Those whose place is certainly not available at present.
-    pub(in crate::machine) fn withheld(
-        &self,
-        now: Instant,
-        settings: &Settings,
-    ) -> BTreeSet<SessionId> {
-        // With separate requests the wait begins with a read, and an instant try waits for its
-        // answer, too.
-        let is_read_first = settings.encoding == Encoding::Requests;
-        let waits = |it: &Missing| {
-            it.only_waits() || it.read_at.is_some() || it.was_seen() && !is_read_first
-        };
+    pub(in crate::machine) fn withheld(&self, now: Instant) -> BTreeSet<SessionId> {
+        let waits = |it: &Missing| it.only_waits() || it.was_seen();
         // When it is time to ask again, the place may be free: an instant try waits for that
         // answer.
         let is_put_off = |at: Instant| at > now;
@@ -245,11 +217,11 @@ impl Vanished {
     }
 
     /// When the next question is due.
-    pub(in crate::machine) fn asks_at(&self, settings: &Settings) -> Option<Instant> {
+    pub(in crate::machine) fn asks_at(&self) -> Option<Instant> {
         if self.asked.is_some() {
             return None;
         }
-        let due = self.pending().map(|(_, it)| it.due(settings)).min()?;
+        let due = self.pending().map(|(_, it)| it.due()).min()?;
         Some(due.max(self.rest.due()))
     }
 
@@ -260,34 +232,17 @@ impl Vanished {
         own: Option<&SessionId>,
         settings: &Settings,
     ) -> Option<Request> {
-        if self.asks_at(settings).is_none_or(|at| at > now) {
+        if self.asks_at().is_none_or(|at| at > now) {
             return None;
         }
-        let due = self.pending().filter(|(_, it)| it.due(settings) <= now);
+        let due = self.pending().filter(|(_, it)| it.due() <= now);
         let mut due: Vec<_> = due.map(|(session, _)| session.clone()).collect();
-        let (asked, request) = if asks_by_probe(settings) {
-            due.truncate(MOST_ASKED);
-            let request = Encoding::probe(&due, own?, settings)?;
-            (Asked::Probe(due), request)
-        } else {
-            let session = due.into_iter().next()?;
-            let read = ReadKey {
-                key: &settings.prefix.contender_key(&session),
-                wait: None,
-                consistent: true,
-            };
-            let request = read.request(settings.scope());
-            (Asked::Key(session), request)
-        };
-        tracing::debug!(name: "inquiry", ?asked, "asks whether holders without a key are dead");
-        self.asked = Some(asked);
+        due.truncate(MOST_ASKED);
+        let request = steps::probe(&due, own?, settings)?;
+        tracing::debug!(name: "inquiry", asked = ?due, "asks whether holders without a key are dead");
+        self.asked = Some(due);
         self.rest.end();
         Some(request)
-    }
-
-    /// The question under way is asked in another way.
-    pub(in crate::machine) fn take_back(&mut self) {
-        self.asked = None;
     }
 
     /// Takes the answer to the question under way. `ahead` is the number of waiters ahead of us,
@@ -303,18 +258,14 @@ impl Vanished {
             return Finding::Settled;
         };
         let is_outdated = core::mem::take(&mut self.is_outdated);
-        let settled = match asked {
+        let probed = answer.and_then(|response| steps::probed(response, asked.len()));
+        match probed {
             // An outdated question is repeated at once.
-            _ if is_outdated && answer.is_ok() => Ok(()),
-            Asked::Key(session) => answer
-                .and_then(ReadKey::parse)
-                .map(|found| self.was_read(&session, found.as_ref(), now, rng)),
-            Asked::Probe(sessions) => answer
-                .and_then(|response| Encoding::probed(response, sessions.len()))
-                .map(|probed| self.was_probed(sessions, probed, now, ahead, rng)),
-        };
-        match settled {
-            Ok(()) => Finding::Settled,
+            Ok(_) if is_outdated => Finding::Settled,
+            Ok(probed) => {
+                self.was_probed(asked, probed, now, ahead, rng);
+                Finding::Settled
+            }
             Err(RequestError::Denied { .. }) => {
                 tracing::debug!(name: "hidden-holder", "a holder's key may not be read");
                 self.suspects.clear();
@@ -334,28 +285,6 @@ impl Vanished {
                 self.rest.begin(now, rng);
                 Finding::Failed(error)
             }
-        }
-    }
-
-    fn was_read(
-        &mut self,
-        session: &SessionId,
-        found: Option<&Entry<'_>>,
-        now: Instant,
-        rng: &mut fastrand::Rng,
-    ) {
-        let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
-        if is_tied {
-            // It stays a suspect until a view shows it.
-            self.rest.begin(now, rng);
-            return;
-        }
-        self.rest.reset();
-        if let Some(missing) = self.missing.get_mut(session) {
-            // It may have been hidden in earlier views, without notice.
-            missing.read_at.get_or_insert(now);
-            missing.is_gone = true;
-            self.tell(session, "a holder has died: it has no contender key any more, and its place is free after its lock delay");
         }
     }
 
@@ -407,7 +336,7 @@ impl Missing {
         }
         // If its key was never seen, it is left alone for the longest lock delay.
         let longest = SessionOptions::MAX_LOCK_DELAY;
-        self.read_at.unwrap_or(self.since) + self.seen_lock_delay.unwrap_or(longest)
+        self.since + self.seen_lock_delay.unwrap_or(longest)
     }
 
     fn was_seen(&self) -> bool {
@@ -416,19 +345,18 @@ impl Missing {
 
     /// Whether there is nothing to ask: it is dead when its time is over.
     fn only_waits(&self) -> bool {
-        self.is_taken || self.is_gone
+        self.is_taken || is_on(Defect::PruneAtOnce)
     }
 
-    /// When to ask for it. A read that shows that its key is gone stays valid.
-    fn due(&self, settings: &Settings) -> Instant {
-        let waits = self.was_seen() && asks_by_probe(settings);
-        let until = if waits { self.until() } else { self.since };
+    /// When to ask for it.
+    fn due(&self) -> Instant {
+        let until = if self.was_seen() {
+            self.until()
+        } else {
+            self.since
+        };
         self.ask_again_at.map_or(until, |at| until.max(at))
     }
-}
-
-fn asks_by_probe(settings: &Settings) -> bool {
-    settings.encoding == Encoding::Transactions && !is_on(Defect::PruneAtOnce)
 }
 
 /// The lock delay of a holder, from its key in this view.

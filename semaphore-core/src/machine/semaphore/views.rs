@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use crate::api::{ListKeys, ListNames, ReadKey};
+use crate::api::{ListKeys, ReadKey};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::Response;
@@ -11,10 +11,9 @@ use crate::id::Index;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::CheckNews;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::contender::{Contender, ContenderEvent};
+use crate::machine::semaphore::contender::ContenderEvent;
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
-use crate::machine::semaphore::listing::Listing;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::record::Record;
@@ -29,7 +28,6 @@ impl Participant {
         sent: (Moment, Instant),
         answer: Result<&Response, RequestError>,
     ) {
-        let bytes = answer.as_ref().map_or(0, |response| response.body().len());
         let view = answer
             .and_then(ListKeys::parse)
             .map(|list| View::new(&self.settings.prefix, &list));
@@ -45,14 +43,9 @@ impl Participant {
                     _ => self.watch.refreshed(),
                 }
                 self.note(now, None);
-                self.settings.listing = Listing::of(bytes, &view);
                 self.accept(now, view, sent, consistent);
             }
             Err(error) => {
-                if error.is_unreadable_answer() {
-                    tracing::debug!(name: "list-unreadable", %error, "a list of the prefix can't be had: goes on key by key");
-                    self.settings.listing = Listing::Dear;
-                }
                 match from {
                     From::Watch => {
                         self.watch.failed_by(now, &error, &mut self.rng);
@@ -89,38 +82,7 @@ impl Participant {
 
     /// Reads the content of the prefix again, confirmed by the leader.
     pub(super) fn look(&mut self, now: Instant) {
-        if self.settings.reads_by_name() {
-            self.watch.glance(now);
-        } else {
-            self.watch.refresh(now);
-        }
-    }
-
-    /// Takes a step of a read by name.
-    pub(super) fn handle_glance(
-        &mut self,
-        now: Instant,
-        number: u32,
-        sent: (Moment, Instant),
-        answer: Result<&Response, RequestError>,
-    ) {
-        let own = self.roster.all().filter_map(Contender::session_id);
-        let own = own.cloned().collect();
-        match self
-            .watch
-            .glanced(number, sent, answer, own, &self.settings)
-        {
-            Ok(seen) => {
-                self.note(now, None);
-                if let Some((view, sent)) = seen {
-                    self.accept(now, view, sent, true);
-                }
-            }
-            Err(error) => {
-                self.watch.glance_failed(now, &mut self.rng);
-                self.read_failed(now, error);
-            }
-        }
+        self.watch.refresh(now);
     }
 
     /// One of ours has entered, and does not know yet who is ahead. A read under way may be older:
@@ -263,7 +225,7 @@ impl Participant {
             let event = self
                 .roster
                 .get_mut(no)
-                .and_then(|mut it| it.observe_record(moment, view, false, &self.settings));
+                .and_then(|mut it| it.observe_record(moment, view, false));
             self.handle_contender_event(now, no, event);
         }
         self.settle_claims(now, view);
@@ -277,7 +239,7 @@ impl Participant {
             let event = self
                 .roster
                 .get_mut(no)
-                .and_then(|mut it| it.observe_older(view, sent, &self.settings));
+                .and_then(|mut it| it.observe_older(view, sent));
             self.handle_contender_event(now, no, event);
         }
     }
@@ -294,9 +256,10 @@ impl Participant {
         let numbers = self.roster.numbers();
         let mut is_counted = false;
         for no in numbers {
-            let event = self.roster.get_mut(no).and_then(|mut contender| {
-                contender.observe(now, moment, view, sent, confirmed, &self.settings)
-            });
+            let event = self
+                .roster
+                .get_mut(no)
+                .and_then(|mut contender| contender.observe(now, moment, view, sent, confirmed));
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
                 // A lagging agent does not show it yet: by default a server answers by its lease
                 // (Consul's documentation of consistency modes).
@@ -318,16 +281,6 @@ impl Participant {
     /// Takes the answer to a poll of one key.
     pub(super) fn handle_key(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
         let is_early = self.watch.is_early(now);
-        if let Focus::Ahead { session, index, .. } = self.watch.polled().clone()
-            && self.settings.value.is_large()
-        {
-            let key = self.settings.prefix.contender_key(&session);
-            let names = answer.and_then(ListNames::parse);
-            let is_as_before = names.map(|list| {
-                list.names.contains(&key) && list.index != Index::ZERO && list.index <= index
-            });
-            return self.handle_name(now, is_as_before);
-        }
         match answer.and_then(ReadKey::parse_at) {
             Ok((_, entry)) => {
                 self.note(now, None);
@@ -384,39 +337,6 @@ impl Participant {
     fn key_failed(&mut self, now: Instant, error: &RequestError) {
         self.watch.failed_by(now, error, &mut self.rng);
         self.look(now);
-    }
-
-    /// Takes the answer to a poll of the name of the next one ahead: whether it exists and was not
-    /// changed. It has neither value nor flags, so its claim is asked for separately.
-    fn handle_name(&mut self, now: Instant, is_as_before: Result<bool, RequestError>) {
-        match is_as_before {
-            Ok(is_as_before) => {
-                self.note(now, None);
-                let is_early = self.watch.is_early(now);
-                if is_as_before {
-                    self.knowledge.set_next_stuck(true);
-                    self.knowledge.set_record_look(RecordLook::Now);
-                } else if let Some(observed) = self.knowledge.newest_mut() {
-                    observed.outdate();
-                }
-                if !is_as_before || is_early {
-                    self.look(now);
-                }
-                if is_as_before && is_early {
-                    self.watch.failed(now, &mut self.rng);
-                } else {
-                    self.watch.key_answered(now);
-                }
-            }
-            Err(error) => {
-                self.key_failed(now, &error);
-                if error.is_permanent() {
-                    self.fail_waiting(now, |_| Error::Request(error.clone()));
-                }
-                self.end_unreadable(now, &error);
-                self.note(now, Some(error));
-            }
-        }
     }
 
     /// Takes the result of a check with the records of others.

@@ -10,19 +10,15 @@
 
 use core::time::Duration;
 
-use std::collections::BTreeSet;
-
-use crate::api::{ListKeys, ListNames, ReadKey};
+use crate::api::{ListKeys, ReadKey};
 use crate::error::RequestError;
-use crate::http::{Request, Response};
-use crate::id::{Index, SessionId};
-use crate::machine::process::moment::Moment;
+use crate::http::Request;
+use crate::id::Index;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
 use crate::machine::process::reader::check::Reads;
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::{Poller, Start};
 use crate::machine::semaphore::focus::Focus;
-use crate::machine::semaphore::glance::{Glance, Seen};
 use crate::machine::semaphore::refresh::{Of, Refresh};
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
@@ -44,8 +40,6 @@ pub(super) struct Watch {
     refresh: Refresh,
     /// A read of the record before a write.
     record: Refresh,
-    /// A read of only the contenders and the record.
-    glance: Glance,
     /// The duration of the last short request.
     round_trip: Duration,
     /// The number of consecutive polls that were answered soon, up to a limit.
@@ -80,7 +74,6 @@ impl Watch {
             is_suspect: false,
             refresh: Refresh::new(Of::Prefix, settings),
             record: Refresh::new(Of::Record, settings),
-            glance: Glance::new(settings),
             round_trip: Duration::ZERO,
             soon_answered: 0,
             quickly_answered: 0,
@@ -138,13 +131,12 @@ impl Watch {
         self.poller.is_polling()
     }
 
-    /// Since when a plain read of the prefix, or a read by name, is under way, which is answered at
+    /// Since when a plain read of the prefix is under way, which is answered at
     /// once.
     pub(super) fn reads_since(&self) -> Option<Instant> {
         let is_of_prefix = self.polled.focus == Focus::Prefix;
         let is_reading = self.is_polling() && is_of_prefix && self.poller.is_at_start();
-        let reading = is_reading.then_some(self.poller.sent_at());
-        reading.or(self.glance.began_at())
+        is_reading.then_some(self.poller.sent_at())
     }
 
     /// Sets what polls read from now on.
@@ -267,60 +259,9 @@ impl Watch {
         self.record.failed(now, rng);
     }
 
-    /// Reads the contenders and the record, without the rest of the prefix.
-    pub(super) fn glance(&mut self, now: Instant) {
-        self.glance.want(now);
-    }
-
-    /// One of ours has entered by a write of the record: a read by name that is under way is no longer needed.
-    pub(super) fn entered(&mut self, now: Instant) {
-        self.glance.entered(now);
-    }
-
-    pub(super) fn stop_glance(&mut self) {
-        self.glance.stop();
-    }
-
-    pub(super) fn is_glance_wanted(&self) -> bool {
-        self.glance.is_wanted()
-    }
-
-    /// The first step has the limit of polls; the later ones belong to it.
-    pub(super) fn transmit_glance(
-        &mut self,
-        now: Instant,
-        settings: &Settings,
-    ) -> Option<(u32, Request)> {
-        if self.glance.goes_on() {
-            return self.glance.go_on(settings);
-        }
-        let starts_at = self.glance.starts_at()?;
-        if starts_at.max(self.poller.ready_at()) > now {
-            return None;
-        }
-        self.poller.spend(now);
-        Some(self.glance.start(now, settings))
-    }
-
-    pub(super) fn glanced(
-        &mut self,
-        number: u32,
-        sent: (Moment, Instant),
-        answer: Result<&Response, RequestError>,
-        also: BTreeSet<SessionId>,
-        settings: &Settings,
-    ) -> Result<Option<Seen>, RequestError> {
-        self.glance.handle(number, sent, answer, also, settings)
-    }
-
-    pub(super) fn glance_failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.glance.failed(now, rng);
-    }
-
     pub(super) fn stop_reads(&mut self) {
         self.refresh.stop();
         self.record.stop();
-        self.glance.stop();
     }
 
     /// Whether a separate read is wanted and not sent yet.
@@ -330,11 +271,7 @@ impl Watch {
 
     /// When the next wanted read is due. It has the limit of polls.
     pub(super) fn read_timeout(&self) -> Option<Instant> {
-        if self.glance.goes_on() {
-            return Some(Instant::ORIGIN);
-        }
-        let wanted = [self.refresh.timeout(), self.glance.starts_at()];
-        let first = wanted.into_iter().flatten().min();
+        let first = self.refresh.timeout();
         let first = first.map(|at| at.max(self.poller.ready_at()));
         first.into_iter().chain(self.record.timeout()).min()
     }
@@ -419,12 +356,6 @@ impl Watch {
         Some(match self.focus.key(settings) {
             None => ListKeys {
                 prefix: &settings.prefix,
-                wait,
-                consistent,
-            }
-            .request(settings.scope()),
-            Some(path) if self.focus.ahead().is_some() && settings.value.is_large() => ListNames {
-                path: &path,
                 wait,
                 consistent,
             }

@@ -5,18 +5,15 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
-use crate::input::{InvalidInput, Value};
 use crate::machine::notice::Notice;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::{Claim, Sent};
-use crate::machine::semaphore::room::{Company, MAX_STEPS, certainly_fits, most_steps};
+use crate::machine::semaphore::room::room_beside;
 use crate::machine::semaphore::roster::Group;
-use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key, View};
@@ -25,27 +22,6 @@ impl Participant {
     /// The write of the record, if it is due.
     pub(super) fn write(&mut self, now: Instant) -> Option<Request> {
         self.make_planned(now);
-        // Without room for others the write may fit again, and with them it may not.
-        for _ in 0..2 {
-            let Some(write) = self.ledger.planned() else {
-                break;
-            };
-            let company = self.company(now, write);
-            if !self.ledger.write_with(company) {
-                break;
-            }
-            self.ledger.unplan();
-            self.plan(now);
-            self.make_planned(now);
-            if company == Company::Nobody {
-                break;
-            }
-        }
-        if let Some(error) = self.ledger.planned().and_then(too_large) {
-            self.ledger.unplan();
-            self.fail_waiting(now, |_| error.clone().into());
-            return None;
-        }
         let write = self.ledger.planned()?;
         let pruned: Vec<_> = self.pruned(write).map(str::to_owned).collect();
         let mut rest = self.rest(now, write);
@@ -100,22 +76,6 @@ impl Participant {
         }
     }
 
-    /// What this is written with. If it is too much for one transaction, the record is written
-    /// alone, and admits only those who have entered the queue.
-    fn company(&self, now: Instant, write: &Write) -> Company {
-        if self.settings.encoding == Encoding::Requests {
-            return Company::Others;
-        }
-        let rest = self.steps(now, write);
-        let fits = certainly_fits(&write.record, rest.steps.len(), &self.settings)
-            || Encoding::fits(write, &rest, &self.settings);
-        if fits {
-            self.ledger.company().then(&write.record, &self.settings)
-        } else {
-            Company::Nobody
-        }
-    }
-
     /// The claims of the contenders that it admits: for the first in our queue, as many as each
     /// wants.
     fn claims_of(&self, write: &Write) -> Vec<Claim> {
@@ -140,7 +100,6 @@ impl Participant {
                 base: write.base,
                 number,
                 was_listed: self.lists_any(contenders),
-                company: self.ledger.company(),
             });
         }
         claims
@@ -149,14 +108,6 @@ impl Participant {
     /// The other parts of the transaction: admitted contenders are tied to their keys, pruned ones
     /// have no key, and keys of leaving ones are deleted.
     fn rest(&self, now: Instant, write: &Write) -> Rest {
-        if self.settings.encoding == Encoding::Requests || self.ledger.company() == Company::Nobody
-        {
-            return Rest::default();
-        }
-        self.steps(now, write)
-    }
-
-    fn steps(&self, now: Instant, write: &Write) -> Rest {
         let mut rest = Rest::default();
         let is_full = write.record.holders().len() >= write.record.limit() as usize;
         let claim = if is_full { Claimed::Last } else { Claimed::One };
@@ -182,19 +133,18 @@ impl Participant {
         rest.steps.extend(self.pruned_by(write));
         let leaving = write.withdraw.iter().filter_map(|no| {
             let contender = self.roster.get(*no)?;
-            Some(Step::Leave(
-                contender.session_id()?.clone(),
-                contender.key_index()?,
-            ))
+            contender.key_index()?;
+            Some(Step::Leave(contender.session_id()?.clone()))
         });
         let leaving: Vec<_> = leaving.collect();
         // Those that don't fit are deleted one by one.
-        let room = MAX_STEPS.saturating_sub(rest.steps.len());
+        let room = room_beside(&write.record, &self.settings);
         if !is_on(Defect::KeyLeftBehind) {
-            rest.steps.extend(leaving.into_iter().take(room));
+            let left = room.saturating_sub(rest.steps.len());
+            rest.steps.extend(leaving.into_iter().take(left));
         }
-        let room = most_steps(&self.settings).saturating_sub(rest.steps.len());
-        rest.steps.extend(self.joining(now, write).take(room));
+        let left = room.saturating_sub(rest.steps.len());
+        rest.steps.extend(self.joining(now, write).take(left));
         rest
     }
 
@@ -224,7 +174,7 @@ impl Participant {
             || leaves.into_iter().any(Contender::keeps_session)
             || !write.withdraw.is_empty() && !self.callers.queue().is_empty();
         let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
-        goes_on && !self.settings.reads_by_name() && self.knowledge.newest().is_some_and(is_small)
+        goes_on && self.knowledge.newest().is_some_and(is_small)
     }
 
     /// Whether the record already names any of these.
@@ -269,33 +219,23 @@ impl Participant {
         let written = answer.and_then(|response| self.ledger.read(response, &self.settings));
         match written {
             // What a grant needs must be read first: the index of a new record, from which its
-            // tokens come, or whether those whom a record admits that was written alone still have
-            // their keys.
-            Ok(Written::Applied(after))
-                if self.ledger.claims_untied()
-                    || after.is_none() && self.ledger.is_first_claim() =>
-            {
+            // tokens come.
+            Ok(Written::Applied(None)) if self.ledger.is_first_claim() => {
                 self.note(now, None);
-                let sent = self.ledger.applied_unseen(now, moment, &self.settings);
+                let sent = self.ledger.applied_unseen(moment);
                 self.write_failed(now, sent.as_ref(), true);
                 self.look(now);
             }
             Ok(Written::Applied(after)) => {
                 self.note(now, None);
-                if let Some(sent) = self.ledger.applied(moment, &self.settings) {
-                    if sent.encoding == Encoding::Transactions {
-                        self.claimants_lived(&sent, sent_at.1);
-                    }
+                if let Some(sent) = self.ledger.applied(moment) {
+                    self.claimants_lived(&sent, sent_at.1);
                     if !sent.rest.pruned.is_empty() {
                         let sessions = sent.rest.pruned.clone();
                         let notices = self.callers.notices_mut();
                         notices.tell(|| Notice::Pruned { sessions });
                     }
                     self.apply(now, &sent, after.as_deref());
-                    if sent.encoding != self.settings.encoding {
-                        // Only a read shows the index for the next write.
-                        self.look(now);
-                    }
                     if let Some(after) = after {
                         self.learn(now, sent_at, sent, *after);
                     }
@@ -330,7 +270,7 @@ impl Participant {
                 }
             }
             Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
-                if let Some(sent) = self.ledger.applied(moment, &self.settings) {
+                if let Some(sent) = self.ledger.applied(moment) {
                     self.apply(now, &sent, None);
                 }
             }
@@ -348,7 +288,7 @@ impl Participant {
                     let claims = self.ledger.take_claims().into_iter();
                     for no in claims.flat_map(|claim| claim.contenders) {
                         if let Some(mut contender) = self.roster.get_mut(no) {
-                            contender.withdrawn(moment, &self.settings);
+                            contender.withdrawn(moment);
                         }
                     }
                 }
@@ -379,30 +319,6 @@ impl Participant {
         }
     }
 
-    /// The agent refuses transactions: the same is sent as separate requests.
-    pub(super) fn do_without_transactions(&mut self, now: Instant, from: From) {
-        tracing::debug!(name: "no-transactions", "the agent refuses transactions: goes on without");
-        self.settings.encoding = Encoding::Requests;
-        match from {
-            From::Ledger => {
-                let sent = self.ledger.take_back();
-                self.write_failed(now, sent.as_ref(), false);
-            }
-            From::Contender(no, _) => {
-                if let Some(mut contender) = self.roster.get_mut(no) {
-                    contender.take_back();
-                }
-            }
-            From::Vanished => self.vanished.take_back(),
-            From::Confirmation(no) => {
-                let confirmed = self.roster.confirmations().refused(no);
-                self.take_confirmed(now, now, confirmed);
-            }
-            From::Glance(_) => self.watch.stop_glance(),
-            From::Watch | From::Refresh | From::Record => {}
-        }
-    }
-
     fn write_failed(&mut self, now: Instant, sent: Option<&Sent>, is_unknown: bool) {
         let numbers = |sent: &Sent| {
             let write = &sent.write;
@@ -413,7 +329,7 @@ impl Participant {
         let moment = self.moment();
         for no in &numbers {
             if let Some(mut contender) = self.roster.get_mut(*no) {
-                contender.write_failed(now, moment, is_unknown, &self.settings);
+                contender.write_failed(now, moment, is_unknown);
             }
         }
     }
@@ -455,7 +371,7 @@ impl Participant {
         let moment = self.moment();
         for no in &sent.write.admit {
             if let Some(mut contender) = self.roster.get_mut(*no) {
-                contender.claim_refused(moment, sent.write.base, &self.settings);
+                contender.claim_refused(moment, sent.write.base);
             }
         }
         self.ledger.take_claims();
@@ -483,22 +399,12 @@ impl Participant {
         observed.view.lock_keys(locked.collect());
         observed.view.write_record(sent.write.record, after.index);
         for step in &sent.rest.steps {
-            if let Step::Leave(session, _) = step {
+            if let Step::Leave(session) = step {
                 observed.view.delete_key(session);
             }
         }
         observed.update(now, moment);
     }
-}
-
-/// Why the record has no room for those whom this write admits. Consul would refuse it with 413.
-fn too_large(write: &Write) -> Option<InvalidInput> {
-    let holders = write.record.holders().len();
-    if write.admit.is_empty() || write.record.bytes_at_most() < Value::MAX_LEN {
-        return None;
-    }
-    let (len, max) = (write.record.encode().len(), Value::MAX_LEN);
-    (len > max).then_some(InvalidInput::RecordTooLarge { holders, len, max })
 }
 
 /// The most contenders of a prefix that is read together with a write.

@@ -5,7 +5,6 @@ use transport_mock::consul::{Policy, Session};
 use transport_mock::{MockConsul, RequestKind};
 
 use super::{client, hold_each, numbered};
-use crate::ENCODING;
 use crate::support::*;
 
 #[test]
@@ -128,7 +127,7 @@ fn what_the_client_is_told_holds_for_all_unless_they_are_told_otherwise() {
         .value("told")
         .token("secret")
         .ttl(secs(30));
-    let client = builder.encoding(ENCODING).connect(world.client("a"));
+    let client = builder.connect(world.client("a"));
     let client = client.expect("valid options");
     let semaphore = client.semaphore("service/db", 3).expect("valid settings");
     let permit = world.run(semaphore.acquire()).expect("a slot");
@@ -142,7 +141,7 @@ fn what_the_client_is_told_holds_for_all_unless_they_are_told_otherwise() {
 #[test]
 fn a_blocking_client_shares_as_the_other_does() {
     let world = MockConsul::new(1);
-    let builder = blocking::Client::builder().encoding(ENCODING);
+    let builder = blocking::Client::builder();
     let client = builder.connect(world.client("a")).expect("valid options");
     let permits: Vec<_> = (0..20)
         .map(|number| {
@@ -167,7 +166,7 @@ fn a_blocking_client_shares_as_the_other_does() {
 fn what_one_is_told_of_its_sessions_comes_on_top_of_what_the_client_says() {
     let world = MockConsul::new(1);
     let builder = Client::builder().ttl(secs(30)).session_name("shared");
-    let client = builder.encoding(ENCODING).connect(world.client("a"));
+    let client = builder.connect(world.client("a"));
     let client = client.expect("valid options");
     let builder = builder_of("service/db", 3).session_name("alone");
     let semaphore = builder.connect(client).expect("valid settings");

@@ -6,7 +6,6 @@ use transport_mock::consul::{Access, Entry, Policy};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use super::{client, numbered, session_of};
-use crate::ENCODING;
 use crate::support::steps::ties_key;
 use crate::support::*;
 
@@ -112,7 +111,7 @@ fn with_token(world: &MockConsul, host: &str) -> Client {
         consul.set_acl_reports_filtering(true);
         consul.add_token(host, Policy::management());
     });
-    let builder = Client::builder().encoding(ENCODING).token(host);
+    let builder = Client::builder().token(host);
     builder.connect(world.client(host)).expect("valid options")
 }
 

@@ -3,17 +3,20 @@
 pub(crate) mod fate;
 pub(crate) mod handles;
 pub(crate) mod late_keys;
+mod next_semaphores;
+mod reads;
 pub(crate) mod sharing;
+pub(crate) mod together;
+mod waits;
 
 use semaphore_core::{Builder, Client, Permit, Semaphore};
 use transport_mock::{MockConsul, MockProcess};
 
-use crate::ENCODING;
 use crate::support::*;
 
 /// A client of this host.
 pub(crate) fn client(world: &MockConsul, host: &str) -> Client {
-    let builder = Client::builder().value("test").encoding(ENCODING);
+    let builder = Client::builder().value("test");
     builder.connect(world.client(host)).expect("valid options")
 }
 
@@ -42,6 +45,6 @@ pub(crate) fn isolated(prefix: &str) -> Builder {
 
 /// A client in a process that can be killed.
 pub(crate) fn client_of(process: &MockProcess) -> Client {
-    let builder = Client::builder().value("test").encoding(ENCODING);
+    let builder = Client::builder().value("test");
     builder.connect(process.clone()).expect("valid options")
 }

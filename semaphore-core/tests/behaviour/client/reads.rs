@@ -5,8 +5,8 @@ use semaphore_core::sans_io::{Method, Request, Response};
 use semaphore_core::{Client, Lost, Permit};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
+use crate::client::together::{checks, polls};
 use crate::client::{client, hold_each, numbered, session_of};
-use crate::client_once::together::{checks, polls};
 use crate::support::spy::Spy;
 use crate::support::steps::{operations, verbs};
 use crate::support::stranger::{Stranger, operate};

@@ -7,8 +7,8 @@ use semaphore_core::sans_io::{Request, Response};
 use semaphore_core::{Client, Error, Permit, Semaphore};
 use transport_mock::{Fault, MockConsul, Rule, Task};
 
+use crate::client::together::{checks, polls};
 use crate::client::{client, session_of};
-use crate::client_once::together::{checks, polls};
 use crate::support::spy::Spy;
 use crate::support::*;
 

@@ -10,9 +10,9 @@ use semaphore_core::sans_io::{Method, Request, Response, TransportError, Transpo
 use tracing::Level;
 use transport_mock::MockConsul;
 
-use crate::cost_once::wire::{ROUND, Wire, poll, read, write};
+use crate::cost::wire::{ROUND, Wire, poll, read, write};
 use crate::support::*;
-use crate::watched_once::log::logged;
+use crate::watched::log::logged;
 
 const FIRST: Lane = Lane::Short(0);
 const SECOND: Lane = Lane::Short(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use semaphore_core::adapter::{Instant, Method};
-use semaphore_core::{Encoding, Permit, Semaphore};
+use semaphore_core::{Permit, Semaphore};
 use transport_mock::MockConsul;
 
 use crate::support::election::{assert_only_key_left, election, leader};
@@ -142,11 +142,11 @@ struct Cost {
     round_trips: f64,
     requests: u64,
     /// With transactions, and with separate requests.
-    most: [f64; 2],
+    most: f64,
 }
 
 impl Cost {
-    fn of(world: &MockConsul, what: &'static str, most: [f64; 2], turn: impl FnOnce()) -> Self {
+    fn of(world: &MockConsul, what: &'static str, most: f64, turn: impl FnOnce()) -> Self {
         let (start, before) = (world.now(), world.stats().total_requests());
         turn();
         Self {
@@ -171,23 +171,23 @@ fn a_turn_costs_so_many_round_trips() {
         let held = held.take().expect("a slot");
         (cost, held)
     };
-    let (first, held_by_a) = acquires("the first acquisition of all", [4.0, 4.0], &a);
+    let (first, held_by_a) = acquires("the first acquisition of all", 4.0, &a);
     costs.push(first);
-    costs.push(Cost::of(&world, "a release", [2.0, 3.0], || {
+    costs.push(Cost::of(&world, "a release", 2.0, || {
         world.run(held_by_a.release()).expect("released");
     }));
-    let (again, held_by_a) = acquires("an acquisition just after it", [2.0, 3.0], &a);
+    let (again, held_by_a) = acquires("an acquisition just after it", 2.0, &a);
     costs.push(again);
     world.run(held_by_a.release()).expect("released");
     world.advance(secs(10));
-    let (later, held_by_c) = acquires("an acquisition by another host", [2.0, 3.0], &c);
+    let (later, held_by_c) = acquires("an acquisition by another host", 2.0, &c);
     costs.push(later);
     let waiting = world.start(async move { b.acquire().await });
     world.advance(secs(10));
     costs.push(Cost::of(
         &world,
         "from a release to the next host",
-        [2.0, 3.0],
+        2.0,
         || {
             let _release = world.start(held_by_c.release());
             drop(world.run(waiting).expect("its turn"));
@@ -199,7 +199,7 @@ fn a_turn_costs_so_many_round_trips() {
     let elections = ["a", "b"].map(|host| election(&world, host));
     let [first, next] = elections;
     let mut led = None;
-    costs.push(Cost::of(&world, "an election", [2.0, 2.0], || {
+    costs.push(Cost::of(&world, "an election", 2.0, || {
         led = Some(world.run(first.campaign()).expect("elected"));
     }));
     let waiting = world.start(async move { next.campaign().await });
@@ -207,18 +207,16 @@ fn a_turn_costs_so_many_round_trips() {
     costs.push(Cost::of(
         &world,
         "from a resignation to the next leader",
-        [2.0, 2.0],
+        2.0,
         || {
             let leadership = led.take().expect("leads");
             let _resignation = world.start(async move { leadership.resign().await });
             drop(world.run(waiting).expect("elected"));
         },
     ));
-    let at = usize::from(crate::ENCODING == Encoding::Requests);
     for cost in costs {
         let (what, round_trips, requests) = (cost.what, cost.round_trips, cost.requests);
-        let encoding = crate::ENCODING;
-        println!("| {what} | {encoding:?} | {round_trips:.1} | {requests} |");
-        assert!(round_trips <= cost.most[at] + 0.01, "{what}: {round_trips}");
+        println!("| {what} | {round_trips:.1} | {requests} |");
+        assert!(round_trips <= cost.most + 0.01, "{what}: {round_trips}");
     }
 }

@@ -7,7 +7,7 @@ use semaphore_core::adapter::Lane;
 use semaphore_core::sans_io::{Method, Request, Response, TransportErrorKind};
 use transport_mock::MockConsul;
 
-use crate::cost_once::wire::{ROUND, Wire, poll, read, write};
+use crate::cost::wire::{ROUND, Wire, poll, read, write};
 use crate::support::*;
 
 const POLL: Lane = Lane::Poll(0);

@@ -1,12 +1,10 @@
 //! How many requests a participant has under way, and when it repeats a failed one.
 
-use semaphore_core::Encoding;
 use semaphore_core::sans_io::Machine as _;
-use semaphore_core::sans_io::{Response, TransportErrorKind};
+use semaphore_core::sans_io::TransportErrorKind;
 
-use crate::ENCODING;
 use crate::support::bench::{Bench, is_read};
-use crate::support::steps::{claims, enters};
+use crate::support::steps::claims;
 use crate::support::*;
 
 #[test]
@@ -69,30 +67,4 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
     bench.keep(|_| false);
     bench.run_for(secs(61));
     bench.assert_nothing_left();
-}
-
-#[test]
-fn a_key_that_was_written_allows_one_more_read() {
-    if ENCODING == Encoding::Transactions {
-        // A transaction that writes a key reads the prefix itself.
-        return;
-    }
-    let mut bench = Bench::new(1, 1);
-    bench.keep(enters);
-    bench.acquire();
-    bench.run_for(secs(1));
-    let key = bench.take_kept();
-    let mut poll = bench.lose_poll();
-    bench.keep(is_read);
-    // Endless changes use up all reads that are allowed at once.
-    for index in 1_000.. {
-        let nothing = Response::new(200, "[]").with_header("X-Consul-Index", index.to_string());
-        bench.answer(poll, Ok(nothing));
-        if bench.kept.is_empty() {
-            break;
-        }
-        poll = bench.take_kept();
-    }
-    bench.answer(key, Ok(Response::new(200, "true")));
-    assert_eq!(bench.kept.len(), 1);
 }

@@ -2,20 +2,15 @@
 //!
 //! The agent still holds requests that were abandoned, and allows an address 200 in all.
 
-use semaphore_core::Encoding;
 use transport_mock::MockConsul;
 
-use crate::ENCODING;
 use crate::support::*;
 
 #[test]
 fn those_who_wait_need_six_each_and_a_holder_fourteen() {
     // With separate requests each renewal of a waiter is confirmed, and both are sent at once while
     // answers are slow.
-    let of_waiter = match ENCODING {
-        Encoding::Requests => 7,
-        _ => 6,
-    };
+    let of_waiter = 6;
     // The peak depends on when in the lease the leader fails.
     for moment in 0..10 {
         let peaks = peaks(moment);

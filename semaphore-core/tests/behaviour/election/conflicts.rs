@@ -3,7 +3,7 @@
 
 use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Method, Request};
-use semaphore_core::{Conflict, Encoding, Error, Lost};
+use semaphore_core::{Conflict, Error, Lost};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election::unknown::acquisition;
@@ -271,14 +271,12 @@ fn a_key_that_changes_under_every_attempt_is_tried_twice_a_second_at_most() {
         world.advance(millis(100));
         operate(&world, Method::Put, &target, &turn.to_string());
     }
-    if crate::ENCODING == Encoding::Transactions {
-        assert!(
-            waiting.try_take().is_none(),
-            "it changed under every attempt"
-        );
-        let attempts = world.stats_of("a").requests_of(RequestKind::Txn);
-        assert!((10..=22).contains(&attempts), "{attempts} attempts");
-    }
+    assert!(
+        waiting.try_take().is_none(),
+        "it changed under every attempt"
+    );
+    let attempts = world.stats_of("a").requests_of(RequestKind::Txn);
+    assert!((10..=22).contains(&attempts), "{attempts} attempts");
     let (_election, leadership) = world.run(waiting).expect("elected");
     assert_eq!(leadership.term(), 1);
 }

@@ -1,10 +1,9 @@
 //! Electing a leader: one at a time, the next at once after a resignation, later after a crash.
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
-use semaphore_core::{Encoding, Error, InvalidInput, Refusal};
+use semaphore_core::{Error, InvalidInput, Refusal};
 use transport_mock::{MockConsul, MockProcess, RequestKind};
 
-use crate::ENCODING;
 use crate::election::unknown::acquisition;
 use crate::support::election::*;
 use crate::support::*;
@@ -32,10 +31,7 @@ fn whoever_campaigns_alone_makes_a_session_reads_once_and_attempts_once() {
     let stats = world.stats();
     assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
     assert_eq!(stats.requests_of(acquisition()), 1);
-    // The answer to a plain attempt does not contain the indexes of the term.
-    let is_told = ENCODING == Encoding::Transactions;
-    let reads = stats.requests_of(RequestKind::KvRead);
-    assert_eq!(reads, if is_told { 1 } else { 2 });
+    assert_eq!(stats.requests_of(RequestKind::KvRead), 1);
 }
 
 #[test]

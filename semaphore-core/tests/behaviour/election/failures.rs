@@ -2,10 +2,9 @@
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Response};
-use semaphore_core::{Encoding, Error, RequestError};
+use semaphore_core::{Error, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::ENCODING;
 use crate::election::unknown::acquisition;
 use crate::support::election::*;
 use crate::support::stranger::operate;
@@ -22,16 +21,7 @@ fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
         let (_a, first) = leader(&world);
         world.advance(secs(1));
         let denied = Fault::Answer(Response::new(403, "Permission denied"));
-        world.inject(Rule::new(denied.clone()).kind(kind).host("b").always());
-        if kind == RequestKind::Txn {
-            // Without transactions, the attempt is a separate request.
-            world.inject(
-                Rule::new(denied)
-                    .kind(RequestKind::KvAcquire)
-                    .host("b")
-                    .always(),
-            );
-        }
+        world.inject(Rule::new(denied).kind(kind).host("b").always());
         let b = election(&world, "b");
         let waiting = world.start(async move { b.campaign().await });
         world.advance(secs(1));
@@ -44,21 +34,6 @@ fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
         world.advance(secs(1));
         assert_eq!(session_count(&world), 0, "{kind}");
     }
-}
-
-#[test]
-fn an_agent_that_refuses_transactions_is_served_with_the_guides_requests() {
-    let world = MockConsul::new(1);
-    let unknown = Fault::Answer(Response::new(501, "not implemented"));
-    if ENCODING == Encoding::Transactions {
-        world.inject(Rule::new(unknown).kind(RequestKind::Txn).always());
-    }
-    let (_a, leadership) = leader(&world);
-    assert_eq!(leadership.term(), 1);
-    world.run(leadership.set_value("b")).expect("set");
-    assert_eq!(found(&world).expect("a key").value, "b");
-    world.run(leadership.resign()).expect("resigned");
-    assert_only_key_left(&world);
 }
 
 #[test]

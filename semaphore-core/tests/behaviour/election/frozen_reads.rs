@@ -13,7 +13,7 @@ use crate::support::*;
 #[test]
 fn a_key_that_never_shows_what_was_written_is_written_twice_a_second_at_most() {
     let settings = ElectionSettings::new(LockKey::new(KEY).expect("a key"));
-    let mut candidate = Candidate::new(settings.with_encoding(crate::ENCODING), 1);
+    let mut candidate = Candidate::new(settings, 1);
     let mut consul = Consul::new(1);
     let mut now = Instant::from_origin(secs(1));
     candidate.campaign(now, None).expect("accepted");

@@ -4,13 +4,11 @@ use semaphore_core::{Discovery, Error, Lost, SequencerStatus, blocking};
 use transport_mock::MockConsul;
 use transport_mock::consul::{Access, Policy};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
 fn blocking_election(world: &MockConsul, host: &str) -> blocking::Election {
     blocking::Election::builder(KEY)
-        .encoding(ENCODING)
         .value(host)
         .connect(world.client(host))
         .expect("valid settings")

@@ -10,7 +10,6 @@ use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use super::shared_sessions::*;
-use crate::ENCODING;
 use crate::client::client;
 use crate::support::steps::ties_key;
 use crate::support::stranger::operate;
@@ -178,7 +177,7 @@ fn with_token(world: &MockConsul) -> Client {
         consul.set_acl_default_deny();
         consul.add_token("a", Policy::management());
     });
-    let builder = Client::builder().encoding(ENCODING).token("a");
+    let builder = Client::builder().token("a");
     builder.connect(world.client("a")).expect("valid options")
 }
 

@@ -7,15 +7,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use semaphore_core::adapter::{Instant, Runtime as _};
-use semaphore_core::{Client, Election, Encoding, Error};
+use semaphore_core::{Client, Election, Error};
 use transport_mock::{MockConsul, RequestKind};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
-
-/// In this encoding every write names what it changes. Only then can a session be kept.
-const IS_FENCED: bool = matches!(ENCODING, Encoding::Transactions);
 
 /// The candidates' hosts.
 #[derive(Clone, Copy)]
@@ -162,12 +158,10 @@ fn twenty_candidates_on_separate_hosts_follow_one_another_within_milliseconds_an
         let outcome = contest(seed, 20, Hosts::Separate, Duration::ZERO, 1_000);
         println!("{outcome}");
         assert!(outcome.led.iter().all(|led| *led >= 8), "{outcome}");
-        if IS_FENCED {
-            assert!(outcome.terms_per_s() >= 400.0, "{outcome}");
-            assert!(outcome.gap_at(50) <= millis(3), "{outcome}");
-            assert!(outcome.gap_at(99) <= millis(6), "{outcome}");
-            assert!(outcome.reads <= 7.0 && outcome.writes <= 5.0, "{outcome}");
-        }
+        assert!(outcome.terms_per_s() >= 400.0, "{outcome}");
+        assert!(outcome.gap_at(50) <= millis(3), "{outcome}");
+        assert!(outcome.gap_at(99) <= millis(6), "{outcome}");
+        assert!(outcome.reads <= 7.0 && outcome.writes <= 5.0, "{outcome}");
     }
 }
 
@@ -199,10 +193,8 @@ fn two_hundred_candidates_of_one_client_cost_a_handful_of_requests_for_each_term
         let outcome = contest(1, candidates, Hosts::OneClient, term, 300);
         println!("{outcome}");
         // Without transactions, each term needs a new session and another first read.
-        let most = if IS_FENCED { 4.5 } else { 6.5 };
+        let most = 4.5;
         assert!(outcome.reads + outcome.writes <= most, "{outcome}");
-        if IS_FENCED {
-            assert!(outcome.gap_at(99) <= millis(12), "{outcome}");
-        }
+        assert!(outcome.gap_at(99) <= millis(12), "{outcome}");
     }
 }

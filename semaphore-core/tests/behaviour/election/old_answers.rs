@@ -160,11 +160,9 @@ fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     bench.turn();
     let of_second =
         |answer: &Response| String::from_utf8_lossy(answer.body()).contains(r#""Session":""#);
-    if crate::ENCODING == semaphore_core::Encoding::Transactions {
-        let (poll, former) = take_answer(&mut bench, of_second);
-        bench.candidate.handle_response(bench.now, poll, Ok(former));
-        assert!(!bench.candidate.is_held(bench.now, third));
-    }
+    let (poll, former) = take_answer(&mut bench, of_second);
+    bench.candidate.handle_response(bench.now, poll, Ok(former));
+    assert!(!bench.candidate.is_held(bench.now, third));
     bench.keeps = |_| false;
     while !bench.kept.is_empty() {
         deliver_one(&mut bench);

@@ -4,20 +4,16 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
+use semaphore_core::Error;
 use semaphore_core::adapter::{Method, Request};
 use semaphore_core::sans_io::api::LOCK_FLAGS;
-use semaphore_core::{Encoding, Error};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::ENCODING;
 use crate::election::unknown::acquisition;
 use crate::support::election::*;
 use crate::support::spy::Spy;
 use crate::support::steps::{creates_session, destroys_session};
 use crate::support::*;
-
-/// In this encoding every write names what it changes. Only then can a session be kept.
-const IS_FENCED: bool = matches!(ENCODING, Encoding::Transactions);
 
 #[test]
 fn a_loop_of_short_attempts_campaigns_with_one_session() {
@@ -83,10 +79,8 @@ fn clones_lead_in_turn_with_one_session_and_each_term_has_a_token_and_sequencer_
     let sequencers: BTreeSet<_> = terms.iter().map(|term| &term.1).collect();
     assert_eq!(sequencers.len(), terms.len());
     let made = world.stats_of("a").requests_of(RequestKind::SessionCreate);
-    if IS_FENCED {
-        assert_eq!(made, 1, "{}", world.trace());
-        assert!(took <= millis(50 * 8), "{took:?}");
-    }
+    assert_eq!(made, 1, "{}", world.trace());
+    assert!(took <= millis(50 * 8), "{took:?}");
     world.advance(secs(2));
     assert_only_key_left(&world);
 }
@@ -100,9 +94,7 @@ fn a_handle_that_campaigns_again_at_once_keeps_its_session_for_half_a_second_and
         world.run(leadership.resign()).expect("resigned");
     }
     let made = world.stats_of("a").requests_of(RequestKind::SessionCreate);
-    if IS_FENCED {
-        assert!(made <= 2, "{made}");
-    }
+    assert!(made <= 2, "{made}");
     assert_eq!(
         found(&world).expect("a key").session,
         "",
@@ -187,11 +179,7 @@ fn a_resignation_that_is_lost_is_repeated_and_ends_the_session() {
         }
         let leadership = world.run(a.campaign()).expect("a leadership");
         let session = found(&world).expect("a key").session;
-        let kind = if IS_FENCED {
-            RequestKind::Txn
-        } else {
-            RequestKind::KvRelease
-        };
+        let kind = RequestKind::Txn;
         world.inject(Rule::new(fault.clone()).host("a").kind(kind));
         world.run(leadership.resign()).expect("resigned");
         assert_eq!(world.pending_rules(), 0, "{fault}");

@@ -4,10 +4,9 @@ use std::num::NonZeroUsize;
 
 use futures_util::future::pending;
 use semaphore_core::terms::TermLimit;
-use semaphore_core::{Client, Encoding, Error, Lost};
+use semaphore_core::{Client, Error, Lost};
 use transport_mock::{MockConsul, Task};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::spy::Spy;
 use crate::support::*;
@@ -22,7 +21,7 @@ struct Worker {
 }
 
 fn client(world: &MockConsul, host: &str) -> Client {
-    let builder = Client::builder().value(host).encoding(ENCODING);
+    let builder = Client::builder().value(host);
     builder.connect(world.client(host)).expect("valid options")
 }
 
@@ -63,16 +62,13 @@ fn a_hundred_shards_spread_over_four_clients_and_end_with_them() {
     let taken = workers.each_ref().map(|worker| worker.limit.taken());
     assert_eq!(taken, [25; 4]);
     assert_eq!(led(&world, &keys), 100);
-    // With separate requests no write is fenced, so each shard has its own session.
-    let is_fenced = matches!(ENCODING, Encoding::Transactions);
-    let (sessions, most) = if is_fenced { (4, 80) } else { (100, 260) };
-    assert_eq!(session_count(&world), sessions);
+    assert_eq!(session_count(&world), 4);
     // Each session has 0.9 renewals a second, as many reads that confirm them, and reads of the
     // keys: see docs/SCALE.md.
     let spy = Spy::on(&world);
     world.advance(secs(60));
     let requests = spy.requests().len() / 60;
-    assert!(requests <= most, "{requests} requests a second");
+    assert!(requests <= 80, "{requests} requests a second");
     for (at, worker) in workers.into_iter().enumerate() {
         let began = world.now();
         world.run(worker.client.shutdown());
@@ -82,7 +78,7 @@ fn a_hundred_shards_spread_over_four_clients_and_end_with_them() {
             world.run(task).expect("told to stop");
         }
         // The others lead as many as they may.
-        let left = sessions - sessions / 4 * (at + 1);
+        let left = 4 - (at + 1);
         assert_eq!(session_count(&world), left, "{}", world.trace());
     }
     assert_eq!(led(&world, &keys), 0);

@@ -10,7 +10,7 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use super::shared_sessions::{election_of, found, key, lead_each, session_of};
 use crate::client::client;
-use crate::client_once::together::{checks, polls};
+use crate::client::together::{checks, polls};
 use crate::support::spy::Spy;
 use crate::support::stranger::operate;
 use crate::support::*;

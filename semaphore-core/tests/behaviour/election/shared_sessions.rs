@@ -324,26 +324,7 @@ fn a_poll_from_the_first_term_that_shows_the_key_overwritten_ends_the_second_wit
 }
 
 #[test]
-fn where_transactions_are_refused_each_election_has_a_session_for_itself() {
-    let world = MockConsul::new(1);
-    let rule = Rule::new(Fault::Answer(semaphore_core::sans_io::Response::new(
-        404, "",
-    )));
-    world.inject(rule.kind(RequestKind::Txn).always());
-    let client = client(&world, "a");
-    let terms = lead_each(&world, &client, 3);
-    assert!(terms.iter().all(Leadership::is_leader));
-    let sessions: BTreeSet<_> = terms.iter().map(session_of).collect();
-    assert_eq!(sessions.len(), 3, "{}", world.trace());
-    for term in terms {
-        world.run(term.resign()).expect("resigned");
-    }
-    world.run(client.shutdown());
-    assert_eq!(session_count(&world), 0, "{}", world.trace());
-}
-
-#[test]
-fn a_leader_whose_agent_begins_to_refuse_transactions_takes_its_session_out_of_use() {
+fn a_leader_whose_agent_begins_to_refuse_transactions_steps_down_when_they_are_served_again() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let terms = lead_each(&world, &client, 2);
@@ -352,30 +333,18 @@ fn a_leader_whose_agent_begins_to_refuse_transactions_takes_its_session_out_of_u
         405, "",
     )));
     world.inject(rule.kind(RequestKind::Txn).always());
-    world.run(terms[1].resign()).expect("resigned");
-    assert_eq!(holder(&world, 1), None, "{}", world.trace());
+    let refused = world.run(terms[1].resign()).expect_err("refused");
+    assert!(refused.to_string().contains("/v1/txn"), "{refused}");
+    assert!(!terms[1].is_leader());
     world.clear_faults();
+    world.advance(secs(10));
+    assert_eq!(holder(&world, 1), None, "{}", world.trace());
     let next = lead(&world, &client, 2);
     assert_ne!(session_of(&next), session);
     assert!(terms[0].is_leader());
     world.run(terms[0].resign()).expect("resigned");
     world.advance(secs(2));
     assert!(!is_alive(&world, &session), "{}", world.trace());
-}
-
-#[test]
-fn a_value_that_no_transaction_takes_needs_a_session_for_itself() {
-    let world = MockConsul::new(1);
-    let client = client(&world, "a");
-    let small = lead(&world, &client, 0);
-    let builder = builder_for(&key(1)).value(vec![b'x'; 500 * 1024]);
-    let large = builder.connect(client.clone()).expect("valid settings");
-    let large = world.run(large.campaign()).expect("elected");
-    assert_ne!(session_of(&small), session_of(&large));
-    world.run(large.resign()).expect("resigned");
-    world.advance(secs(1));
-    assert_eq!(session_count(&world), 1);
-    assert!(small.is_leader());
 }
 
 #[test]

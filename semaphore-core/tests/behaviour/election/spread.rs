@@ -7,7 +7,6 @@ use semaphore_core::Client;
 use semaphore_core::terms::TermLimit;
 use transport_mock::MockConsul;
 
-use crate::ENCODING;
 use crate::support::*;
 
 const SHARDS: usize = 16;
@@ -19,7 +18,7 @@ fn key(shard: usize) -> String {
 
 /// Starts this process.
 fn start(world: &MockConsul, host: &str, limit: &TermLimit) -> Client {
-    let builder = Client::builder().value(host).encoding(ENCODING);
+    let builder = Client::builder().value(host);
     let client = builder.connect(world.client(host)).expect("valid options");
     for shard in 0..SHARDS {
         let election = client.election(key(shard)).expect("valid settings");

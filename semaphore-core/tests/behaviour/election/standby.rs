@@ -12,7 +12,6 @@ use semaphore_core::terms::{TermLimit, Terms};
 use semaphore_core::{Client, Election, Error, RequestError, blocking};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::onlooker::Onlooker;
 use crate::support::stranger::operate;
@@ -58,7 +57,7 @@ fn ends(name: &str, scene: impl FnOnce() + Send + 'static) {
 }
 
 fn client(world: &MockConsul, host: &str) -> Client {
-    let builder = Client::builder().encoding(ENCODING);
+    let builder = Client::builder();
     builder.connect(world.client(host)).expect("valid options")
 }
 
@@ -105,7 +104,7 @@ fn a_loop_on_threads_ends_with_its_host() {
             let leads = world.run(other.campaign()).expect("elected");
             (other, leads)
         };
-        let builder = blocking::Client::builder().encoding(ENCODING);
+        let builder = blocking::Client::builder();
         let client = builder.connect(world.client("a")).expect("valid options");
         let waits = client.election(KEY).expect("valid settings");
         let thread = world.spawn_thread(move || {
@@ -293,9 +292,7 @@ fn a_standby_without_news_makes_no_outage_of_the_brief_failure_of_another() {
         let world = MockConsul::new(1);
         let (_a, _leads) = leader(&world);
         let onlooker = Onlooker::default();
-        let builder = Client::builder()
-            .encoding(ENCODING)
-            .observer(onlooker.clone());
+        let builder = Client::builder().observer(onlooker.clone());
         let client = builder.connect(world.client("b")).expect("valid options");
         let election = client.election(KEY).expect("valid settings");
         let mut running = serve(&world, &election, options);

@@ -8,7 +8,6 @@ use semaphore_core::error::Awaited;
 use semaphore_core::{Error, LeaderEvent, Lost, blocking};
 use transport_mock::{MockConsul, MockProcess};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -187,7 +186,6 @@ fn a_resignation_waits_no_longer_than_it_may_and_goes_on_afterwards() {
 fn a_thread_resigns_within_its_time() {
     let world = MockConsul::new(1);
     let election = blocking::Election::builder(KEY)
-        .encoding(ENCODING)
         .connect(world.client("a"))
         .expect("valid settings");
     let leadership = election.campaign().expect("elected");
@@ -267,7 +265,6 @@ fn the_handle_of_an_election_follows_its_leaders() {
 fn a_thread_steps_down_and_shuts_down_beside_its_leadership() {
     let world = MockConsul::new(1);
     let election = blocking::Election::builder(KEY)
-        .encoding(ENCODING)
         .value("a")
         .connect(world.client("a"))
         .expect("valid settings");

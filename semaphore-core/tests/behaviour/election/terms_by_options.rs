@@ -8,7 +8,6 @@ use semaphore_core::terms::{TermLimit, Terms};
 use semaphore_core::{Election, Error, Lost, blocking};
 use transport_mock::{MockConsul, Task};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -262,7 +261,7 @@ fn a_term_that_was_as_long_as_it_may_be_was_not_lost() {
     let on_tasks = election(&world, "a");
     let terms = on_tasks.terms().longest(secs(3)).on_lost(tell("a"));
     let task = world.start(async move { terms.run(|_| std::future::pending()).await });
-    let builder = blocking::Election::builder("another/key").encoding(ENCODING);
+    let builder = blocking::Election::builder("another/key");
     let on_threads = builder.connect(world.client("b")).expect("valid settings");
     let (running, on_lost) = (on_threads.clone(), tell("b"));
     let thread = world.spawn_thread(move || {

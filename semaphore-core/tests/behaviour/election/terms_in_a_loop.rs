@@ -7,7 +7,6 @@ use semaphore_core::sans_io::Method;
 use semaphore_core::{Election, Error, Leadership, blocking};
 use transport_mock::{MockConsul, Task};
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::stranger::operate;
 use crate::support::*;
@@ -202,9 +201,7 @@ fn a_loop_that_is_dropped_resigns() {
 fn threads_lead_in_turn_until_they_are_told_to_stop() {
     let world = MockConsul::new(1);
     let book = Book::default();
-    let builder = blocking::Election::builder(KEY)
-        .encoding(ENCODING)
-        .value("a");
+    let builder = blocking::Election::builder(KEY).value("a");
     let election = builder.connect(world.client("a")).expect("valid settings");
     let (running, noted) = (election.clone(), book.clone());
     let is_told = Arc::new(AtomicBool::new(false));

@@ -192,8 +192,5 @@ fn an_attempt_that_arrives_when_its_sender_has_gone_leaves_nothing() {
 
 /// How this program acquires the key.
 pub(crate) fn acquisition() -> RequestKind {
-    match crate::ENCODING {
-        semaphore_core::Encoding::Requests => RequestKind::KvAcquire,
-        _ => RequestKind::Txn,
-    }
+    RequestKind::Txn
 }

@@ -7,7 +7,7 @@ use semaphore_core::adapter::{Response, Transport as _};
 use semaphore_core::error::{Awaited, ClosedBy};
 use semaphore_core::sans_io::api::{CasKey, LOCK_FLAGS};
 use semaphore_core::sans_io::{Event, Index, Machine as _};
-use semaphore_core::{Builder, Discovery, Election, Error, InvalidInput, Lost, Scope, SessionId};
+use semaphore_core::{Builder, Discovery, Election, Error, InvalidInput, Lost, Scope};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, Rule};
 
@@ -469,16 +469,6 @@ fn what_is_in_use_says_by_how_many() {
     assert_begins_here(&error);
     assert_says(&error, &["in use: 1 hold a slot, 0 wait"]);
     world.run(permit.release()).expect("released");
-}
-
-#[test]
-fn a_session_of_the_callers_that_is_gone_is_named() {
-    let world = MockConsul::new(1);
-    let id = SessionId::new("4ca8e74b-6350-7587-addf-a18084928f3c").expect("a session");
-    let semaphore = connect(builder(1).session(id), &world.client("a"));
-    let error = world.run(semaphore.acquire()).expect_err("it is gone");
-    assert_begins_here(&error);
-    assert_says(&error, &["4ca8e74b", "is gone: make another one"]);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use fastrand::Rng;
-use semaphore_core::SessionId;
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{
     CommandId, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
@@ -186,10 +185,7 @@ struct Fuzz {
 impl Fuzz {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let mut settings = settings(PREFIX, rng.u32(1..=4)).with_limit_adopted(rng.bool());
-        if rng.u32(..4) == 0 {
-            settings = settings.with_session(SessionId::new(UUID).expect("a session"));
-        }
+        let settings = settings(PREFIX, rng.u32(1..=4)).with_limit_adopted(rng.bool());
         Self {
             now: Instant::from_origin(secs(rng.u64(..100))),
             participant: Participant::new(settings, seed),

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use semaphore_core::adapter::Response;
-use semaphore_core::{Encoding, Error, Refusal, Semaphore};
+use semaphore_core::{Error, Semaphore};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
 use crate::election::unknown::acquisition;
@@ -18,7 +18,6 @@ use crate::support::steps::{Is, claims, deletes_key, destroys_session, withdraws
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
-const WITH_TTL: &str = r#"{"NodeChecks":[],"TTL":"60s","LockDelay":"60s"}"#;
 
 /// Agents like those of 1.23. The cluster loses its leader after `since`, for the time `time`.
 fn without_leader(world: &MockConsul, since: Duration, time: Duration) {
@@ -39,75 +38,6 @@ fn in_worlds(leave: impl Fn(&MockConsul, u64)) -> u64 {
         late += world.held_without_leader().1;
     }
     late
-}
-
-#[test]
-fn a_contender_key_of_a_callers_session_that_comes_late_is_deleted() {
-    let late = in_worlds(|world, seed| {
-        let own = Stranger::session_with(world, WITH_TTL);
-        let builder = builder(1).session(own.session.clone());
-        let semaphore = connect(builder, &world.client("a"));
-        let waiter = semaphore.clone();
-        let mut waiting = world.start(async move { waiter.acquire().await });
-        without_leader(world, millis(seed % 12), secs(13) + millis(20 * seed));
-        world.advance(millis(10));
-        let granted = waiting.try_take();
-        waiting.abort();
-        drop(granted);
-        world.advance(secs(60));
-        assert_eq!(
-            contender_keys(world),
-            [""; 0],
-            "seed {seed}\n{}",
-            world.trace()
-        );
-        assert!(own.is_alive(world));
-        let again = world.run(semaphore.acquire_timeout(secs(1)));
-        world
-            .run(again.expect("a free slot").release())
-            .expect("released");
-        own.leaves(world);
-        assert_nothing_left(world);
-    });
-    assert!(late > 50, "{late} writes came late");
-}
-
-#[test]
-fn whoever_releases_does_not_wait_for_what_may_come_late() {
-    let late = in_worlds(|world, seed| {
-        let own = Stranger::session_with(world, WITH_TTL);
-        let builder = builder(1).session(own.session.clone());
-        let semaphore = connect(builder, &world.client("a"));
-        let waiter = semaphore.clone();
-        let waiting = world.start(async move { waiter.acquire().await });
-        without_leader(world, millis(seed % 12), secs(13));
-        let permit = world.run(waiting).expect("a slot");
-        let before = world.now();
-        world.run(permit.release()).expect("released");
-        let took = world.now().saturating_since(before);
-        assert!(took < secs(10), "seed {seed}: {took:?}\n{}", world.trace());
-        // The late key may belong to the caller's only session. An instant try reports that, and
-        // another acquisition waits.
-        if let Ok(Err(refusal)) = world.run(semaphore.try_acquire()) {
-            assert_eq!(refusal, Refusal::SessionInUse, "seed {seed}");
-        }
-        let again = world.run(semaphore.acquire_timeout(secs(60)));
-        let took = world.now().saturating_since(before);
-        assert!(took < secs(32), "seed {seed}: {took:?}");
-        world
-            .run(again.expect("a slot").release())
-            .expect("released");
-        world.advance(secs(60));
-        assert_eq!(
-            contender_keys(world),
-            [""; 0],
-            "seed {seed}\n{}",
-            world.trace()
-        );
-        own.leaves(world);
-        assert_nothing_left(world);
-    });
-    assert!(late > 50, "{late} writes came late");
 }
 
 /// A candidate that has given up its campaign releases the key before it destroys its session.
@@ -141,9 +71,6 @@ fn an_attempt_to_lead_that_comes_after_a_read_leaves_no_lock_delay() {
 
 /// An agent's refusal to give a key away during a lock delay.
 fn delayed() -> Response {
-    if crate::ENCODING == Encoding::Requests {
-        return Response::new(200, "false");
-    }
     let what = format!("failed to lock key \"{KEY}\" due to lock delay");
     let errors = serde_json::json!([{"OpIndex": 1, "What": what}]);
     let body = serde_json::json!({"Results": null, "Errors": errors});

@@ -4,14 +4,14 @@
 //!
 //! For a read of one key, an agent answers 403 instead. A gateway in front of it may not.
 
-use semaphore_core::adapter::{Method, Request, Response};
+use semaphore_core::adapter::Response;
 use semaphore_core::manage::SessionDetails;
 use semaphore_core::{Discovery, Error, RequestError, Scope, Token};
 use transport_mock::consul::{Access, Policy, Version};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::election::{KEY, election, leader};
-use crate::support::stranger::{Stranger, operate};
+use crate::support::stranger::Stranger;
 use crate::support::*;
 
 const FILTERED: &str = "X-Consul-Results-Filtered-By-ACLs";
@@ -29,39 +29,6 @@ fn no_session(filtered: &str) -> Response {
 
 fn is_denied(error: &Error) -> bool {
     matches!(error, Error::Request(RequestError::Denied { .. }))
-}
-
-#[test]
-fn a_holder_whose_key_is_left_out_of_a_read_of_it_alone_is_not_pruned() {
-    // With transactions, the contender asks whether the holder's key could be acquired. That needs
-    // no read.
-    if crate::ENCODING == semaphore_core::Encoding::Transactions {
-        return;
-    }
-    for (filtered, is_pruned) in [("true", false), ("false", true)] {
-        let world = MockConsul::new(1);
-        let holder = semaphore(&world, "a", 1);
-        let permit = world.run(holder.acquire()).expect("a slot");
-        let key = permit.sequencers()[0].key.clone();
-        // The lists leave the key out without saying so.
-        world.partition("a");
-        operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
-        let is_of_it = move |request: &Request| {
-            RequestKind::of(request) == RequestKind::KvRead && request.target().contains(&key)
-        };
-        let left_out = Rule::new(Fault::Answer(no_key(filtered)))
-            .host("b")
-            .always();
-        world.inject(left_out.matching(is_of_it));
-        let next = semaphore(&world, "b", 1);
-        match world.run(next.acquire_timeout(secs(70))) {
-            Ok(permit) => assert!(is_pruned, "{permit:?}\n{}", world.trace()),
-            Err(error) => {
-                assert!(!is_pruned, "{error:?}\n{}", world.trace());
-                assert!(matches!(error, Error::IncompleteView { .. }), "{error:?}");
-            }
-        }
-    }
 }
 
 #[test]

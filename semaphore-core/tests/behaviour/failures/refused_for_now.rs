@@ -6,7 +6,6 @@ use semaphore_core::sans_io::Response;
 use semaphore_core::{Error, RequestError};
 use transport_mock::{Fault, MockConsul, Rule};
 
-use crate::ENCODING;
 use crate::support::aftermath::assert_recovered;
 use crate::support::*;
 
@@ -143,10 +142,7 @@ fn a_gateway_does_not_talk_a_participant_out_of_transactions() {
     let before = world.stats().total_requests();
     let permit = world.run(semaphore.acquire()).expect("a slot");
     world.run(permit.release()).expect("released");
-    let most = match ENCODING {
-        semaphore_core::Encoding::Transactions => 6,
-        _ => 12,
-    };
+    let most = 6;
     let requests = world.stats().total_requests() - before;
     assert!(requests <= most, "{requests}");
     assert_recovered(&world, 1);

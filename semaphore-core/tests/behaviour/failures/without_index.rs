@@ -7,7 +7,7 @@ use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::election::*;
 use crate::support::*;
-use crate::watched_once::log::logged;
+use crate::watched::log::logged;
 
 /// The gateway between everybody and the agent begins to drop the header.
 fn drop_index(world: &MockConsul) {

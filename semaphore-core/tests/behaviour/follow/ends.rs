@@ -5,7 +5,6 @@ use semaphore_core::error::ClosedBy;
 use semaphore_core::{Client, Discovery, Error, Follower, LeaderEvent, blocking};
 use transport_mock::MockConsul;
 
-use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -22,7 +21,7 @@ fn is_the_end(item: &Result<LeaderEvent, Error>) -> bool {
 #[test]
 fn a_follower_tells_its_end_once_and_then_nothing() {
     let world = MockConsul::new(1);
-    let builder = Client::builder().encoding(ENCODING);
+    let builder = Client::builder();
     let client = builder.connect(world.client("a")).expect("valid options");
     let (mut idle, mut polled) = (follower(&client), follower(&client));
     assert!(world.run(idle.next()).is_some_and(|it| it.is_ok()));
@@ -49,7 +48,7 @@ fn a_follower_tells_its_end_once_and_then_nothing() {
 #[test]
 fn a_follower_on_a_thread_tells_its_end_once_and_then_nothing() {
     let world = MockConsul::new(1);
-    let builder = blocking::Client::builder().encoding(ENCODING);
+    let builder = blocking::Client::builder();
     let client = builder.connect(world.client("a")).expect("valid options");
     let election = client.election(KEY).expect("valid settings");
     let mut follower = election.leaders();

@@ -10,8 +10,8 @@ use semaphore_core::{Client, Discovery, Follower, LeaderEvent, Leadership};
 use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use crate::client::client;
-use crate::client_once::together::{checks, polls};
-use crate::election_once::shared_sessions::{election_of, key, lead_each};
+use crate::client::together::{checks, polls};
+use crate::election::shared_sessions::{election_of, key, lead_each};
 use crate::support::spy::Spy;
 use crate::support::stranger::operate;
 use crate::support::*;

@@ -4,12 +4,10 @@
 use std::time::Duration;
 
 use semaphore_core::sans_io::{Instant, Method, Response};
-use semaphore_core::{Election, Encoding, Leadership, Permit, Refusal, Semaphore, SessionId};
+use semaphore_core::{Election, Leadership, Permit, Refusal, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
-use crate::ENCODING;
 use crate::support::election::{KEY, builder_for, elect_with};
-use crate::support::steps::is_transaction;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -86,11 +84,7 @@ fn whoever_comes_when_the_session_has_ended_waits_for_what_is_left_of_the_lock_d
         let came = world.now();
         let admitted = world.run(waiter(&world, "b", 10));
         let took = admitted.saturating_since(came);
-        match ENCODING {
-            Encoding::Transactions => assert!(took <= secs(left + 2), "{took:?}"),
-            // With separate requests it can't ask, so it waits for the longest possible lock delay.
-            _ => assert!(took >= secs(60) && took <= secs(62), "{took:?}"),
-        }
+        assert!(took <= secs(left + 2), "{took:?}");
         assert!(admitted >= world.run(lost));
         assert!(admitted.saturating_since(ended) >= secs(60));
     }
@@ -164,26 +158,24 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
         let took = world.now().saturating_since(before);
         assert!(took < millis(100), "{took:?}");
         let is_over = world.now().saturating_since(ended) >= secs(30);
-        match (ENCODING, permit) {
-            (Encoding::Transactions, Ok(permit)) => {
+        match permit {
+            Ok(permit) => {
                 assert!(is_over);
                 world.run(permit.release()).expect("released");
                 world.advance(secs(60));
                 return assert_nothing_left(&world);
             }
-            (Encoding::Transactions, Err(refusal)) => {
+            Err(refusal) => {
                 assert!(!is_over);
                 assert_eq!(refusal, Refusal::LockDelay { withheld: 1 });
             }
-            // This one would have to wait for a minute.
-            (_, permit) => assert!(permit.is_err()),
         }
         drop(semaphore);
         world.advance(secs(1));
         assert_eq!(contender_keys(&world), [""; 0]);
         assert_eq!(session_count(&world), 0);
     }
-    assert_eq!(ENCODING, Encoding::Requests, "nobody got the slot");
+    panic!("nobody got the slot");
 }
 
 /// With separate requests an instant try can't wait. But a process that tries again and again has
@@ -201,10 +193,7 @@ fn whoever_tries_again_and_again_gets_the_slot_when_its_wait_is_over() {
         world.advance(millis(500));
         permit = world.run(semaphore.try_acquire()).expect("an answer").ok();
         let since = world.now().saturating_since(ended);
-        let least = match ENCODING {
-            Encoding::Requests => secs(60),
-            _ => secs(15),
-        };
+        let least = secs(15);
         assert!(since <= least + secs(2), "{since:?}");
         assert!(permit.is_none() || since >= least, "{since:?}");
     }
@@ -233,35 +222,31 @@ fn a_hundred_holders_that_died_together_are_asked_for_together() {
     let world = MockConsul::new(1);
     let builder = |limit| builder_of(PREFIX, limit);
     let dead = connect(builder(MANY), &world.client("dead"));
-    let permits = world.run(dead.acquire_many(MANY)).expect("all slots");
+    let permits: Vec<_> = (0..MANY)
+        .map(|_| world.run(dead.acquire()).expect("a slot"))
+        .collect();
     let waiters = connect(builder(MANY), &world.client("b"));
-    let next = world.start(async move { waiters.acquire_many(MANY).await.map(|it| (waiters, it)) });
+    let next: Vec<_> = (0..MANY)
+        .map(|_| {
+            let waiter = waiters.clone();
+            world.start(async move { waiter.acquire().await })
+        })
+        .collect();
     world.advance(secs(4));
     world.partition("dead");
-    let sessions: Vec<_> = permits
-        .sequencers()
-        .iter()
-        .map(|it| it.session.clone())
-        .collect();
-    for session in &sessions {
-        end(&world, session);
+    for permit in &permits {
+        end(&world, &permit.sequencers()[0].session);
     }
     world.advance(secs(14));
     let before = world.stats_of("b").total_requests();
-    let (_waiters, permits) = world.run(next).expect("all slots");
+    let next: Vec<_> = next.into_iter().map(|it| world.run(it)).collect();
     let asked = world.stats_of("b").total_requests() - before;
-    match ENCODING {
-        Encoding::Transactions => assert!(asked < 100, "{asked} requests"),
-        _ => assert!(asked < 300, "{asked} requests"),
-    }
-    assert_eq!(permits.sequencers().len(), MANY as usize);
+    assert!(asked < 300, "{asked} requests");
+    assert!(next.iter().all(Result::is_ok));
 }
 
 #[test]
 fn a_question_about_the_dead_changes_nothing() {
-    if ENCODING == Encoding::Requests {
-        return;
-    }
     let world = MockConsul::new(1);
     let (_a, permit, session) = cut_off_holder(&world, 30);
     let waits = waiter(&world, "b", 15);
@@ -387,23 +372,4 @@ fn the_flags_of_a_contender_key_tell_its_lock_delay_and_plain_ones_consuls_defau
         flags(3_600),
         "no lock delay lasts longer than a minute"
     );
-}
-
-#[test]
-fn where_transactions_are_refused_the_dead_are_waited_for_all_the_same() {
-    let world = MockConsul::new(1);
-    if ENCODING == Encoding::Transactions {
-        let denied = Fault::Answer(Response::new(403, "Permission denied"));
-        world.inject(Rule::new(denied).matching(is_transaction).always());
-    }
-    let (_a, permit, session) = cut_off_holder(&world, 30);
-    let next = waiter(&world, "b", 15);
-    world.advance(secs(12));
-    world.partition("a");
-    let lost = loss(&world, permit);
-    let ended = end(&world, &session);
-    let (lost, admitted) = (world.run(lost), world.run(next));
-    assert!(admitted >= lost, "{lost} {admitted}");
-    let took = admitted.saturating_since(ended);
-    assert!(took >= secs(30) && took <= secs(32), "{took:?}");
 }

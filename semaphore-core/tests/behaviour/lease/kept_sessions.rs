@@ -1,10 +1,9 @@
 //! Sessions that outlive a release. They are kept for a second if another turn is expected, but not
 //! longer.
 
-use semaphore_core::{Encoding, Semaphore};
+use semaphore_core::Semaphore;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::ENCODING;
 use crate::support::spy::Spy;
 use crate::support::steps::{creates_session, deletes_key, destroys_session};
 use crate::support::*;
@@ -117,11 +116,7 @@ fn a_turn_with_a_kept_session_costs_two_requests() {
     for turns in 1..=10 {
         turn(&world, &semaphore);
         let requests = spy.requests();
-        let expected = match ENCODING {
-            Encoding::Transactions => 2 * turns,
-            // One key acquired and deleted, two writes of the record, and reads of the prefix.
-            _ => 7 * turns,
-        };
+        let expected = 2 * turns;
         assert!(requests.len() <= expected, "{turns}\n{}", world.trace());
         assert!(requests.len() >= 2 * turns);
     }

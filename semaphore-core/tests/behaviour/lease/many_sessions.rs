@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::sans_io::{Request, Response};
-use semaphore_core::{Client, Encoding, Permit, Semaphore};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use semaphore_core::sans_io::Request;
+use semaphore_core::{Client, Permit, Semaphore};
+use transport_mock::{MockConsul, RequestKind};
 
-use crate::ENCODING;
 use crate::support::spy::Spy;
 use crate::support::steps::{is_transaction, operations};
 use crate::support::*;
@@ -23,7 +22,7 @@ fn with_all_held(permits: u32, test: impl Fn(&MockConsul, Vec<Permit>)) {
         test(&world, hold_all(&world, &own, permits));
     }
     let world = MockConsul::new(1);
-    let client = Client::builder().value("test").encoding(ENCODING);
+    let client = Client::builder().value("test");
     let client = client.connect(world.client("b")).expect("valid options");
     let shared = client.semaphore("service/b", permits);
     let shared = shared.expect("valid options");
@@ -65,31 +64,11 @@ fn all_but_the_first_are_confirmed_by_a_few_questions() {
         assert!(permits.iter().all(Permit::is_held));
         let renewals = spy.of(RequestKind::SessionRenew).len();
         let (alone, together) = (spy.count(asks_alone), spy.count(asks_together));
-        let is_each_alone = ENCODING == Encoding::Requests;
-        if is_each_alone {
-            assert_eq!(together, 0);
-            assert!(alone + 5 >= renewals, "{alone} of {renewals}");
-        } else {
-            // Those of the first sixteen, and ten questions a second.
-            assert!(together <= 10 * 30 + 1, "{together}");
-            assert!(alone <= renewals * 16 / 60 + 20, "{alone} of {renewals}");
-        }
+        // Those of the first sixteen, and ten questions a second.
+        assert!(together <= 10 * 30 + 1, "{together}");
+        assert!(alone <= renewals * 16 / 60 + 20, "{alone} of {renewals}");
         give_back(world, permits);
     });
-}
-
-#[test]
-fn where_transactions_are_refused_later_all_are_still_kept() {
-    for status in [501, 500] {
-        with_all_held(MANY, |world, permits| {
-            let refused = Rule::new(Fault::Answer(Response::new(status, "no"))).always();
-            world.inject(refused.optional().matching(is_transaction));
-            world.advance(secs(60));
-            assert!(permits.iter().all(Permit::is_held), "{status}");
-            world.clear_faults();
-            give_back(world, permits);
-        });
-    }
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use semaphore_core::sans_io::Response;
-use semaphore_core::{Behavior, Builder, Encoding, Error, Lost, RequestError};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Builder, Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::ENCODING;
 use crate::support::spy::{Spy, json};
 use crate::support::steps::enters;
+use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
 /// The times when requests for this path were sent, in seconds of the trace.
@@ -189,7 +189,6 @@ fn every_option_is_in_the_body() {
             .node("db-1")
             .ttl(millis(20_500))
             .lock_delay(secs(0))
-            .behavior(Behavior::Release)
             .node_checks(["serfHealth", "disk"]),
         &world.client("a"),
     );
@@ -204,7 +203,7 @@ fn every_option_is_in_the_body() {
             "Node": "db-1",
             "TTL": "20500000000ns",
             "LockDelay": "0s",
-            "Behavior": "release",
+            "Behavior": "delete",
             "NodeChecks": ["serfHealth", "disk"],
         })
     );
@@ -304,10 +303,7 @@ fn a_renewal_of_one_that_waits_is_confirmed_where_nothing_ties_its_claim_to_the_
     let stats = world.stats_of("b");
     let renewed = stats.requests_of(RequestKind::SessionRenew);
     assert!(renewed > 2, "{stats:?}");
-    let confirmed = match ENCODING {
-        Encoding::Requests => renewed,
-        _ => 0,
-    };
+    let confirmed = 0;
     assert_eq!(stats.requests_of(RequestKind::SessionRead), confirmed);
     drop((permit, waiting));
 }
@@ -427,46 +423,30 @@ fn a_session_whose_creation_was_not_answered_dies_by_its_ttl() {
     assert_nothing_left(&world);
 }
 
+/// As a client whose session only releases its keys leaves it.
 #[test]
-fn a_contender_with_behavior_release_leaves_a_key_that_can_be_collected() {
+fn a_key_that_its_session_has_left_behind_blocks_nobody_and_can_be_collected() {
     let world = MockConsul::new(1);
-    let semaphore = connect(builder(1).behavior(Behavior::Release), &world.client("a"));
-    let permit = world.run(semaphore.acquire()).expect("a free slot");
-    let session = holders(&world).remove(0);
-    world.partition("a");
-    world.advance(secs(60));
-    assert!(!permit.is_held());
-    drop(permit);
-    world.advance(secs(60));
-    let key = format!("{PREFIX}/{session}");
+    let other = Stranger::session_with(&world, r#"{"NodeChecks":[],"Behavior":"release"}"#);
+    let (session, key) = (other.session.to_string(), other.key());
+    other.acquires(&world, &key);
+    let record = format!(r#"{{"Limit":1,"Holders":{{"{session}":true}}}}"#);
+    let target = format!("/v1/kv/{PREFIX}/.lock");
+    operate(&world, Method::Put, &target, &record);
+    world.consul(|consul, now| consul.destroy_session(now, &session));
     assert_eq!(contender_keys(&world), [key]);
-    assert_eq!(session_count(&world), 0);
 
-    let other = crate::support::semaphore(&world, "b", 1);
-    let snapshot = world.run(other.inspect()).expect("a semaphore");
+    let semaphore = crate::support::semaphore(&world, "b", 1);
+    let snapshot = world.run(semaphore.inspect()).expect("a semaphore");
     let orphans: Vec<_> = snapshot.orphans.iter().map(ToString::to_string).collect();
     assert_eq!(orphans, std::slice::from_ref(&session));
     assert!(!snapshot.holders[0].is_alive);
-    // The orphan blocks nobody.
-    let permit = world.run(other.acquire()).expect("a free slot");
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
     assert!(!holders(&world).contains(&session));
-    assert_eq!(world.run(other.collect()).expect("collected"), 1);
-    assert_eq!(world.run(other.collect()).expect("nothing to do"), 0);
+    assert_eq!(world.run(semaphore.collect()).expect("collected"), 1);
+    assert_eq!(world.run(semaphore.collect()).expect("nothing to do"), 0);
     assert!(permit.is_held());
     world.run(permit.release()).expect("released");
-    assert_nothing_left(&world);
-}
-
-#[test]
-fn a_destroyed_session_with_behavior_release_is_cleaned_up_by_its_live_owner() {
-    let world = MockConsul::new(1);
-    let semaphore = connect(builder(1).behavior(Behavior::Release), &world.client("a"));
-    let permit = world.run(semaphore.acquire()).expect("a free slot");
-    let session = holders(&world).remove(0);
-    world.consul(|consul, now| consul.destroy_session(now, &session));
-    world.run(permit.lost());
-    drop(permit);
-    world.advance(secs(1));
     assert_nothing_left(&world);
 }
 

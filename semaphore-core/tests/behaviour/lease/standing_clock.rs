@@ -4,14 +4,12 @@
 
 use std::time::Duration;
 
-use semaphore_core::Encoding;
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{Event, Grant, Request, Response};
 use transport_mock::MockConsul;
 
-use crate::ENCODING;
 use crate::support::bench::{Bench, is_read};
-use crate::support::steps::{claims, enters};
+use crate::support::steps::enters;
 use crate::support::*;
 
 #[test]
@@ -52,34 +50,6 @@ fn a_read_that_was_sent_before_the_key_was_acquired_does_not_miss_it() {
     bench.run_for(secs(1));
     assert!(bench.participant.is_held(bench.now, acquire));
     assert_eq!(sent(&bench, "/v1/session/create"), 1, "{:#?}", bench.sent);
-}
-
-#[test]
-fn the_view_from_before_a_write_decides_nothing_after_it() {
-    if ENCODING == Encoding::Transactions {
-        // With a claim under way there is no poll beside it. The claim's answer shows the new
-        // state.
-        return;
-    }
-    let mut bench = Bench::new(1, 2);
-    bench.keep(claims);
-    // The second caller comes while the write that admits the first one is under way.
-    let first = bench.acquire();
-    bench.turn();
-    let second = bench.acquire();
-    bench.turn();
-    let poll = bench.lose_poll();
-    let writes = sent(&bench, "/.lock");
-    let (claim, request) = bench.take_kept_request();
-    bench.keep(|_| false);
-    bench.apply_untold(claim, &request);
-    assert!(bench.is_granted(first));
-    assert_eq!(sent(&bench, "/.lock"), writes, "{:#?}", bench.sent);
-
-    let view = bench.read();
-    bench.answer(poll, Ok(view));
-    assert!(bench.is_granted(second));
-    assert_eq!(sent(&bench, "/.lock"), writes + 1, "{:#?}", bench.sent);
 }
 
 #[test]

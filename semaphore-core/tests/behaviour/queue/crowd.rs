@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use semaphore_core::adapter::{Method, Request, Response, Runtime as _};
-use semaphore_core::{Behavior, Encoding, Error, Lost, RequestError};
+use semaphore_core::{Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
+use crate::queue::crowd_members::*;
 use crate::queue::foreign_clients::Gauge;
-use crate::queue_once::crowd_members::*;
 use crate::support::steps::claims;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
@@ -38,10 +38,15 @@ fn kill(world: &MockConsul, host: &str, session: &str) {
 fn drop_out(world: &MockConsul, out: impl FnOnce()) {
     out();
     world.advance(millis(20));
-    let before = world.stats().total_requests();
+    let others = || {
+        let stats = world.stats();
+        let renewals = [RequestKind::SessionRenew, RequestKind::SessionRead];
+        let renewals = renewals.map(|kind| stats.requests_of(kind));
+        stats.total_requests() - renewals.iter().sum::<u64>()
+    };
+    let before = others();
     world.advance(millis(400));
-    let after = world.stats().total_requests();
-    assert_eq!(after, before, "{}", world.trace());
+    assert_eq!(others(), before, "{}", world.trace());
 }
 
 /// The requests and the bytes of answers per acquisition when `hosts` contend for three slots at
@@ -162,29 +167,6 @@ fn whoever_dies_in_the_middle_does_not_break_the_chain() {
 }
 
 #[test]
-fn a_key_that_outlives_its_session_does_not_break_the_chain() {
-    let world = MockConsul::new(1);
-    let log = Log::default();
-    let (permit, mut tasks) = line(&world, 2, &log);
-    let release = builder(1).crowd(0).behavior(Behavior::Release);
-    let dying = connect(release, &world.client("dying"));
-    let ends = turn(&world, dying, &log);
-    world.advance(millis(20));
-    tasks.push(turn(&world, in_crowd(&world, "last", 1), &log));
-    world.advance(secs(1));
-    let mut order = in_line(&world).split_off(1);
-    ends.abort();
-    kill(&world, "dying", &order.remove(2));
-    drop(permit);
-    let took = run_all(&world, tasks);
-    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
-    assert!(took < secs(1), "{took:?}");
-    world.advance(secs(60));
-    assert_eq!(session_count(&world), 0);
-    assert_eq!(holders(&world), [""; 0]);
-}
-
-#[test]
 fn a_holder_that_dies_is_pruned_its_lock_delay_after_two_polls_of_the_record() {
     // The first in line looks at the prefix when its knowledge is 5 s old. It checks that when a
     // poll of the record ends, which takes a little more than 5 s. The rest of the time is for the
@@ -300,7 +282,7 @@ fn whoever_watches_the_next_ahead_shares_a_semaphore_with_who_watches_all() {
         .map(|host| {
             let (clock, gauge) = (world.clone(), gauge.clone());
             let builder = match host % 3 {
-                0 => builder(2).encoding(Encoding::Requests),
+                0 => builder(2),
                 _ => builder(2).crowd(0),
             };
             let semaphore = connect(builder, &world.client(name(host)));

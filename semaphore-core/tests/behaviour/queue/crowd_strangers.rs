@@ -5,8 +5,8 @@ use semaphore_core::sans_io::{Method, Record};
 use transport_mock::MockConsul;
 use transport_mock::consul::Entry;
 
+use crate::queue::crowd_members::*;
 use crate::queue::foreign_clients::{Foreigner, Gauge, Make};
-use crate::queue_once::crowd_members::*;
 use crate::support::stranger::Stranger;
 use crate::support::*;
 

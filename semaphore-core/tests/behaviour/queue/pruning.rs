@@ -2,11 +2,10 @@
 //! S3).
 
 use semaphore_core::adapter::{Method, Request, Response, Transport as _};
-use semaphore_core::{Encoding, Error, Token};
+use semaphore_core::{Error, Token};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
-use crate::ENCODING;
 use crate::support::aftermath::assert_recovered;
 use crate::support::steps::{enters, is_transaction};
 use crate::support::stranger::{Stranger, operate};
@@ -149,13 +148,11 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
         let rule = Rule::new(Fault::AnswerAfter(hidden.clone()));
         world.inject(rule.host("blind").kind(kind).always());
     }
-    if ENCODING == Encoding::Transactions {
-        // A transaction that enters shows neither its own key nor the others' keys.
-        let results = format!(r#"{{"Results":[{{"KV":{entry}}}],"Errors":null}}"#);
-        let rule = Rule::new(Fault::AnswerAfter(Response::new(200, results)));
-        let enters = |it: &Request| is_transaction(it) && enters(it);
-        world.inject(rule.host("blind").matching(enters).always());
-    }
+    // A transaction that enters shows neither its own key nor the others' keys.
+    let results = format!(r#"{{"Results":[{{"KV":{entry}}}],"Errors":null}}"#);
+    let rule = Rule::new(Fault::AnswerAfter(Response::new(200, results)));
+    let enters = |it: &Request| is_transaction(it) && enters(it);
+    world.inject(rule.host("blind").matching(enters).always());
     let blind = connect(builder(1).token("blind"), &world.client("blind"));
     world.run(async {
         let start = world.now();
@@ -176,12 +173,10 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
     let world = MockConsul::new(4);
     let late = Rule::new(Fault::Delay(millis(500)));
     world.inject(late.kind(RequestKind::KvWatch));
-    if ENCODING == Encoding::Transactions {
-        // Even the answers to entering don't show the keys, as if the token could not read them.
-        let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
-        let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
-        world.inject(unseen.matching(enters));
-    }
+    // Even the answers to entering don't show the keys, as if the token could not read them.
+    let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
+    let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
+    world.inject(unseen.matching(enters));
     let semaphore = semaphore(&world, "a", 3);
     world.run(async {
         let waiters: Vec<_> = (0..3)
@@ -352,11 +347,7 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
     }
     assert!(permit.is_held());
     let trace = world.trace();
-    let asked = |line: &&str| match ENCODING {
-        // No other transaction is rolled back here.
-        Encoding::Transactions => line.contains("< 409"),
-        _ => line.contains("GET") && line.contains(dead),
-    };
+    let asked = |line: &&str| line.contains("< 409");
     assert_eq!(trace.lines().filter(asked).count(), 1, "{trace}");
 }
 
@@ -373,10 +364,7 @@ fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {
     });
     let requests = world.stats_of("a").total_requests();
     // With separate requests it waits for a minute. Meanwhile it renews and polls.
-    let most = match ENCODING {
-        Encoding::Requests => 50,
-        _ => 20,
-    };
+    let most = 20;
     assert!(requests < most, "{requests} requests");
     assert_recovered(&world, 1);
 }

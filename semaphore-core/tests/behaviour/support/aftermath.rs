@@ -1,9 +1,7 @@
 //! What must be true after everything that went wrong has passed.
 
-use semaphore_core::Encoding;
 use transport_mock::{MockConsul, RequestKind, Rule};
 
-use crate::ENCODING;
 use crate::support::steps::{self, Is};
 use crate::support::*;
 
@@ -19,10 +17,7 @@ pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     world.advance(secs(60));
     world.run(async {
         let semaphore = semaphore(world, "last", limit);
-        let patience = match ENCODING {
-            Encoding::Requests => secs(65),
-            _ => secs(5),
-        };
+        let patience = secs(5);
         let permit = semaphore.acquire_many_timeout(limit, patience).await;
         permit
             .unwrap_or_else(|error| panic!("{error:?}\n{}", world.trace()))
@@ -37,9 +32,7 @@ pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
 /// Each request of an uncontended acquisition and release by name, in order.
 pub(crate) fn steps() -> impl Iterator<Item = Step> {
     // A transaction that removes a contender from the record also deletes its key.
-    STEPS
-        .into_iter()
-        .filter(|step| ENCODING == Encoding::Requests || step.0 != "key delete")
+    STEPS.into_iter().filter(|step| step.0 != "key delete")
 }
 
 pub(crate) fn step(name: &str) -> Step {

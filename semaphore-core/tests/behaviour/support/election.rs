@@ -4,14 +4,13 @@ use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Builder, Election, Leadership};
 use transport_mock::{MockClient, MockConsul};
 
-use crate::ENCODING;
 use crate::support::*;
 
 /// The key of most tests.
 pub(crate) const KEY: &str = "service/db/leader";
 
 pub(crate) fn builder_for(key: &str) -> Builder<Election> {
-    Election::builder(key).encoding(ENCODING)
+    Election::builder(key)
 }
 
 /// The usual election on one host. The host's name is the value.

@@ -31,7 +31,7 @@ impl Bench {
         let settings = ElectionSettings::new(LockKey::new(KEY).expect("a key"));
         Self {
             now: Instant::from_origin(secs(1)),
-            candidate: Candidate::new(settings.with_encoding(crate::ENCODING), seed),
+            candidate: Candidate::new(settings, seed),
             consul: Consul::new(seed),
             asked: BTreeMap::new(),
             keeps: |_| false,

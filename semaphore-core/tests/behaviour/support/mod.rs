@@ -18,8 +18,6 @@ use semaphore_core::sans_io::{Response, Settings};
 use semaphore_core::{Builder, Client, Prefix, Semaphore};
 use transport_mock::{MockClient, MockConsul, Task};
 
-use crate::ENCODING;
-
 /// The prefix of most tests.
 pub(crate) const PREFIX: &str = "service/db";
 
@@ -38,14 +36,14 @@ pub(crate) fn builder(limit: u32) -> Builder {
 
 /// A builder of a semaphore below another prefix.
 pub(crate) fn builder_of(prefix: &str, limit: u32) -> Builder {
-    Semaphore::builder(prefix, limit).encoding(ENCODING)
+    Semaphore::builder(prefix, limit)
 }
 
 /// Settings for tests that drive the machine by hand.
 pub(crate) fn settings(prefix: &str, limit: u32) -> Settings {
     let prefix = Prefix::new(prefix).expect("a prefix");
     let settings = Settings::new(prefix, limit).expect("a limit");
-    settings.with_encoding(ENCODING)
+    settings
 }
 
 /// Temporary refusals that don't come from Consul's rules: a token is being replaced, or a gateway

@@ -1,11 +1,10 @@
 //! Acquiring and releasing when nothing goes wrong.
 
+use semaphore_core::Prefix;
 use semaphore_core::sans_io::Dialect;
-use semaphore_core::{Encoding, Prefix};
 use transport_mock::consul::Entry;
 use transport_mock::{MockConsul, RequestKind};
 
-use crate::ENCODING;
 use crate::support::spy::{Spy, json};
 use crate::support::steps::record_write;
 use crate::support::*;
@@ -65,7 +64,7 @@ fn the_contender_key_shows_the_value_and_is_tied_to_the_holding_session() {
         let entry = consul.entry(&key).expect("a contender key");
         assert_eq!(entry.value(), "node-1 \u{2713}".as_bytes());
         // A transaction that claims sets a mark on the key.
-        let mark = u64::from(ENCODING == Encoding::Transactions);
+        let mark = 1;
         assert_eq!(entry.flags(), GO_FLAGS + mark);
         assert_eq!(entry.session(), Some(session.as_str()));
     });

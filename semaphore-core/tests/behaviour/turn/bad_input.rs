@@ -121,6 +121,18 @@ fn a_semaphore_without_slots() {
 }
 
 #[test]
+fn more_slots_than_a_transaction_has_room_for() {
+    let (limit, max) = (5_001, 5_000);
+    let found = refused(builder(limit));
+    assert_eq!(
+        found.to_string(),
+        "the limit is 5001, and a semaphore has at most 5000 slots: split it over several prefixes"
+    );
+    assert_eq!(found, InvalidInput::LimitTooLarge { limit, max });
+    assert_takes(builder(max));
+}
+
+#[test]
 fn ttls_that_consul_does_not_take() {
     for ttl in [
         Duration::ZERO,
@@ -147,15 +159,15 @@ fn a_lock_delay_over_a_minute() {
 
 #[test]
 fn a_value_over_what_fits_into_a_claim() {
-    for len in [320 * 1024 + 1, 512 * 1024] {
+    for len in [4 * 1024 + 1, 320 * 1024] {
         let found = refused(builder(1).value(vec![b'x'; len]));
-        let max = 320 * 1024;
+        let max = 4 * 1024;
         assert_eq!(found, InvalidInput::ValueTooLarge { len, max });
     }
-    let found = refused(builder(1).value(vec![b'x'; 512 * 1024 + 1]));
-    let (len, max) = (512 * 1024 + 1, 512 * 1024);
+    let found = refused(builder(1).value(vec![b'x'; 320 * 1024 + 1]));
+    let (len, max) = (320 * 1024 + 1, 320 * 1024);
     assert_eq!(found, InvalidInput::ValueTooLarge { len, max });
-    assert_takes(builder(1).value(vec![b'x'; 320 * 1024]));
+    assert_takes(builder(1).value(vec![b'x'; 4 * 1024]));
     assert_takes(builder(1).value(vec![0, 255, b'\n']));
     assert_takes(builder(1).value(""));
 }

@@ -7,7 +7,6 @@ use semaphore_core::{Builder, Error, Lost, Permit, Scope, Semaphore, Token, bloc
 use transport_mock::consul::Policy;
 use transport_mock::{MockConsul, RequestKind};
 
-use crate::ENCODING;
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -277,7 +276,6 @@ impl semaphore_core::adapter::Runtime for Ending {
 
 fn blocking_semaphore(world: &MockConsul, host: &str, limit: u32) -> blocking::Semaphore {
     blocking::Semaphore::builder(PREFIX, limit)
-        .encoding(ENCODING)
         .value("test")
         .connect(world.client(host))
         .expect("valid settings")

@@ -3,13 +3,14 @@
 mod acquire;
 mod availability;
 mod bad_input;
-mod callers_session;
 mod ends_of_work;
 mod farewell;
 mod fencing;
 mod handles;
 mod limit;
 mod namespaces;
+mod operations_without_namespace;
+mod passing;
 mod release;
 mod rolling_limit;
 mod scope;

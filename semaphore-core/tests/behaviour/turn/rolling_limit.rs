@@ -2,10 +2,9 @@
 //! the new limit when nobody holds (`resize_if_idle`).
 
 use semaphore_core::adapter::{Method, Request, Transport as _};
-use semaphore_core::{Builder, Encoding, Error, InvalidInput, Permit, Refusal, Semaphore};
+use semaphore_core::{Builder, Error, InvalidInput, Permit, Refusal, Semaphore};
 use transport_mock::{MockConsul, MockProcess};
 
-use crate::ENCODING;
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
@@ -218,10 +217,7 @@ fn a_holder_that_died_is_waited_for_until_its_slot_is_free() {
         let waited = world.now().saturating_since(began);
         // PROMISES: 40 to 46 s after the crash. With separate requests nobody can ask for a lock
         // delay. A contender that does not know the lock delay waits for the longest one.
-        let most = match ENCODING {
-            Encoding::Requests => secs(30 + 61),
-            _ => secs(46),
-        };
+        let most = secs(46);
         assert!(waited >= secs(30) && waited <= most, "{waited:?}");
         assert_eq!((limit(&world), holders(&world).len()), (4, 1));
         release(&world, permit);

@@ -6,7 +6,6 @@ use semaphore_core::observe::{Notice, Subject};
 use semaphore_core::{Client, Election, Error, Lost, Scope, Semaphore, Token};
 use transport_mock::{Fault, MockConsul, Rule};
 
-use crate::ENCODING;
 use crate::support::onlooker::Onlooker;
 use crate::support::*;
 
@@ -196,7 +195,6 @@ fn an_election_tells_who_leads() {
     let world = MockConsul::new(1);
     let election = |host: &str, onlooker: &Onlooker| {
         Election::builder("service/leader")
-            .encoding(ENCODING)
             .observer(onlooker.clone())
             .connect(world.client(host))
             .expect("connected")
@@ -229,7 +227,6 @@ fn whoever_looks_on_at_a_client_sees_all_that_is_connected_to_it() {
     let world = MockConsul::new(1);
     let onlooker = Onlooker::default();
     let client = Client::builder()
-        .encoding(ENCODING)
         .observer(onlooker.clone())
         .connect(world.client("a"))
         .expect("connected");

@@ -10,14 +10,13 @@ use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use super::figures::{figures, shows};
 use super::log::logged;
-use crate::ENCODING;
 use crate::support::onlooker::Onlooker;
 use crate::support::*;
 
 type Waiting = Task<Result<Permit, Error>>;
 
 fn client(world: &MockConsul, observer: impl Observer + 'static) -> Client {
-    let builder = Client::builder().encoding(ENCODING).observer(observer);
+    let builder = Client::builder().observer(observer);
     builder.connect(world.client("a")).expect("connected")
 }
 

@@ -12,9 +12,7 @@ pub(super) fn draw_own_nodes(plan: &mut Plan, rng: &mut Rng) {
     }
     let in_four = [2, 4][rng.usize(..2)];
     for host in &mut plan.hosts {
-        // A transaction registers the node.
-        let can_register = host.refuses_from.is_none();
-        host.own_node = can_register && rng.u32(..4) < in_four;
+        host.own_node = rng.u32(..4) < in_four;
     }
     if rng.u32(..4) == 0 {
         let when = plan.storm.mul_f64(rng.f64());

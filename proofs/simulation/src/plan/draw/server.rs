@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::{millis, pick, secs};
-use crate::plan::{Deed, End, Fate, HostPlan, How, Plan, Sort, Trouble, Turn};
+use crate::plan::{Deed, End, Fate, How, Plan, Sort, Trouble, Turn};
 
 /// In some worlds, gives each host its own server and removes some servers. Mostly that happens
 /// while somebody holds through the server and others wait. The rest of the plan does not change.
@@ -29,10 +29,7 @@ pub(super) fn draw_servers(plan: &mut Plan, rng: &mut Rng) {
 fn draw_sessions(plan: &mut Plan, rng: &mut Rng) {
     let ttl = secs(pick(rng, &[10, 10, 15, 15, 20, 30, 30, 60, 60, 90]));
     plan.ttl = ttl;
-    // With separate requests, nobody can find out the lock delay of a session that ended before
-    // they came.
-    let can_ask = plan.hosts.iter().all(HostPlan::speaks_transactions);
-    let is_mixed = rng.u32(..4) == 0 && can_ask;
+    let is_mixed = rng.u32(..4) == 0;
     let chooses = rng.u32(..8) == 0;
     for host in &mut plan.hosts {
         host.ttl = if is_mixed && rng.bool() {

@@ -42,11 +42,11 @@ impl Candidacy {
         }
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
-        self.settle(settings);
+        self.settle();
     }
 
     /// Does what needs no request. One step of the way out leads to the next.
-    pub(super) fn settle(&mut self, settings: &ElectionSettings) {
+    pub(super) fn settle(&mut self) {
         let is_on_way = self.is_leaving() || self.is_settling();
         if !is_on_way || self.writing.is_some() || self.session.is_being_created() {
             return;
@@ -60,7 +60,7 @@ impl Candidacy {
         }
         if !self.session.is_ending() {
             let past = self.led.map_or(Past::Nothing, Past::Term);
-            self.session.end(past, self.rest_left(), &settings.session);
+            self.session.end(past, self.rest_left());
         }
         if self.session.has_ended() {
             self.phase.ended();

@@ -35,7 +35,7 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         self.race.looked();
         let event = self.observe(now, shown, moments, settings, rng);
-        self.settle(settings);
+        self.settle();
         event
     }
 

@@ -13,7 +13,6 @@ use crate::machine::election::candidacy::seen::Sight;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Fencing, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
@@ -53,12 +52,7 @@ impl Candidacy {
         } else {
             write::acquire(&session, &self.value, base, settings)
         };
-        let encoding = Encoding::of(&request);
-        if encoding == Encoding::Requests {
-            self.fencing = Fencing::Partial;
-        }
         self.writing = Some(Writing::Acquisition {
-            encoding,
             value: self.value.clone(),
             base,
         });
@@ -134,15 +128,10 @@ impl Candidacy {
                 let given_back = answer.and_then(|it| write::handed_on(it, &value, settings));
                 self.handle_hand_on(now, moments, given_back, settings, rng)
             }
-            Writing::Acquisition {
-                encoding,
-                value,
-                base,
-            } => {
+            Writing::Acquisition { value, base } => {
                 let session = self.session.id()?.clone();
-                let acquired = answer.and_then(|response| {
-                    write::acquired(encoding, response, &session, &value, settings)
-                });
+                let acquired = answer
+                    .and_then(|response| write::acquired(response, &session, &value, settings));
                 // If the watch has shown a change meanwhile, no read is needed.
                 if matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base {
                     let wanted_from = now + WATCH_TELLS;
@@ -151,8 +140,6 @@ impl Candidacy {
                 if let Err(error) = &acquired
                     && !error.was_not_applied()
                 {
-                    let names_index = encoding == Encoding::Transactions;
-                    let base = if names_index { base } else { Index::ZERO };
                     self.given_up.add(now, base);
                 }
                 self.handle_acquisition(now, moments, acquired, settings, rng)

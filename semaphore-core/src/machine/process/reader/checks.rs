@@ -411,8 +411,7 @@ impl Checks {
         result: &Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
         let (received, end) = self.requests.receive(now, id, result)?;
-        let (no, is_refused) = (received.from, received.refuses_transactions());
-        let Some(batch) = self.batches.remove(&no) else {
+        let Some(batch) = self.batches.remove(&received.from) else {
             return end;
         };
         match received.answer.and_then(Txn::parse) {
@@ -428,7 +427,7 @@ impl Checks {
                     self.list(no, now);
                 }
                 // Some gateways know no such path: then each member checks separately.
-                if is_refused || error.is_permanent() {
+                if error.is_permanent() {
                     self.most_polls = usize::MAX;
                     self.choose();
                 }

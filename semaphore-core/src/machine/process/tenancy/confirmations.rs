@@ -134,8 +134,8 @@ impl<N: Copy + Ord> Confirmations<N> {
         self.questions
     }
 
-    /// Transactions are refused.
-    pub(in crate::machine) fn refused(&mut self, no: QuestionNo) -> Confirmed<N> {
+    /// It will not be answered.
+    fn refused(&mut self, no: QuestionNo) -> Confirmed<N> {
         self.take(no);
         self.questions = Questions::Alone;
         Confirmed::Refused

@@ -90,8 +90,7 @@ impl Departure {
         settings: &SessionSettings,
     ) -> bool {
         let next = rest_after_failure(self.began_at(settings), now, settings);
-        let lives_on = settings.shares_sessions() || !settings.owns_sessions();
-        failure.is_refusal() && !lives_on && self.until <= next
+        failure.is_refusal() && !settings.shares_sessions() && self.until <= next
     }
 }
 

@@ -18,7 +18,6 @@ use core::time::Duration;
 use crate::error::Lost;
 use crate::error::RequestError;
 use crate::id::SessionId;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -38,7 +37,7 @@ pub struct LoanWish {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum LoanStep {
     /// Lend a session that is not used at this place yet.
-    Lend(Belief),
+    Lend,
     /// Somebody holds with it.
     Hold,
     /// Nobody holds any longer.
@@ -67,25 +66,18 @@ pub(in crate::machine) enum LoanStep {
 pub(in crate::machine) enum Belief {
     /// Its answer: a claim is tied to the session by its transaction.
     Answered,
-    /// A confirmation by the leader: somebody holds or leads with the session, or nothing ties a
-    /// claim to it.
+    /// A confirmation by the leader: somebody holds or leads with the session.
     Confirmed,
 }
 
 impl Belief {
-    /// While nobody holds. With separate requests nothing ties a claim to the session: a renewal
-    /// that no leader has confirmed might admit with an ended session (docs/CONSUL.md, "What ends a
-    /// session").
-    pub(in crate::machine) fn of_waiter(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Transactions => Self::Answered,
-            Encoding::Requests => Self::Confirmed,
+    /// While somebody holds or leads with the session, or while nobody does.
+    pub(in crate::machine) fn of(is_held: bool) -> Self {
+        if is_held {
+            Self::Confirmed
+        } else {
+            Self::Answered
         }
-    }
-
-    /// It is stricter if somebody holds or leads.
-    pub(in crate::machine) fn while_held(self, is_held: bool) -> Self {
-        if is_held { Self::Confirmed } else { self }
     }
 }
 
@@ -172,13 +164,13 @@ enum State {
 }
 
 impl Loan {
-    pub(in crate::machine) fn new(settings: &SessionSettings, belief: Belief) -> Self {
+    pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
         Self {
             state: State::Wanted,
             lock_delay: settings.lock_delay(),
             failure: None,
             way: Way::Stays,
-            wishes: VecDeque::from([LoanStep::Lend(belief)]),
+            wishes: VecDeque::from([LoanStep::Lend]),
         }
     }
 

@@ -44,7 +44,7 @@ use crate::machine::process::tenancy::confirmations::{Confirmations, Confirmed, 
 use crate::machine::process::tenancy::loan::{
     Belief, Heard, LoanNews, LoanStep, LoanWish, Rest, Shown,
 };
-use crate::machine::process::tenancy::session::{Among, Questions, Session};
+use crate::machine::process::tenancy::session::{Among, Session};
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
 use crate::time::Instant;
@@ -156,8 +156,8 @@ impl Pool {
     ) {
         let LoanWish { loan, step } = *wish;
         let tenant = Tenant { member, loan };
-        if let LoanStep::Lend(belief) = step {
-            self.lend(now, tenant, place, belief);
+        if step == LoanStep::Lend {
+            self.lend(now, tenant, place);
             return;
         }
         let Some(no) = self.lent.get(&tenant).copied() else {
@@ -172,17 +172,11 @@ impl Pool {
             return;
         };
         match step {
-            LoanStep::Lend(_) => {}
+            LoanStep::Lend => {}
             LoanStep::Hold => {
                 shared.holders.insert(tenant);
                 match shared.holders.len() {
-                    1 => {
-                        let questions = match shared.belief {
-                            Belief::Answered => questions,
-                            Belief::Confirmed => Questions::Alone,
-                        };
-                        shared.session.hold(now, Among::of(others), questions);
-                    }
+                    1 => shared.session.hold(now, Among::of(others), questions),
                     held => {
                         tracing::debug!(name: "session-shared", held, "several holds stand on one session");
                     }
@@ -205,7 +199,7 @@ impl Pool {
                     shared.use_for = UseFor::Present;
                 }
                 if is_on(Defect::SessionDestroyedUnderOthers) {
-                    shared.session.end(&self.settings);
+                    shared.session.end();
                 }
                 shared.remember(now, place, past, rest);
             }
@@ -213,7 +207,7 @@ impl Pool {
         self.settle(now, no);
     }
 
-    fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place, belief: Belief) {
+    fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place) {
         let lent = self.places.entry(Arc::clone(place)).or_insert(Lent {
             full_below: SessionNo::FIRST,
             sessions: 0,
@@ -229,9 +223,6 @@ impl Pool {
         let shared = self.sessions.entry(no).or_insert_with(new);
         shared.tenants.insert(Arc::clone(place), tenant);
         shared.staying.insert(tenant);
-        if belief == Belief::Confirmed {
-            shared.belief = belief;
-        }
         let mut shown = shared.shown();
         shown.past = shared.past_at(place);
         self.tell(tenant, shown, None);
@@ -339,7 +330,6 @@ impl Pool {
         result: &Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
         let (received, end) = self.requests.receive(now, id, result)?;
-        let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
             sent_at,
@@ -348,11 +338,6 @@ impl Pool {
         } = received;
         let (no, part) = match from {
             From::Session(no, part) => (no, part),
-            From::Confirmation(no) if is_without_transactions => {
-                let confirmed = self.confirmations.refused(no);
-                self.take_confirmed(now, sent_at, confirmed);
-                return end;
-            }
             From::Confirmation(no) => {
                 let confirmed = self.confirmations.hear(now, no, answer, &mut self.rng);
                 self.take_confirmed(now, sent_at, confirmed);
@@ -367,7 +352,7 @@ impl Pool {
             let orphans = self.requests.orphans_mut();
             orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
         }
-        let belief = shared.belief.while_held(shared.is_held());
+        let belief = Belief::of(shared.is_held());
         let (settings, rng) = (&self.settings, &mut self.rng);
         shared
             .session

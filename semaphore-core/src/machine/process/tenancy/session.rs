@@ -3,18 +3,17 @@
 //! ```text
 //! Registering
 //!     ▲ │ it is there
-//!     │ ▼    created                     renewed (the lease starts again)
-//! Creating ───────────┐                    ┌──┐
-//!                     ├──────────▶  Live ──┴──┘ and the leader confirms it
-//! Adopting ───────────┘              │  └── the leader knows no such session ──▶ Gone
-//!            renewed                 │ end()
-//!                                    ▼
-//!                    Destroying (only one that we made) ──▶ Ended
+//!     │ ▼    created                       renewed (the lease starts again)
+//! Creating ──────────▶  Live ──┬──┐
+//!                        │ │   └──┘ and the leader confirms it
+//!                        │ └── the leader knows no such session ──▶ Gone
+//!                        │ end()
+//!                        ▼
+//!                    Destroying ──▶ Ended
 //! ```
 //! - `Creating`: our session is being created. A lost answer leaves an orphan, which ends by its
 //!   TTL; the next attempt creates another one.
 //! - `Registering`: its node is missing, and has no agent.
-//! - `Adopting`: a caller's session is renewed once, which shows its TTL and starts the lease.
 //! - `Live`: renewed after a quarter to a third of the TTL. While somebody holds or leads with it,
 //!   it is renewed after a sixteenth to a twelfth, whatever happened to the last renewal: an outage
 //!   may begin at any moment, and may last as long as the rest of the lease. Only beyond the first
@@ -45,7 +44,7 @@ use crate::machine::process::latency::Latency;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::Belief;
-use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
+use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 use crate::transport::TransportErrorKind;
 
@@ -90,7 +89,6 @@ pub(in crate::machine) struct Session {
 enum State {
     Creating,
     Registering,
-    Adopting(SessionId),
     Live(SessionId, Lease),
     Gone(Option<SessionId>),
     Destroying(SessionId),
@@ -130,14 +128,10 @@ const MOST_UNCONFIRMED: usize = 32;
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
 impl Session {
-    /// A session from the source in the settings.
+    /// A session that is still to be created.
     pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
-        let state = match &settings.source {
-            SessionSource::Create(_) | SessionSource::Shared(_) => State::Creating,
-            SessionSource::Callers(id) => State::Adopting(id.clone()),
-        };
         let backoff = Backoff::new(Duration::from_millis(200), settings.retry_cap());
-        Self::in_state(state, settings.lock_delay(), backoff)
+        Self::in_state(State::Creating, settings.lock_delay(), backoff)
     }
 
     /// A session that was handed on.
@@ -182,7 +176,7 @@ impl Session {
     /// The id, once it is known.
     pub(in crate::machine) fn id(&self) -> Option<&SessionId> {
         match &self.state {
-            State::Adopting(id) | State::Live(id, _) | State::Destroying(id) => Some(id),
+            State::Live(id, _) | State::Destroying(id) => Some(id),
             State::Gone(id) => id.as_ref(),
             State::Creating | State::Registering | State::Ended => None,
         }
@@ -286,14 +280,14 @@ impl Session {
 
     /// Consul said elsewhere that it knows no such session.
     pub(in crate::machine) fn found_gone(&mut self) {
-        if let State::Adopting(id) | State::Live(id, _) = &self.state {
+        if let State::Live(id, _) = &self.state {
             self.state = State::Gone(Some(id.clone()));
             self.retry_at = None;
         }
     }
 
-    /// Nothing needs the session any more: destroys it if it is ours.
-    pub(in crate::machine) fn end(&mut self, settings: &SessionSettings) {
+    /// Nothing needs the session any more: destroys it.
+    pub(in crate::machine) fn end(&mut self) {
         self.let_go();
         self.retry_at = None;
         self.failure = None;
@@ -303,9 +297,7 @@ impl Session {
         self.missing = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // It may still exist: somebody may have deleted only its contender key.
-            State::Live(id, _) | State::Gone(Some(id))
-                if settings.owns_sessions() && !is_on(Defect::SessionLeftBehind) =>
-            {
+            State::Live(id, _) | State::Gone(Some(id)) if !is_on(Defect::SessionLeftBehind) => {
                 State::Destroying(id)
             }
             State::Destroying(id) => State::Destroying(id),
@@ -332,20 +324,18 @@ impl Session {
         let inquires = self.inquire_at().is_some_and(|at| at <= now);
         let (sent, request) = match &self.state {
             State::Creating => {
-                let options = settings.options()?;
+                let options = settings.options();
                 (Purpose::Creation, CreateSession { options }.request(scope))
             }
             State::Registering => {
                 let node = settings.own_node()?;
                 (Purpose::Registration, RegisterNode { node }.request(scope))
             }
-            State::Adopting(session) | State::Live(session, _) if inquires => {
+            State::Live(session, _) if inquires => {
                 let request = SessionInfo { session }.request(scope);
                 (Purpose::Inquiry, request.with_priority(Priority::Renewal))
             }
-            State::Adopting(session) | State::Live(session, _) => {
-                (Purpose::Renewal, RenewSession { session }.request(scope))
-            }
+            State::Live(session, _) => (Purpose::Renewal, RenewSession { session }.request(scope)),
             State::Destroying(session) => (
                 Purpose::Destruction,
                 DestroySession { session }.request(scope),
@@ -412,17 +402,13 @@ impl Session {
                     .and_then(|response| RegisterNode { node }.parse(response))
                     .map(|()| State::Creating)
             }
-            (Purpose::Renewal, State::Adopting(id) | State::Live(id, _)) => {
+            (Purpose::Renewal, State::Live(id, _)) => {
                 answer.and_then(RenewSession::parse).map(|renewed| {
-                    if !settings.owns_sessions() {
-                        let told = renewed.lock_delay.unwrap_or(self.lock_delay);
-                        self.lock_delay = told;
-                    }
                     let lease = Lease::new(sent_at, settings.lease(renewed), rng);
                     State::Live(id.clone(), lease)
                 })
             }
-            (Purpose::Inquiry, State::Adopting(_) | State::Live(..)) => {
+            (Purpose::Inquiry, State::Live(..)) => {
                 return self.handle_inquiry(now, sent_at, answer, settings, rng);
             }
             (Purpose::Destruction, State::Destroying(_)) => answer
@@ -588,7 +574,7 @@ impl Session {
     fn handle_gone(&mut self) {
         self.failure = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
-            State::Adopting(id) | State::Live(id, _) => State::Gone(Some(id)),
+            State::Live(id, _) => State::Gone(Some(id)),
             State::Creating | State::Registering | State::Gone(None) => State::Gone(None),
             State::Gone(id) => State::Gone(id),
             State::Destroying(_) | State::Ended => State::Ended,

@@ -4,14 +4,15 @@ use core::time::Duration;
 
 use crate::api::Renewed;
 use crate::error::RequestError;
-use crate::id::SessionId;
 use crate::input::{Scope, SessionOptions};
 
 /// The source of sessions, and what every request about them carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionSettings {
-    /// Their source.
-    pub(crate) source: SessionSource,
+    /// How they are created.
+    pub(crate) options: SessionOptions,
+    /// Whether others of the process use the same sessions.
+    pub(crate) is_shared: bool,
     /// What every request carries.
     pub(crate) scope: Scope,
 }
@@ -27,46 +28,28 @@ fn is_not_registered(text: &str) -> bool {
     text.to_ascii_lowercase().contains(NOT_REGISTERED)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SessionSource {
-    /// Each is created when it is needed.
-    Create(SessionOptions),
-    /// They are created in the same way, but the process shares them.
-    Shared(SessionOptions),
-    /// The caller created this session, and ends it.
-    Callers(SessionId),
-}
-
 impl SessionSettings {
     pub(crate) fn new(options: SessionOptions) -> Self {
         Self {
-            source: SessionSource::Create(options),
+            options,
+            is_shared: false,
             scope: Scope::default(),
         }
     }
 
-    /// Whether we create and destroy the sessions.
-    pub(crate) fn owns_sessions(&self) -> bool {
-        self.options().is_some()
-    }
-
     /// Whether others of the process use the same sessions.
     pub(crate) fn shares_sessions(&self) -> bool {
-        matches!(self.source, SessionSource::Shared(_))
+        self.is_shared
     }
 
     /// The options of new sessions.
-    pub(crate) fn options(&self) -> Option<&SessionOptions> {
-        match &self.source {
-            SessionSource::Create(options) | SessionSource::Shared(options) => Some(options),
-            SessionSource::Callers(_) => None,
-        }
+    pub(crate) fn options(&self) -> &SessionOptions {
+        &self.options
     }
 
-    /// The TTL of new sessions. A caller's session has the TTL that its renewal shows.
+    /// The TTL of new sessions.
     pub(crate) fn ttl(&self) -> Duration {
-        let made = self.options().map(|it| it.ttl);
-        made.unwrap_or_else(|| SessionOptions::default().ttl)
+        self.options.ttl
     }
 
     /// Why a session could not be created. The node of an agent that was dead for a while, or was
@@ -74,7 +57,7 @@ impl SessionSettings {
     /// restores a node that was chosen by name, and the agent's node never belongs to another
     /// datacenter.
     pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
-        let names_no_node = self.options().is_some_and(|it| it.standing_on().is_none());
+        let names_no_node = self.options.standing_on().is_none();
         let is_of_here = self.scope.datacenter().is_none();
         match error {
             RequestError::Rejected {
@@ -111,26 +94,19 @@ impl SessionSettings {
 
     /// The separate node of the sessions.
     pub(crate) fn own_node(&self) -> Option<&str> {
-        self.options()?.own_node.as_deref()
+        self.options.own_node.as_deref()
     }
 
-    /// The lock delay of new sessions. A caller's session has the one that its renewal shows.
+    /// The lock delay of new sessions.
     pub(crate) fn lock_delay(&self) -> Duration {
-        let made = self.options().map(SessionOptions::lock_delay);
-        made.unwrap_or(SessionOptions::DEFAULT_LOCK_DELAY)
+        self.options.lock_delay()
     }
 
     /// The length of a session's lease after this renewal.
     pub(crate) fn lease(&self, renewed: Renewed) -> Duration {
-        let told = renewed.ttl.unwrap_or(Duration::MAX);
         // Its lock delay was made for its original TTL, whatever an answer says.
-        if let Some(options) = self.options() {
-            return told.min(options.ttl);
-        }
-        // A lock delay that no renewals could keep is its creator's choice and risk.
-        let delay = renewed.lock_delay.unwrap_or(self.lock_delay());
-        let is_chosen = delay < SessionOptions::MIN_TTL;
-        if is_chosen { told } else { told.min(delay) }
+        let told = renewed.ttl.unwrap_or(Duration::MAX);
+        told.min(self.options.ttl)
     }
 
     /// The timeout of a short request: several must fit into a lease.

@@ -5,7 +5,6 @@ use core::time::Duration;
 use crate::error::{Lost, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Loan, LoanStep, Rest, Shown};
 use crate::machine::process::tenancy::past::Past;
@@ -21,9 +20,9 @@ pub(in crate::machine) enum Tenure {
 
 impl Tenure {
     /// A session of the pool, or a separate one.
-    pub(in crate::machine) fn new(settings: &SessionSettings, encoding: Encoding) -> Self {
+    pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
         if settings.shares_sessions() {
-            Self::Shared(Loan::new(settings, Belief::of_waiter(encoding)))
+            Self::Shared(Loan::new(settings))
         } else {
             Self::separate(settings)
         }
@@ -214,9 +213,9 @@ impl Tenure {
 
     /// Nothing else of this turn is left. A session of its own is destroyed. A shared one goes
     /// back, with what is known about the turn.
-    pub(in crate::machine) fn end(&mut self, past: Past, rest: Rest, settings: &SessionSettings) {
+    pub(in crate::machine) fn end(&mut self, past: Past, rest: Rest) {
         match self {
-            Self::Own(session) => session.end(settings),
+            Self::Own(session) => session.end(),
             Self::Shared(loan) => loan.give_back(past, rest),
         }
     }

@@ -19,7 +19,7 @@ fn idle(view: &View) -> Situation<'_> {
         limit: 2,
         other_limit: OtherLimit::Refused,
         wanted: &[],
-        steps: 62,
+        room: 62,
         first_write: FirstWrite::Admits,
         admissible: &[],
         newcomers: &[],

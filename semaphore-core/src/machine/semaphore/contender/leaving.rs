@@ -55,17 +55,17 @@ impl Contender {
         if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
             self.presence = Presence::No;
         }
-        self.settle(moment, settings);
+        self.settle(moment);
     }
 
     /// Skips a step of the way out that will never succeed, or is not needed. A session stays until it can be ended.
-    pub(super) fn skip(&mut self, moment: Moment, failure: RequestError, settings: &Settings) {
+    pub(super) fn skip(&mut self, moment: Moment, failure: RequestError) {
         if !self.is_leaving() {
             return;
         }
         self.phase.skipped(failure.clone());
         if self.presence != Presence::No {
-            self.withdrawn(moment, settings);
+            self.withdrawn(moment);
         } else if !self.key.is_deleted() {
             self.key.forget();
         } else if self.session.id().is_none() {
@@ -73,7 +73,7 @@ impl Contender {
         } else {
             self.phase.held_up(failure);
         }
-        self.settle(moment, settings);
+        self.settle(moment);
     }
 
     /// A step of the way out failed.
@@ -88,12 +88,12 @@ impl Contender {
             return;
         };
         let is_for_good = failure.is_permanent() && !failure.is_anothers();
-        let is_needless = self.presence == Presence::No && self.key.ends_with_session(settings);
+        let is_needless = self.presence == Presence::No && self.key.ends_with_session();
         if departure.ends_with(failure, now, &settings.session) {
             self.phase.held_up(failure.at_face_value().clone());
             self.abandon();
         } else if is_for_good || is_needless && failure.is_refusal() {
-            self.skip(moment, failure.at_face_value().clone(), settings);
+            self.skip(moment, failure.at_face_value().clone());
         } else {
             self.held_up(failure);
         }

@@ -53,15 +53,14 @@ impl Contender {
         spare: Spare,
         moment: Moment,
         settings: &Settings,
-        rng: &mut fastrand::Rng,
     ) -> Self {
         tracing::debug!(name: "session-kept", "a kept session serves the next turn");
         let mut contender = Self {
             session: Tenure::Own(spare.session),
-            key: ContenderKey::after(spare.former, settings, rng),
-            ..Self::new(settings, rng)
+            key: ContenderKey::after(spare.former, settings),
+            ..Self::new(settings)
         };
-        contender.settle(moment, settings);
+        contender.settle(moment);
         contender
     }
 
@@ -104,18 +103,13 @@ impl Contender {
     }
 
     /// The write that admits it was certainly refused: the record is unchanged.
-    pub(in crate::machine) fn claim_refused(
-        &mut self,
-        moment: Moment,
-        base: Index,
-        settings: &Settings,
-    ) {
+    pub(in crate::machine) fn claim_refused(&mut self, moment: Moment, base: Index) {
         match self.phase.state() {
             State::Claiming(Slot::Passed(_)) => {
                 self.phase.claim_refused();
                 self.presence = Presence::Yes(base);
             }
-            State::Claiming(Slot::Free) => self.withdrawn(moment, settings),
+            State::Claiming(Slot::Free) => self.withdrawn(moment),
             _ => {}
         }
     }

@@ -3,13 +3,14 @@ use core::time::Duration;
 mod leaving;
 
 use crate::asked::Asked;
-use crate::input::{Behavior, SessionOptions};
 use crate::machine::fixture::{A, B, Shown, at, session, settings};
 use crate::machine::semaphore::contender::*;
 
 const ACQUIRE: CommandId = CommandId(7);
 const BASE: Index = Index(50);
 const DENIED: (u16, &str) = (403, "Permission denied");
+/// A transaction, of which nothing may be shown.
+const APPLIED: (u16, &str) = (200, r#"{"Results":[],"Errors":null}"#);
 
 /// A contender with the session [`A`], and what its methods need.
 struct Bench {
@@ -24,11 +25,10 @@ impl Bench {
     }
 
     fn with(settings: Settings) -> Self {
-        let mut rng = fastrand::Rng::with_seed(1);
         Self {
-            contender: Contender::new(&settings, &mut rng),
+            contender: Contender::new(&settings),
             settings,
-            rng,
+            rng: fastrand::Rng::with_seed(1),
         }
     }
 
@@ -43,7 +43,7 @@ impl Bench {
             "/v1/session/create",
             (200, &format!(r#"{{"ID":"{A}"}}"#)),
         );
-        self.exchange(0, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
+        self.exchange(0, "/v1/txn", APPLIED);
         assert!(self.observe(0, unheld(BASE), false).is_none());
         self
     }
@@ -70,7 +70,7 @@ impl Bench {
     }
 
     fn withdrawn(&mut self, now: u64) {
-        self.contender.withdrawn(Moment(now), &self.settings);
+        self.contender.withdrawn(Moment(now));
     }
 
     fn skip(&mut self, now: u64) {
@@ -78,7 +78,7 @@ impl Bench {
             asked: Asked::default(),
             text: format!("at {now}"),
         };
-        self.contender.skip(Moment(now), failure, &self.settings);
+        self.contender.skip(Moment(now), failure);
     }
 
     /// The part and target of the next request.
@@ -105,10 +105,9 @@ impl Bench {
     }
 
     fn observe(&mut self, now: u64, shown: Shown<'_>, confirmed: bool) -> Option<ContenderEvent> {
-        let (view, settings) = (shown.view(), &self.settings);
+        let view = shown.view();
         let (now, moment, sent) = (at(now), Moment(now), Moment(now + 1));
-        self.contender
-            .observe(now, moment, &view, sent, confirmed, settings)
+        self.contender.observe(now, moment, &view, sent, confirmed)
     }
 
     fn handle_timeout(&mut self, now: u64, last: Option<&RequestError>) -> Option<ContenderEvent> {
@@ -184,12 +183,6 @@ fn with_our_key_tied_to(session: &'static str) -> Shown<'static> {
     }
 }
 
-fn behavior(behavior: Behavior) -> Bench {
-    let settings = settings();
-    let options = SessionOptions::default().with_behavior(behavior);
-    Bench::with(settings.with_session_options(options)).into_waiting()
-}
-
 #[test]
 fn it_enters_by_a_session_and_then_a_key() {
     let mut bench = Bench::new();
@@ -202,7 +195,7 @@ fn it_enters_by_a_session_and_then_a_key() {
     );
     assert_eq!(bench.contender.session_id(), Some(&session(A)));
     assert!(bench.contender.is_entering());
-    bench.exchange(0, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
+    bench.exchange(0, "/v1/txn", APPLIED);
     assert!(bench.contender.is_queued());
     assert_eq!(bench.contender.presence(), Presence::No);
 }
@@ -224,9 +217,6 @@ fn one_that_is_held_back_before_it_enters_still_renews_its_session() {
         &format!("/v1/session/renew/{A}"),
         (200, r#"[{"TTL":"15s"}]"#),
     );
-    assert!(!bench.contender.enters_next(at(5_000)), "to be confirmed");
-    let known = format!(r#"[{{"ID":"{A}"}}]"#);
-    bench.exchange(5_000, &format!("/v1/session/info/{A}"), (200, &known));
     assert!(bench.contender.enters_next(at(5_000)));
 }
 
@@ -238,7 +228,7 @@ fn it_may_be_admitted_when_its_place_is_seen_and_its_lease_holds() {
         "/v1/session/create",
         (200, &format!(r#"{{"ID":"{A}"}}"#)),
     );
-    bench.exchange(0, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
+    bench.exchange(0, "/v1/txn", APPLIED);
     assert!(
         !bench.contender.is_admissible(at(0)),
         "its place is unknown"
@@ -309,9 +299,7 @@ fn a_claim_is_settled_by_the_record_that_comes_after_it() {
 #[test]
 fn a_claim_that_was_refused_for_certain_leaves_nothing_in_the_record() {
     let mut bench = Bench::claiming();
-    bench
-        .contender
-        .claim_refused(Moment(0), BASE, &bench.settings);
+    bench.contender.claim_refused(Moment(0), BASE);
     assert!(bench.contender.is_queued());
     assert_eq!(bench.contender.presence(), Presence::No);
     assert!(bench.contender.is_admissible(at(0)), "it may claim again");
@@ -425,13 +413,9 @@ fn a_key_that_is_tied_to_another_session_was_taken() {
 }
 
 #[test]
-fn a_key_that_is_tied_to_no_session_was_taken_or_released_by_an_invalidation() {
-    let mut bench = behavior(Behavior::Delete);
-    let event = bench.observe(1, with_our_key_tied_to(""), false);
+fn a_key_that_is_tied_to_no_session_was_taken() {
+    let event = Bench::waiting().observe(1, with_our_key_tied_to(""), false);
     assert!(matches!(event, Some(ContenderEvent::KeyTaken)));
-    let mut bench = behavior(Behavior::Release);
-    let event = bench.observe(1, with_our_key_tied_to(""), false);
-    assert!(matches!(event, Some(ContenderEvent::SessionGone)));
 }
 
 #[test]
@@ -443,7 +427,7 @@ fn a_key_that_was_never_seen_is_reported_unless_the_lease_explains_it() {
             "/v1/session/create",
             (200, &format!(r#"{{"ID":"{A}"}}"#)),
         );
-        bench.exchange(0, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
+        bench.exchange(0, "/v1/txn", APPLIED);
         match bench.observe(now, without_our_key(), false) {
             Some(ContenderEvent::Unseen) => assert!(!is_gone),
             Some(ContenderEvent::SessionGone) => assert!(is_gone),
@@ -490,26 +474,6 @@ fn it_is_due_when_its_parts_are_and_when_its_lease_or_its_way_out_ends() {
     }
     assert_eq!(sent, [true; 5]);
     assert_eq!(bench.timeout(), Some(at(13_500)));
-}
-
-#[test]
-fn whose_key_is_contested_waits_for_a_newer_view_unless_it_waits_for_the_record() {
-    let settings = settings();
-    let mut bench = Bench::with(settings.with_session(session(A)));
-    let renewed = (200, r#"[{"TTL":"15s"}]"#);
-    bench.exchange(0, &format!("/v1/session/renew/{A}"), renewed);
-    let (part, _) = bench.send(0).unwrap();
-    let needs_read = |bench: &Bench, sent| bench.contender.needs_read(Moment(sent));
-    assert!(!needs_read(&bench, 0), "its reservation is under way");
-    bench.answer(100, part, (200, "false"));
-    assert!(needs_read(&bench, 100));
-    assert!(!needs_read(&bench, 101));
-    bench.contender.claim(BASE);
-    bench.leave(100);
-    assert!(
-        !needs_read(&bench, 100),
-        "first it must be out of the record"
-    );
 }
 
 #[test]

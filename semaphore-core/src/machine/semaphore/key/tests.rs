@@ -1,4 +1,5 @@
 use crate::api::ListKeys;
+use crate::input::SessionOptions;
 use crate::machine::Settings;
 use crate::machine::fixture::{A, B, at, session, settings};
 use crate::machine::semaphore::key::*;
@@ -6,6 +7,12 @@ use crate::transport::{TransportError, TransportErrorKind};
 
 const TRUE: (u16, &str) = (200, "true");
 const FALSE: (u16, &str) = (200, "false");
+/// The same for a transaction that may show nothing.
+const APPLIED: (u16, &str) = (200, r#"{"Results":[],"Errors":null}"#);
+const HELD: (u16, &str) = (
+    409,
+    r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"failed to lock key \"x\", lock is already held"}]}"#,
+);
 /// For a session with a lock delay of half a minute.
 const FLAGS: ContenderFlags = ContenderFlags::entering(Duration::from_secs(30));
 const NO_LEADER: (u16, &str) = (500, "No cluster leader");
@@ -18,36 +25,26 @@ struct Bench {
 }
 
 impl Bench {
-    /// With a session that we created.
+    /// With a session of its own.
     fn ours() -> Self {
         Self::new(settings())
     }
 
-    /// With a caller's session.
-    fn callers() -> Self {
-        let settings = settings();
-        Self::new(settings.with_session(session(A)))
+    /// With a session that serves others, too.
+    fn shared() -> Self {
+        Self::new(settings().with_shared_sessions(SessionOptions::default()))
     }
 
     fn new(settings: Settings) -> Self {
-        let mut rng = fastrand::Rng::with_seed(1);
-        let mut key = ContenderKey::new(&settings, &mut rng);
+        let rng = fastrand::Rng::with_seed(1);
+        let mut key = ContenderKey::new(&settings);
         key.enter();
         Self { key, settings, rng }
     }
 
-    /// A reservation that failed, or was not answered, at 100 ms.
-    fn contested() -> Self {
-        let mut bench = Self::callers();
-        bench.exchange(100, FALSE);
-        bench
-    }
-
     /// Acquired at 100 ms.
     fn there(mut self) -> Self {
-        while !self.key.is_there() {
-            self.exchange(100, TRUE);
-        }
+        self.exchange(100, APPLIED);
         self
     }
 
@@ -125,7 +122,7 @@ impl Bench {
 #[test]
 fn a_view_that_overtakes_the_answer_shows_that_the_key_is_there() {
     type Answer = fn(&mut Bench) -> Option<KeyEvent>;
-    let late: Answer = |bench| bench.answer(3, TRUE);
+    let late: Answer = |bench| bench.answer(3, APPLIED);
     let lost: Answer = |bench| bench.fail(3, TransportErrorKind::Timeout);
     for answer in [late, lost] {
         let mut bench = Bench::ours();
@@ -141,26 +138,10 @@ fn a_view_that_overtakes_the_answer_shows_that_the_key_is_there() {
 }
 
 #[test]
-fn the_key_of_a_session_of_ours_is_acquired_at_once() {
+fn it_is_acquired_at_once() {
     let mut bench = Bench::ours();
-    let (sent, event) = bench.exchange(100, TRUE);
-    let flags = FLAGS.encode();
-    assert_eq!(
-        sent,
-        format!("PUT /v1/kv/jobs/{A}?acquire={A}&flags={flags}")
-    );
-    assert_eq!(event, Some(KeyEvent::Entered));
-}
-
-#[test]
-fn the_key_of_a_callers_session_is_reserved_before_it_is_acquired() {
-    let mut bench = Bench::callers();
-    let (sent, event) = bench.exchange(100, TRUE);
-    let nonce = bench.key.nonce;
-    assert_eq!(sent, format!("PUT /v1/kv/jobs/{A}?cas=0&flags={nonce}"));
-    assert_eq!(event, None);
-    let (sent, event) = bench.exchange(100, TRUE);
-    assert!(sent.contains("?acquire="), "{sent}");
+    let (sent, event) = bench.exchange(100, APPLIED);
+    assert_eq!(sent, "PUT /v1/txn");
     assert_eq!(event, Some(KeyEvent::Entered));
 }
 
@@ -171,57 +152,6 @@ fn an_acquisition_that_failed_is_tried_again_later() {
     assert!(!bench.key.is_there());
     assert!(bench.key.failure().is_some());
     bench.assert_waits(100);
-}
-
-#[test]
-fn only_a_newer_view_tells_whose_a_contested_key_is() {
-    let refused = Bench::contested();
-    let mut lost = Bench::callers();
-    lost.send(100).unwrap();
-    lost.fail(100, TransportErrorKind::Timeout);
-    assert!(lost.key.failure().is_some());
-    for mut bench in [refused, lost] {
-        assert_eq!(bench.timeout(), None);
-        assert!(bench.needs_read(100));
-        assert!(!bench.needs_read(101));
-        assert_eq!(bench.observe(100, Some((B, 0))), None, "too old to tell");
-        assert_eq!(bench.observe(101, Some((B, 0))), Some(KeyEvent::Taken));
-    }
-}
-
-#[test]
-fn a_reservation_that_certainly_was_not_made_is_tried_again_without_a_view() {
-    let mut bench = Bench::callers();
-    bench.send(100).unwrap();
-    bench.fail(100, TransportErrorKind::NotSent);
-    assert!(!bench.needs_read(0));
-    bench.assert_waits(100);
-}
-
-#[test]
-fn a_contested_key_with_our_mark_is_acquired() {
-    let mut bench = Bench::contested();
-    let nonce = bench.key.nonce;
-    assert_eq!(bench.observe(101, Some(("", nonce))), None);
-    assert!(bench.send(100).unwrap().contains("?acquire="));
-}
-
-#[test]
-fn a_contested_key_without_our_mark_is_anothers_and_is_left_alone() {
-    for key in [("", 7), (A, 7), (B, 7)] {
-        let mut bench = Bench::contested();
-        assert_eq!(bench.observe(101, Some(key)), Some(KeyEvent::Taken));
-        assert!(bench.key.is_deleted());
-        assert_eq!(bench.timeout(), None);
-    }
-}
-
-#[test]
-fn a_contested_key_that_is_not_there_any_more_is_reserved_again_later() {
-    let mut bench = Bench::contested();
-    assert_eq!(bench.observe(101, None), None);
-    bench.assert_waits(100);
-    assert!(bench.send(1_000).unwrap().contains("?cas=0"));
 }
 
 #[test]
@@ -252,7 +182,7 @@ fn a_key_that_was_seen_and_is_no_more_tells_what_happened() {
 }
 
 #[test]
-fn the_key_of_a_session_of_ours_is_deleted_until_that_is_answered() {
+fn the_key_of_a_session_of_its_own_is_deleted_until_that_is_answered() {
     let mut bench = Bench::ours().there();
     bench.key.leave(Moment(200));
     assert!(!bench.needs_read(0));
@@ -264,8 +194,8 @@ fn the_key_of_a_session_of_ours_is_deleted_until_that_is_answered() {
 }
 
 #[test]
-fn the_key_of_a_callers_session_is_deleted_at_the_index_where_a_newer_view_shows_it() {
-    let mut bench = Bench::callers().there();
+fn the_key_of_a_session_that_lives_on_is_deleted_at_the_index_where_a_newer_view_shows_it() {
+    let mut bench = Bench::shared().there();
     bench.key.leave(Moment(200));
     assert_eq!(bench.timeout(), None);
     assert!(bench.needs_read(200));
@@ -284,7 +214,7 @@ fn the_key_of_a_callers_session_is_deleted_at_the_index_where_a_newer_view_shows
 
 #[test]
 fn a_deletion_that_met_a_change_looks_again() {
-    let mut bench = Bench::callers().there();
+    let mut bench = Bench::shared().there();
     bench.key.leave(Moment(200));
     bench.observe(201, Some((A, 0)));
     bench.send(200).unwrap();
@@ -300,84 +230,42 @@ fn a_deletion_that_met_a_change_looks_again() {
 
 #[test]
 fn a_key_that_is_left_while_its_answer_is_to_come_is_not_looked_for_before() {
-    let mut bench = Bench::callers();
+    let mut bench = Bench::shared();
     bench.send(100).unwrap();
     bench.key.leave(Moment(200));
     assert!(!bench.needs_read(0));
     bench.observe(201, None);
     assert!(!bench.key.is_deleted());
-    bench.answer(300, TRUE);
+    bench.answer(300, APPLIED);
     assert!(bench.needs_read(0));
-}
-
-#[test]
-fn what_is_left_of_a_callers_key_is_deleted_only_if_it_is_ours() {
-    let nonce = Bench::contested().key.nonce;
-    // Whether the key was ours, what a view shows of it, and whether it is deleted.
-    for (is_ours, key, deletes) in [
-        (true, (A, 0), true),
-        (true, ("", 0), true),
-        (true, (B, 0), false),
-        (false, ("", nonce), true),
-        (false, ("", 0), false),
-        (false, (A, 0), false),
-        (false, (B, 0), false),
-    ] {
-        let mut bench = if is_ours {
-            Bench::callers().there()
-        } else {
-            Bench::contested()
-        };
-        bench.key.leave(Moment(200));
-        bench.observe(201, Some(key));
-        let sent = bench.send(1_000);
-        assert_eq!(sent.is_some(), deletes, "{is_ours} {key:?}");
-        assert_eq!(bench.key.is_deleted(), !deletes);
-    }
 }
 
 /// A given-up write may be applied when the present owner of the key has released it.
 #[test]
-fn a_callers_key_that_somebody_else_has_is_looked_for_while_a_write_may_come() {
+fn a_key_that_somebody_else_has_is_looked_for_while_a_write_may_come() {
     let late = 100 + 25_000;
-    let reserved_in_vain: fn() -> Bench = || {
-        let mut bench = Bench::callers();
-        bench.send(100).unwrap();
-        bench.fail(100, TransportErrorKind::Timeout);
-        bench.observe(101, Some((B, 0)));
-        bench
-    };
-    let acquired_in_vain: fn() -> Bench = || {
-        let mut bench = Bench::callers();
-        bench.exchange(100, TRUE);
-        bench.send(100).unwrap();
-        bench.fail(100, TransportErrorKind::Timeout);
-        bench.exchange(1_000, FALSE);
-        bench
-    };
-    for (bench, is_tied) in [(reserved_in_vain, false), (acquired_in_vain, true)] {
-        let mut bench = bench();
-        let nonce = bench.key.nonce;
-        bench.key.leave(Moment(2_000));
-        assert!(!bench.key.is_deleted());
-        assert_eq!(bench.key.settles_at(), Some(at(late)));
-        bench.observe(2_001, None);
-        assert!(!bench.key.is_deleted());
-        let came = if is_tied { (A, 0) } else { ("", nonce) };
-        bench.observe(3_000, Some(came));
-        let (sent, _) = bench.exchange(3_000, TRUE);
-        assert_eq!(sent, format!("DELETE /v1/kv/jobs/{A}?cas=9"));
-        assert!(!bench.key.is_deleted(), "another one may come");
-        bench.key.settled(Moment(late));
-        assert!(bench.needs_read(late));
-        bench.observe(late + 1, None);
-        assert!(bench.key.is_deleted());
-    }
+    let mut bench = Bench::shared();
+    bench.send(100).unwrap();
+    bench.fail(100, TransportErrorKind::Timeout);
+    bench.exchange(1_000, HELD);
+    bench.key.leave(Moment(2_000));
+    assert!(!bench.key.is_deleted());
+    assert_eq!(bench.key.settles_at(), Some(at(late)));
+    bench.observe(2_001, None);
+    assert!(!bench.key.is_deleted());
+    bench.observe(3_000, Some((A, 0)));
+    let (sent, _) = bench.exchange(3_000, TRUE);
+    assert_eq!(sent, format!("DELETE /v1/kv/jobs/{A}?cas=9"));
+    assert!(!bench.key.is_deleted(), "another one may come");
+    bench.key.settled(Moment(late));
+    assert!(bench.needs_read(late));
+    bench.observe(late + 1, None);
+    assert!(bench.key.is_deleted());
 }
 
 #[test]
 fn a_key_that_may_be_hidden_is_not_taken_for_deleted() {
-    let mut bench = Bench::callers().there();
+    let mut bench = Bench::shared().there();
     bench.key.leave(Moment(200));
     bench.look(201, None, "true");
     assert!(!bench.key.is_deleted());

@@ -29,7 +29,7 @@ impl Bench {
         let (moment, no) = (Moment(now), ContenderNo(no));
         let (settings, rng) = (&self.settings, &mut self.rng);
         if self.roster.get(no).is_none() {
-            return self.roster.add(no, moment, None, settings, rng);
+            return self.roster.add(no, moment, None, settings);
         }
         let id = format!("{:08x}-0000-0000-0000-000000000000", no.0);
         let choice = rng.u32(..9);
@@ -41,6 +41,8 @@ impl Bench {
                     let is_creation = request.target().contains("/session/create");
                     let body = if is_creation {
                         format!(r#"{{"ID":"{id}"}}"#)
+                    } else if request.target().starts_with("/v1/txn") {
+                        r#"{"Results":[],"Errors":null}"#.to_owned()
                     } else {
                         "true".to_owned()
                     };
@@ -53,7 +55,7 @@ impl Bench {
                     keys: &[(&id, &id)],
                     ..Shown::default()
                 };
-                contender.observe(at(now), moment, &shown.view(), moment, false, settings);
+                contender.observe(at(now), moment, &shown.view(), moment, false);
             }
             2 if contender.is_queued() => contender.claim(BASE),
             3 if contender.is_claiming() => {
@@ -62,7 +64,7 @@ impl Bench {
             }
             4 if contender.is_held() => contender.pass(),
             5 if rng.u32(..4) == 0 => contender.leave(at(now), moment, settings),
-            6 if contender.is_leaving() => contender.withdrawn(moment, settings),
+            6 if contender.is_leaving() => contender.withdrawn(moment),
             7 => _ = contender.handle_timeout(at(now), Moment::START, None),
             8 if contender.is_leaving() => {
                 let failure = RequestError::Denied {

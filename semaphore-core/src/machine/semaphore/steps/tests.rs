@@ -9,8 +9,7 @@ use crate::record::Record;
 use crate::view::{Claimed, ContenderFlags, Key};
 
 fn settings() -> Settings {
-    let settings = fixture::settings().with_encoding(Encoding::Transactions);
-    settings.with_value(Value::new("us").unwrap())
+    fixture::settings().with_value(Value::new("us").unwrap())
 }
 
 /// The operations of a transaction, one line each: the verb, the key, and other arguments.
@@ -91,9 +90,7 @@ const OTHER: &str = "raft apply failed";
 
 #[test]
 fn entering_locks_the_key_and_reads_the_prefix() {
-    let (encoding, request) = Encoding::enter(&session(A), ENTERING, Along::Prefix, &settings());
-    assert_eq!(encoding, Encoding::Transactions);
-    assert_eq!(Encoding::of(&request), Encoding::Transactions);
+    let request = enter(&session(A), ENTERING, Along::Prefix, &settings());
     assert_eq!(
         lines(&request),
         [
@@ -105,42 +102,21 @@ fn entering_locks_the_key_and_reads_the_prefix() {
 
 #[test]
 fn where_the_queue_is_known_entering_locks_the_key_alone() {
-    let (_, request) = Encoding::enter(&session(A), ENTERING, Along::Nothing, &settings());
+    let request = enter(&session(A), ENTERING, Along::Nothing, &settings());
     let lock = format!("lock jobs/{A} {A} - {} us", ENTERING.encode());
     assert_eq!(lines(&request), [lock]);
 }
 
-#[test]
-fn entering_is_a_plain_request_with_the_value_where_transactions_are_not_wanted() {
-    let large = Value::new(vec![b'x'; 300 * 1024]).unwrap();
-    let settings = settings().with_encoding(Encoding::Requests);
-    for settings in [settings.clone(), settings.with_value(large)] {
-        let (encoding, request) = Encoding::enter(&session(A), ENTERING, Along::Prefix, &settings);
-        assert_eq!(encoding, Encoding::Requests);
-        assert_eq!(Encoding::of(&request), Encoding::Requests);
-        let target = format!("/v1/kv/jobs/{A}?acquire={A}&");
-        assert!(request.target().starts_with(&target), "{request:?}");
-        assert_eq!(request.body(), settings.value.as_bytes());
-    }
-}
-
-#[test]
-fn a_large_value_is_left_to_the_claim() {
-    let settings = settings().with_value(Value::new(vec![b'x'; 5 * 1024]).unwrap());
-    let (_, request) = Encoding::enter(&session(A), ENTERING, Along::Nothing, &settings);
-    assert!(request.body().len() < 1024, "{request:?}");
-}
-
 /// How the answer to entering with `A` is read.
-fn entered(encoding: Encoding, response: &Response) -> Result<Entered, RequestError> {
-    encoding.entered(response, &session(A), Along::Prefix, &settings())
+fn entry(response: &Response) -> Result<Entered, RequestError> {
+    entered(response, &session(A), Along::Prefix, &settings())
 }
 
 #[test]
 fn whoever_entered_by_a_transaction_is_shown_its_key_and_the_prefix() {
     let own = result(A, A, 9);
     let answer = applied(&[own.clone(), own, result(B, B, 8)]);
-    let Ok(Entered::Tied(Some(arrival))) = entered(Encoding::Transactions, &answer) else {
+    let Ok(Entered::Tied(Some(arrival))) = entry(&answer) else {
         unreachable!("it shows both");
     };
     let (own, view) = *arrival;
@@ -155,34 +131,30 @@ fn whoever_entered_by_a_transaction_is_shown_its_key_and_the_prefix() {
 fn an_answer_to_entering_that_does_not_begin_with_the_own_key_shows_nothing() {
     // If the token may not read its key, the tree begins where the key should be.
     for results in [vec![], vec![result(B, B, 8)], vec![result(".lock", "", 8)]] {
-        let found = entered(Encoding::Transactions, &applied(&results));
+        let found = entry(&applied(&results));
         assert!(matches!(found, Ok(Entered::Tied(None))), "{found:?}");
     }
 }
 
 #[test]
-fn a_key_that_another_session_has_is_taken_in_either_encoding() {
+fn a_key_that_another_session_has_is_taken() {
     for fault in [HELD, DELAYED] {
         let answer = rolled_back(&[(0, fault)]);
-        let found = entered(Encoding::Transactions, &answer);
+        let found = entry(&answer);
         assert!(matches!(found, Ok(Entered::Taken)), "{fault}: {found:?}");
     }
-    let found = entered(Encoding::Requests, &Response::new(200, "false"));
-    assert!(matches!(found, Ok(Entered::Taken)), "{found:?}");
-    let found = entered(Encoding::Requests, &Response::new(200, "true"));
-    assert!(matches!(found, Ok(Entered::Tied(None))), "{found:?}");
 }
 
 #[test]
 fn why_nobody_entered_is_told() {
-    let error = |fault| entered(Encoding::Transactions, &rolled_back(&[(0, fault)])).unwrap_err();
+    let error = |fault| entry(&rolled_back(&[(0, fault)])).unwrap_err();
     assert!(matches!(error(GONE), RequestError::InvalidSession { text, .. } if text == GONE));
     assert!(matches!(error(DENIED), RequestError::Denied { .. }));
     assert!(matches!(
         error(OTHER),
         RequestError::Rejected { status: 409, .. }
     ));
-    let garbled = entered(Encoding::Transactions, &Response::new(200, "true"));
+    let garbled = entry(&Response::new(200, "true"));
     assert!(matches!(garbled, Err(RequestError::Garbled { .. })));
 }
 
@@ -194,7 +166,7 @@ fn each_step_of_a_write_is_one_operation_before_the_records() {
         Step::Enter(ContenderNo(1), session(B), ENTERING),
         Step::Absent(session(C)),
         Step::Free(session(C)),
-        Step::Leave(session(B), Index(12)),
+        Step::Leave(session(B)),
     ];
     let record = String::from_utf8(write(&[A]).record.encode()).unwrap();
     let flags = write(&[A]).record.flags();
@@ -207,8 +179,7 @@ fn each_step_of_a_write_is_one_operation_before_the_records() {
         format!("delete jobs/{B} - - - -"),
         format!("cas jobs/.lock - 50 {flags} {record}"),
     ];
-    let (encoding, request) = Encoding::write(&write(&[A]), &rest(steps.clone()), &settings());
-    assert_eq!(encoding, Encoding::Transactions);
+    let request = super::write(&write(&[A]), &rest(steps.clone()), &settings());
     assert_eq!(lines(&request), expected);
 
     expected.push("get-tree jobs/ - - - -".to_owned());
@@ -217,36 +188,8 @@ fn each_step_of_a_write_is_one_operation_before_the_records() {
         reads: true,
         ..Rest::default()
     };
-    let (_, request) = Encoding::write(&write(&[A]), &reads, &settings());
+    let request = super::write(&write(&[A]), &reads, &settings());
     assert_eq!(lines(&request), expected);
-}
-
-#[test]
-fn the_key_of_a_callers_session_is_deleted_only_as_it_was_seen() {
-    let rest = rest(vec![Step::Leave(session(B), Index(12))]);
-    let settings = settings().with_session(session(B));
-    let (_, request) = Encoding::write(&write(&[]), &rest, &settings);
-    assert_eq!(
-        lines(&request)[0],
-        format!("delete-cas jobs/{B} - 12 - -"),
-        "it may be in use again"
-    );
-}
-
-#[test]
-fn a_write_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() {
-    let many: Vec<_> = (0..64).map(|_| Step::Tied(session(A))).collect();
-    let plain = settings().with_encoding(Encoding::Requests);
-    for (settings, rest) in [(plain, Rest::default()), (settings(), rest(many))] {
-        let (encoding, request) = Encoding::write(&write(&[A]), &rest, &settings);
-        assert_eq!(encoding, Encoding::Requests);
-        let target = "/v1/kv/jobs/.lock?cas=50&";
-        assert!(request.target().starts_with(target), "{request:?}");
-        assert_eq!(request.body(), write(&[A]).record.encode());
-    }
-    let most: Vec<_> = (0..63).map(|_| Step::Tied(session(A))).collect();
-    let (encoding, _) = Encoding::write(&write(&[A]), &rest(most), &settings());
-    assert_eq!(encoding, Encoding::Transactions);
 }
 
 /// A claim of `A`, a newcomer `B`, somebody pruned and somebody who leaves.
@@ -256,7 +199,7 @@ fn claim(reads: bool) -> Rest {
         Step::Claim(ContenderNo(0), session(A), CLAIMING),
         Step::Enter(ContenderNo(1), session(B), ENTERING),
         Step::Absent(session(C)),
-        Step::Leave(session(C), Index(12)),
+        Step::Leave(session(C)),
     ];
     Rest {
         steps,
@@ -275,13 +218,13 @@ fn heads() -> Vec<Json> {
     ]
 }
 
-fn written(rest: &Rest, response: &Response) -> Result<Written, RequestError> {
-    Encoding::Transactions.written(response, rest, &settings())
+fn written_by(rest: &Rest, response: &Response) -> Result<Written, RequestError> {
+    written(response, rest, &settings())
 }
 
 #[test]
 fn an_applied_write_tells_the_index_and_the_keys_that_it_locked() {
-    let Ok(Written::Applied(Some(after))) = written(&claim(false), &applied(&heads())) else {
+    let Ok(Written::Applied(Some(after))) = written_by(&claim(false), &applied(&heads())) else {
         unreachable!("it shows all");
     };
     assert_eq!(after.index, Index(61));
@@ -304,7 +247,7 @@ fn an_applied_write_tells_the_index_and_the_keys_that_it_locked() {
 fn a_prefix_that_was_read_along_is_shown_at_the_index_of_the_write() {
     let mut results = heads();
     results.push(result(B, B, 61));
-    let Ok(Written::Applied(Some(after))) = written(&claim(true), &applied(&results)) else {
+    let Ok(Written::Applied(Some(after))) = written_by(&claim(true), &applied(&results)) else {
         unreachable!("it shows all");
     };
     let view = after.view.unwrap();
@@ -329,7 +272,7 @@ fn an_applied_write_that_leaves_keys_out_tells_no_more_than_that() {
     }
     for results in results {
         for reads in [false, true] {
-            let found = written(&claim(reads), &applied(&results));
+            let found = written_by(&claim(reads), &applied(&results));
             assert!(
                 matches!(found, Ok(Written::Applied(None))),
                 "{results:?}: {found:?}"
@@ -351,7 +294,7 @@ fn a_write_is_refused_for_the_records_index_or_for_what_it_took_for_granted() {
         (vec![(2, GONE)], true),
         (vec![(0, CHECK), (record, STALE)], true),
     ] {
-        let found = written(&claim(false), &rolled_back(&faults));
+        let found = written_by(&claim(false), &rolled_back(&faults));
         assert!(
             matches!(found, Ok(Written::Refused { is_unfounded }) if is_unfounded == expected),
             "{faults:?}: {found:?}"
@@ -366,63 +309,17 @@ fn a_write_that_failed_for_another_reason_is_an_error() {
         vec![(5, STALE), (0, DENIED)],
         vec![(0, DENIED), (0, CHECK)],
     ] {
-        let found = written(&claim(false), &rolled_back(&faults));
+        let found = written_by(&claim(false), &rolled_back(&faults));
         assert!(
             matches!(found, Err(RequestError::Denied { .. })),
             "{faults:?}: {found:?}"
         );
     }
-    let found = written(&claim(false), &rolled_back(&[(5, STALE), (0, OTHER)]));
+    let found = written_by(&claim(false), &rolled_back(&[(5, STALE), (0, OTHER)]));
     assert!(
         matches!(&found, Err(RequestError::Rejected { status: 409, text, .. }) if text == OTHER),
         "{found:?}"
     );
-}
-
-#[test]
-fn a_plain_write_tells_whether_it_was_applied_and_no_more() {
-    let written = |body: &str| {
-        let response = Response::new(200, body);
-        Encoding::Requests.written(&response, &Rest::default(), &settings())
-    };
-    assert!(matches!(written("true"), Ok(Written::Applied(None))));
-    assert!(matches!(
-        written("false"),
-        Ok(Written::Refused {
-            is_unfounded: false
-        })
-    ));
-    assert!(matches!(written("[]"), Err(RequestError::Garbled { .. })));
-}
-
-#[test]
-fn only_what_will_never_be_served_is_a_refusal_of_transactions() {
-    for (response, expected) in [
-        (applied(&[]), false),
-        (Response::new(200, "no transaction's answer"), false),
-        (rolled_back(&[(0, STALE)]), false),
-        (rolled_back(&[(0, HELD)]), false),
-        (rolled_back(&[(0, DELAYED)]), false),
-        (rolled_back(&[(0, CHECK)]), false),
-        (rolled_back(&[(0, GONE)]), false),
-        (rolled_back(&[(0, DENIED)]), true),
-        (rolled_back(&[(0, OTHER)]), true),
-        (rolled_back(&[(0, STALE), (1, DENIED)]), true),
-        (Response::new(500, "No cluster leader"), false),
-        (Response::new(500, GONE), false),
-        (Response::new(500, "Permission denied"), true),
-        (Response::new(429, ""), false),
-        (Response::new(503, ""), false),
-        (Response::new(501, ""), true),
-        (Response::new(400, ""), true),
-        (Response::new(403, ""), true),
-        (Response::new(404, ""), true),
-        (Response::new(405, ""), true),
-        (Response::new(413, ""), true),
-        (Response::new(409, "not JSON"), false),
-    ] {
-        assert_eq!(Encoding::is_refused(&response), expected, "{response:?}");
-    }
 }
 
 #[test]
@@ -435,7 +332,7 @@ fn whose_keys_a_write_deletes_is_known() {
 
 #[test]
 fn a_probe_asks_for_every_key_and_can_never_be_applied() {
-    let request = Encoding::probe(&[session(B), session(C)], &session(A), &settings()).unwrap();
+    let request = probe(&[session(B), session(C)], &session(A), &settings()).unwrap();
     assert_eq!(
         lines(&request),
         [
@@ -444,7 +341,7 @@ fn a_probe_asks_for_every_key_and_can_never_be_applied() {
             format!("check-not-exists jobs/{B} - - - -"),
         ]
     );
-    assert!(Encoding::probe(&[], &session(A), &settings()).is_none());
+    assert!(probe(&[], &session(A), &settings()).is_none());
 }
 
 #[test]
@@ -461,14 +358,14 @@ fn a_probe_tells_of_each_key_whether_it_could_be_acquired() {
         // Without the last one it is unknown whether the others were checked.
         (&[(0, HELD)], [NotYet, Unknown]),
     ] {
-        let found = Encoding::probed(&rolled_back(faults), 2).unwrap();
+        let found = super::probed(&rolled_back(faults), 2).unwrap();
         assert_eq!(found, probed, "{faults:?}");
     }
 }
 
 #[test]
 fn a_probe_that_failed_tells_nothing() {
-    let error = |faults: &[(usize, &str)]| Encoding::probed(&rolled_back(faults), 1).unwrap_err();
+    let error = |faults: &[(usize, &str)]| probed(&rolled_back(faults), 1).unwrap_err();
     for faults in [&[(0, GONE)][..], &[(0, GONE), (1, CHECK)]] {
         assert!(matches!(error(faults), RequestError::InvalidSession { .. }));
     }
@@ -483,6 +380,6 @@ fn a_probe_that_failed_tells_nothing() {
         let error = error(faults);
         assert!(matches!(error, RequestError::Rejected { .. }), "{error:?}");
     }
-    let applied = Encoding::probed(&applied(&[]), 1);
+    let applied = probed(&applied(&[]), 1);
     assert!(matches!(applied, Err(RequestError::Garbled { .. })));
 }

@@ -5,7 +5,6 @@ const CHECK: &str = "key \"jobs/x\" exists";
 const HELD: &str = "failed to lock key \"jobs/x\", lock is already held";
 const DELAYED: &str = "failed to lock key \"jobs/x\" due to lock delay";
 const NO_LEADER: (u16, &str) = (500, "No cluster leader");
-const GONE: (u16, &str) = (404, "");
 const DENIED: (u16, &str) = (403, "Permission denied");
 
 /// `C` waits for the holders in the record: first `A`, or `A` and `B`.
@@ -16,8 +15,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn by(encoding: Encoding) -> Self {
-        let settings = settings().with_encoding(encoding);
+    fn new() -> Self {
+        let settings = settings();
         Self {
             vanished: Vanished::new(&settings),
             settings,
@@ -26,8 +25,8 @@ impl Bench {
     }
 
     /// After ten seconds a view without the key of `A` follows one with it.
-    fn witness(encoding: Encoding) -> Self {
-        let mut bench = Self::by(encoding);
+    fn witness() -> Self {
+        let mut bench = Self::new();
         let before = view(&[A], &[(A, A)]);
         bench.observe(0, None, &before);
         bench.observe(10_000, Some(&before), &view(&[A], &[]));
@@ -36,8 +35,8 @@ impl Bench {
     }
 
     /// After ten seconds the first view already lacks the key of `A`.
-    fn latecomer(encoding: Encoding) -> Self {
-        let mut bench = Self::by(encoding);
+    fn latecomer() -> Self {
+        let mut bench = Self::new();
         bench.observe(10_000, None, &view(&[A], &[]));
         bench.suspect(&[A]);
         bench
@@ -77,7 +76,7 @@ impl Bench {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        let asks_at = self.vanished.asks_at(&self.settings).into_iter();
+        let asks_at = self.vanished.asks_at().into_iter();
         asks_at.chain(self.vanished.lock_delay_until()).min()
     }
 
@@ -86,7 +85,7 @@ impl Bench {
     }
 
     fn withheld(&self, now: u64) -> BTreeSet<SessionId> {
-        self.vanished.withheld(at(now), &self.settings)
+        self.vanished.withheld(at(now))
     }
 }
 
@@ -113,7 +112,7 @@ fn rolled_back(faults: &[(usize, &str)]) -> String {
 
 #[test]
 fn who_has_seen_the_key_asks_when_the_lock_delay_is_over_by_its_own_clock() {
-    let mut bench = Bench::witness(Encoding::Transactions);
+    let mut bench = Bench::witness();
     assert_eq!(
         bench.timeout(),
         Some(at(25_000)),
@@ -129,47 +128,14 @@ fn who_has_seen_the_key_asks_when_the_lock_delay_is_over_by_its_own_clock() {
 
 #[test]
 fn whoever_comes_later_asks_at_once() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     assert_eq!(bench.withheld(10_000), set(&[]), "nothing is known yet");
     assert_eq!(bench.asks(10_000).as_deref(), Some("PUT /v1/txn"));
 }
 
 #[test]
-fn by_requests_the_key_is_read_at_once_and_the_wait_is_everybodys() {
-    for (mut bench, over) in [
-        (Bench::witness(Encoding::Requests), 25_000),
-        (Bench::latecomer(Encoding::Requests), 70_000),
-    ] {
-        assert_eq!(bench.withheld(10_000), set(&[]), "a try waits for the read");
-        let read = format!("GET /v1/kv/jobs/{A}?consistent");
-        assert_eq!(bench.asks(10_000), Some(read));
-        bench.answer(10_000, GONE);
-        assert_eq!(bench.timeout(), Some(at(over)));
-        assert_eq!(bench.withheld(over - 1), set(&[A]));
-        assert_eq!(bench.dead(over - 1), set(&[]));
-        assert_eq!(bench.withheld(over), set(&[]));
-        assert_eq!(bench.dead(over), set(&[A]));
-        assert_eq!(bench.asks(over), None, "once is enough");
-    }
-}
-
-/// This is simulated: a token may not read the keys for a while, just when a holder's session ends.
-#[test]
-fn a_view_that_may_have_hidden_the_key_does_not_tell_since_when_it_is_gone() {
-    let mut hidden = view(&[A], &[]);
-    hidden.set_filtered();
-    let mut bench = Bench::by(Encoding::Requests);
-    bench.observe(10_000, None, &hidden);
-    bench.observe(50_000, Some(&hidden), &view(&[A], &[]));
-    bench.suspect(&[A]);
-    bench.exchange(50_000, GONE);
-    assert_eq!(bench.dead(109_999), set(&[]));
-    assert_eq!(bench.dead(110_000), set(&[A]));
-}
-
-#[test]
 fn in_a_view_that_may_hide_keys_only_those_that_others_have_acquired_are_missing() {
-    let mut bench = Bench::by(Encoding::Transactions);
+    let mut bench = Bench::new();
     let mut before = view(&[A, B], &[(A, A), (B, B)]);
     before.set_filtered();
     let mut hidden = view(&[A, B], &[(B, C)]);
@@ -182,29 +148,12 @@ fn in_a_view_that_may_hide_keys_only_those_that_others_have_acquired_are_missing
 
 #[test]
 fn from_the_moment_when_another_session_has_acquired_the_key_the_whole_wait_begins_once() {
-    let mut bench = Bench::witness(Encoding::Transactions);
+    let mut bench = Bench::witness();
     let taken = view(&[A], &[(A, B)]);
     bench.observe(20_000, None, &taken);
     bench.observe(30_000, None, &taken);
     assert_eq!(bench.dead(34_999), set(&[]));
     assert_eq!(bench.dead(35_000), set(&[A]));
-}
-
-/// Agents older than 1.11 don't say that they leave keys out.
-#[test]
-fn by_requests_the_wait_begins_with_the_read_that_shows_that_the_key_is_gone() {
-    let mut bench = Bench::latecomer(Encoding::Requests);
-    bench.exchange(50_000, GONE);
-    assert_eq!(bench.dead(109_999), set(&[]));
-    assert_eq!(bench.dead(110_000), set(&[A]));
-
-    let mut bench = Bench::witness(Encoding::Requests);
-    bench.exchange(10_000, DENIED);
-    bench.observe(40_000, None, &view(&[A], &[]));
-    bench.suspect(&[A]);
-    bench.exchange(40_000, GONE);
-    assert_eq!(bench.dead(99_999), set(&[]));
-    assert_eq!(bench.dead(100_000), set(&[A]));
 }
 
 #[test]
@@ -220,7 +169,7 @@ fn the_wait_is_what_the_flags_of_the_key_said() {
         }
         .view_with_flags(&keys)
     };
-    let mut bench = Bench::by(Encoding::Transactions);
+    let mut bench = Bench::new();
     bench.observe(10_000, Some(&with_flags(&[A], A)), &view(&[A], &[]));
     bench.suspect(&[A]);
     assert_eq!(bench.timeout(), Some(at(50_000)));
@@ -228,7 +177,7 @@ fn the_wait_is_what_the_flags_of_the_key_said() {
 
 #[test]
 fn whose_key_is_back_is_not_missing_any_more_and_waits_anew_when_it_is_gone_again() {
-    let mut bench = Bench::witness(Encoding::Transactions);
+    let mut bench = Bench::witness();
     let back = view(&[A], &[(A, A)]);
     bench.observe(20_000, None, &back);
     assert_eq!(bench.timeout(), None);
@@ -238,7 +187,7 @@ fn whose_key_is_back_is_not_missing_any_more_and_waits_anew_when_it_is_gone_agai
 
 #[test]
 fn only_those_whom_a_list_lacks_are_asked_for() {
-    let mut bench = Bench::witness(Encoding::Transactions);
+    let mut bench = Bench::witness();
     bench.suspect(&[]);
     assert_eq!(bench.timeout(), None);
     assert_eq!(bench.asks(60_000), None);
@@ -248,7 +197,7 @@ fn only_those_whom_a_list_lacks_are_asked_for() {
 
 #[test]
 fn nobody_is_asked_for_without_a_session_to_ask_with() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     let asked = bench.vanished.transmit(at(10_000), None, &bench.settings);
     assert!(asked.is_none());
     assert!(bench.asks(10_000).is_some());
@@ -256,7 +205,7 @@ fn nobody_is_asked_for_without_a_session_to_ask_with() {
 
 #[test]
 fn whose_key_could_be_acquired_is_dead() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     bench.asks(10_000);
     let finding = bench.answer_faults(10_001, &[(1, CHECK)]);
     assert!(matches!(finding, Finding::Settled));
@@ -268,7 +217,7 @@ fn whose_key_could_be_acquired_is_dead() {
 #[test]
 fn in_its_lock_delay_it_is_withheld_and_asked_for_again_within_a_second() {
     for fault in [HELD, DELAYED] {
-        let mut bench = Bench::latecomer(Encoding::Transactions);
+        let mut bench = Bench::latecomer();
         bench.asks(10_000);
         bench.answer_faults(10_000, &[(0, fault)]);
         assert_eq!(bench.dead(10_000), set(&[]));
@@ -289,7 +238,7 @@ fn whoever_is_behind_others_asks_again_later_and_at_last_within_half_a_minute() 
         (9, 5_000, 10_000),
         (u32::MAX, 30_000, 30_000),
     ] {
-        let mut bench = Bench::latecomer(Encoding::Transactions);
+        let mut bench = Bench::latecomer();
         bench.asks(10_000);
         let response = Response::new(409, rolled_back(&[(0, DELAYED)]));
         bench
@@ -305,7 +254,7 @@ fn whoever_is_behind_others_asks_again_later_and_at_last_within_half_a_minute() 
 
 #[test]
 fn many_are_asked_for_at_once_and_each_has_its_answer() {
-    let mut bench = Bench::by(Encoding::Transactions);
+    let mut bench = Bench::new();
     bench.observe(10_000, None, &view(&[A, B], &[]));
     bench.suspect(&[A, B]);
     bench.asks(10_000);
@@ -322,24 +271,8 @@ fn many_are_asked_for_at_once_and_each_has_its_answer() {
 }
 
 #[test]
-fn by_requests_a_key_that_is_not_tied_to_its_session_is_as_good_as_gone() {
-    let found = |session: &str| format!(r#"[{{"Key":"jobs/{A}","Session":"{session}"}}]"#);
-    for (session, is_gone) in [("", true), (B, true), (A, false)] {
-        let mut bench = Bench::witness(Encoding::Requests);
-        let finding = bench.exchange(10_000, (200, &found(session)));
-        assert!(matches!(finding, Finding::Settled));
-        let again = bench.timeout().unwrap();
-        assert!(again > at(10_000), "it is not asked for at once: {again}");
-        assert_eq!(bench.dead(25_000).len(), usize::from(is_gone), "{session}");
-    }
-}
-
-#[test]
 fn who_may_not_be_seen_is_hidden_and_not_dead() {
-    for mut bench in [
-        Bench::latecomer(Encoding::Transactions),
-        Bench::witness(Encoding::Requests),
-    ] {
+    for mut bench in [Bench::latecomer(), Bench::witness()] {
         let finding = bench.exchange(25_000, DENIED);
         assert!(matches!(finding, Finding::Hidden));
         assert_eq!(bench.dead(25_000), set(&[]));
@@ -349,7 +282,7 @@ fn who_may_not_be_seen_is_hidden_and_not_dead() {
         let again = bench.timeout().unwrap();
         assert!(again > at(25_000) && again <= at(25_100), "{again}");
     }
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     bench.asks(25_000);
     let finding = bench.answer_faults(25_000, &[(0, "Permission denied")]);
     assert!(matches!(finding, Finding::Hidden));
@@ -358,7 +291,7 @@ fn who_may_not_be_seen_is_hidden_and_not_dead() {
 #[test]
 fn a_failure_decides_nothing_and_is_tried_again_at_its_time_and_not_before() {
     for answer in [NO_LEADER, (404, "<html>"), (200, "true")] {
-        let mut bench = Bench::latecomer(Encoding::Transactions);
+        let mut bench = Bench::latecomer();
         let finding = bench.exchange(10_000, answer);
         assert!(matches!(finding, Finding::Failed(_)), "{answer:?}");
         assert_eq!(bench.dead(10_000), set(&[]));
@@ -374,7 +307,7 @@ fn a_failure_decides_nothing_and_is_tried_again_at_its_time_and_not_before() {
 
 #[test]
 fn a_session_of_ours_that_ended_under_a_question_is_no_failure_to_tell() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     bench.asks(10_000);
     let finding = bench.answer_faults(10_000, &[(0, "invalid session \"x\"")]);
     assert!(matches!(finding, Finding::Settled));
@@ -384,7 +317,7 @@ fn a_session_of_ours_that_ended_under_a_question_is_no_failure_to_tell() {
 
 #[test]
 fn whose_key_another_session_has_acquired_is_dead_when_its_wait_is_over_and_not_asked_for() {
-    let mut bench = Bench::by(Encoding::Transactions);
+    let mut bench = Bench::new();
     bench.observe(10_000, None, &view(&[A], &[(A, B)]));
     bench.suspect(&[A]);
     assert_eq!(bench.asks(60_000), None);
@@ -397,7 +330,7 @@ fn whose_key_another_session_has_acquired_is_dead_when_its_wait_is_over_and_not_
 
 #[test]
 fn an_interrupted_poll_makes_the_dead_suspects_again_and_an_answer_under_way_worthless() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     bench.asks(10_000);
     bench.answer_faults(10_000, &[(1, CHECK)]);
     bench.vanished.forget();
@@ -410,18 +343,11 @@ fn an_interrupted_poll_makes_the_dead_suspects_again_and_an_answer_under_way_wor
     assert!(bench.asks(10_000).is_some(), "it is asked again at once");
     bench.answer_faults(10_000, &[(1, CHECK)]);
     assert_eq!(bench.dead(10_000), set(&[A]));
-
-    let mut bench = Bench::latecomer(Encoding::Requests);
-    bench.exchange(10_000, GONE);
-    bench.vanished.forget();
-    assert_eq!(bench.dead(70_000), set(&[]));
-    bench.exchange(70_000, GONE);
-    assert_eq!(bench.dead(70_000), set(&[A]));
 }
 
 #[test]
 fn the_missing_and_the_dead_are_forgotten_with_their_place_in_the_record() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
+    let mut bench = Bench::latecomer();
     bench.asks(10_000);
     bench.answer_faults(10_000, &[(1, CHECK)]);
     let mut record = Record::new(1);
@@ -431,19 +357,4 @@ fn the_missing_and_the_dead_are_forgotten_with_their_place_in_the_record() {
     bench.vanished.forget_the_removed(&Record::new(1));
     assert_eq!(bench.dead(10_000), set(&[]));
     assert!(bench.vanished.missing.is_empty());
-
-    let mut bench = Bench::latecomer(Encoding::Requests);
-    bench.exchange(10_000, GONE);
-    bench.vanished.forget_the_removed(&Record::new(1));
-    assert_eq!(bench.dead(70_000), set(&[]), "it may be admitted again");
-}
-
-#[test]
-fn a_question_that_is_taken_back_is_asked_anew() {
-    let mut bench = Bench::latecomer(Encoding::Transactions);
-    bench.asks(10_000);
-    bench.vanished.take_back();
-    bench.settings = bench.settings.with_encoding(Encoding::Requests);
-    bench.exchange(10_000, GONE);
-    assert_eq!(bench.timeout(), Some(at(70_000)), "by requests it waits");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::agenda::{Asks, Listed, Rank, Turn};
 use crate::defect::{Defect, is_on};
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{Belief, Life, Rest, Shown};
+use crate::machine::process::tenancy::loan::{Life, Rest, Shown};
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -29,8 +29,6 @@ pub(super) struct Shared {
     former_keys: BTreeMap<Place, (Past, Instant)>,
     /// The same, for what matters as long as the session lives.
     former_terms: BTreeMap<Place, FormerTerm>,
-    /// The strictest requirement of its users.
-    pub(super) belief: Belief,
     pub(super) usage: Usage,
     /// What its users know.
     pub(super) told: Shown,
@@ -80,7 +78,6 @@ impl Shared {
             use_for: UseFor::Anybody,
             former_keys: BTreeMap::new(),
             former_terms: BTreeMap::new(),
-            belief: Belief::Answered,
             usage: Usage::Used,
             told: Shown::default(),
             listed: Listed::default(),
@@ -222,7 +219,7 @@ impl Shared {
         self.usage = Usage::Unused(until);
         let is_reusable = self.session.is_reusable() && self.use_for == UseFor::Anybody;
         if !is_reusable || until <= now {
-            self.session.end(settings);
+            self.session.end();
             self.usage = Usage::Ending(now + settings.cleanup_time());
         }
     }

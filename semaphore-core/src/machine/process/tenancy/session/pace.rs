@@ -88,7 +88,7 @@ impl Session {
     /// When a request is due, unless one under way must come first.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         match &self.state {
-            State::Creating | State::Registering | State::Adopting(_) | State::Destroying(_) => {
+            State::Creating | State::Registering | State::Destroying(_) => {
                 let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
                 self.in_flight.is_empty().then_some(retry)
             }

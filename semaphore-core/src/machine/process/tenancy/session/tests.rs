@@ -136,42 +136,6 @@ fn its_lease_takes_a_shorter_ttl_of_the_servers_over_and_no_longer_one() {
 }
 
 #[test]
-fn the_lease_of_a_callers_session_is_no_longer_than_its_lock_delay() {
-    let id = SessionId::new(ID).unwrap();
-    let mut settings = settings();
-    settings.source = SessionSource::Callers(id);
-    for (answer, lease, lock_delay) in [
-        (r#"[{"TTL":"10s","LockDelay":15000000000}]"#, 10, 15),
-        (r#"[{"TTL":"30s","LockDelay":15000000000}]"#, 15, 15),
-        (r#"[{"TTL":"","LockDelay":15000000000}]"#, 15, 15),
-        (r#"[{"TTL":"","LockDelay":60000000000}]"#, 60, 60),
-        // Its creator's choice.
-        (r#"[{"TTL":"30s","LockDelay":0}]"#, 30, 0),
-        (r#"[{"TTL":"30s","LockDelay":9000000000}]"#, 30, 9),
-        // If the answer does not say, it is Consul's default.
-        (r#"[{"TTL":"10s"}]"#, 10, 15),
-        (r#"[{"TTL":"30s"}]"#, 15, 15),
-    ] {
-        let mut session = Session::new(&settings);
-        let mut rng = fastrand::Rng::with_seed(1);
-        let (no, _) = session.transmit(at(100), &settings).unwrap();
-        let response = Response::new(200, answer);
-        session.handle(
-            at(100),
-            no,
-            Ok(&response),
-            Belief::Confirmed,
-            &settings,
-            &mut rng,
-        );
-        let belief = Duration::from_secs(lease) * 9 / 10;
-        assert_eq!(deadline(&session), Some(at(100) + belief), "{answer}");
-        let delay = Duration::from_secs(lock_delay);
-        assert_eq!(session.lock_delay(), delay, "{answer}");
-    }
-}
-
-#[test]
 fn one_of_ours_has_a_ttl_whatever_a_renewal_is_answered() {
     for body in ["[{}]", r#"[{"TTL":""}]"#, r#"[{"TTL":"0s"}]"#] {
         let mut session = live();
@@ -357,7 +321,7 @@ fn what_no_renewal_says_of_a_missing_one_is_not_looked_into() {
     exchange(&mut session, 100, 100, 500, missing);
     assert!(session.is_gone());
     let mut session = live();
-    session.end(&settings());
+    session.end();
     exchange(&mut session, 105, 105, 500, missing);
     assert!(session.has_ended());
 }
@@ -418,7 +382,7 @@ fn its_destruction_is_repeated_until_it_is_answered() {
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.end(&settings);
+    session.end();
     let (no, _) = session.transmit(at(102), &settings).unwrap();
     let timeout = TransportError::new(TransportErrorKind::Timeout);
     let lost = Err(RequestError::Transport(timeout));
@@ -427,20 +391,6 @@ fn its_destruction_is_repeated_until_it_is_answered() {
     exchange(&mut session, 106, 106, 200, "true");
     assert!(session.has_ended());
     assert!(session.failure().is_none());
-}
-
-#[test]
-fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
-    let settings = SessionSettings {
-        source: SessionSource::Callers(SessionId::new(ID).unwrap()),
-        ..settings()
-    };
-    let mut session = Session::new(&settings);
-    exchange(&mut session, 100, 100, 200, r#"[{"TTL":"10s"}]"#);
-    assert_eq!(deadline(&session), Some(at(109)));
-    session.end(&settings);
-    assert!(session.has_ended());
-    assert!(session.transmit(at(200), &settings).is_none());
 }
 
 /// Answers that take a third of the TTL, after prompt ones: the first renewal is given up, and a

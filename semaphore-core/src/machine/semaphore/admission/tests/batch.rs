@@ -81,7 +81,7 @@ fn no_more_are_admitted_than_a_transaction_has_room_for_but_the_first() {
         (4, 0, 2),
         (6, 1, 2),
         (6, 3, 1),
-        (0, 0, 1),
+        (1, 0, 0),
         (2, 9, 1),
     ] {
         let leavers: Vec<_> = (0..leavers)
@@ -96,7 +96,7 @@ fn no_more_are_admitted_than_a_transaction_has_room_for_but_the_first() {
             .collect();
         let situation = Situation {
             wanted: &[1, 1, 1],
-            steps,
+            room: steps,
             admissible: &us,
             leaving: &leavers,
             ..idle(&view)
@@ -121,7 +121,7 @@ fn those_who_find_free_slots_and_nobody_who_waits_enter_together() {
     ] {
         let situation = Situation {
             wanted,
-            steps,
+            room: steps,
             newcomers: &newcomers,
             ..idle(&view)
         };
@@ -141,7 +141,7 @@ fn newcomers_leave_a_slot_for_each_who_waits() {
         (4, &[], 62, vec![no(&d)]),
         (5, &[], 62, vec![no(&d), no(&e)]),
         (5, &[], 2, vec![no(&d), no(&e)]),
-        (5, &[], 1, vec![no(&d)]),
+        (5, &[], 3, vec![no(&d), no(&e)]),
         (3, &last, 62, vec![no(C)]),
         (4, &last, 62, vec![no(C), no(&d)]),
     ] {
@@ -149,7 +149,7 @@ fn newcomers_leave_a_slot_for_each_who_waits() {
         let view = shown(&found, &queue).view();
         let situation = Situation {
             wanted: &[1, 1, 1],
-            steps,
+            room: steps,
             admissible,
             newcomers: &newcomers,
             ..idle(&view)

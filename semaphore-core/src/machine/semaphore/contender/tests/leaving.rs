@@ -41,7 +41,7 @@ fn leaving_while_a_key_is_acquired_waits_for_it_and_deletes_it() {
     let (part, _) = bench.send(0).unwrap();
     bench.leave(0);
     assert_eq!(bench.send(1), None);
-    bench.answer(1, part, (200, "true"));
+    bench.answer(1, part, APPLIED);
     bench.assert_goes(1);
 }
 
@@ -261,8 +261,8 @@ fn a_former_key_of_its_session_is_not_taken_for_its_place() {
     bench.withdrawn(0);
     bench.exchange(0, &format!("/v1/kv/jobs/{A}"), (200, "true"));
     let spare = bench.contender.take_session().unwrap();
-    bench.contender = Contender::with_session(spare, Moment(1), &bench.settings, &mut bench.rng);
-    bench.exchange(1, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
+    bench.contender = Contender::with_session(spare, Moment(1), &bench.settings);
+    bench.exchange(1, "/v1/txn", APPLIED);
     bench.observe(2, unheld(BASE), false);
     assert_eq!(bench.contender.create_index(), None);
 }

@@ -1,9 +1,7 @@
-//! The behaviours of a semaphore again, with separate requests as in Consul's guide.
+//! How semaphores and elections behave, on virtual time against the Consul in memory: one folder per promise, one
+//! file per behaviour.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
-
-/// How this program encodes the steps of the protocol.
-const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Requests;
 
 mod client;
 mod cost;
