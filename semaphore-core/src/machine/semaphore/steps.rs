@@ -124,7 +124,7 @@ pub(super) fn entered(
         }
         TxnOutcome::RolledBack(faults) => match faults.into_iter().next() {
             Some(fault) if is_taken(fault.kind) => Ok(Entered::Taken),
-            fault => Err(refusal(fault)),
+            fault => Err(refusal(fault).of(response)),
         },
     }
 }
