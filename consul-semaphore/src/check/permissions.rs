@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use semaphore_core::sans_io::api::{
-    AcquireKey, CasKey, CreateSession, DestroySession, ListKeys, ReadKey,
+    AcquireKey, CreateSession, DestroySession, ListKeys, Operation, ReadKey, Txn, TxnFault,
+    TxnFaultKind, TxnOutcome,
 };
 use semaphore_core::sans_io::{Index, SessionOptions};
-use transport_ureq::{Behavior, LockKey, Prefix, RequestError, SessionId};
+use transport_ureq::{LockKey, Prefix, RequestError, SessionId};
 
 use super::target::Target;
 use super::{Finding, KEY, LIMITS, PERMISSION, is_of_acls};
@@ -32,8 +33,7 @@ pub(super) fn session(ttl: Duration) -> Result<SessionOptions, Failure> {
     Ok(SessionOptions::new()
         .with_name("consul-semaphore check")?
         .with_ttl(ttl)?
-        .with_lock_delay(Duration::ZERO)?
-        .with_behavior(Behavior::Delete))
+        .with_lock_delay(Duration::ZERO)?)
 }
 
 pub(super) async fn check(
@@ -148,18 +148,35 @@ async fn touched(agent: &Agent, key: &LockKey) -> Result<(), Fault> {
         .map_err(judged("reading the key (key read)"))
 }
 
-/// Tries to write a key that stays as it is.
+/// Tries to write a key that stays as it is, by a transaction as `run` does.
 async fn may_write(agent: &Agent, key: &str, what: &'static str) -> Result<(), Fault> {
     // No key was last changed at this index, so nothing is written. Permissions are checked first.
-    let write = CasKey {
+    let write = Operation::Cas {
         key,
         index: Index(u64::MAX),
         value: b"",
         flags: 0,
     };
-    let answer = agent.send(write.request(&agent.scope())).await;
-    let written = answer.and_then(|answer| CasKey::parse(&answer).map(drop));
-    written.map_err(Failure::from).map_err(judged(what))
+    let txn = Txn {
+        operations: &[write],
+    };
+    let answer = agent.send(txn.request(&agent.scope())).await;
+    let outcome = answer.and_then(|answer| Txn::parse(&answer).map(faults));
+    let faults = outcome.map_err(Failure::from).map_err(judged(what))?;
+    match faults
+        .into_iter()
+        .find(|fault| fault.kind == TxnFaultKind::Denied)
+    {
+        Some(fault) => Err(Fault::Denied(what, fault.text)),
+        None => Ok(()),
+    }
+}
+
+fn faults(outcome: TxnOutcome<'_>) -> Vec<TxnFault> {
+    match outcome {
+        TxnOutcome::Applied(_) => Vec::new(),
+        TxnOutcome::RolledBack(faults) => faults,
+    }
 }
 
 fn judged(what: &'static str) -> impl FnOnce(Failure) -> Fault {

@@ -329,14 +329,26 @@ fn an_agent_that_keeps_its_status_to_itself_is_still_consul() {
 
 #[test]
 fn an_agent_that_refuses_what_a_token_may_do_is_told_apart_from_a_token() {
-    let blocked = r#"http_config { block_endpoints = ["/v1/session"] }"#;
-    let agent = Agent::builder().config(blocked).start().expect("an agent");
-    let checked = run(&agent.url(), &["check", "--no-clock", "p"]);
-    assert_eq!(checked.code, Some(17), "{checked:?}");
-    assert!(checked.stdout.contains("block_endpoints"), "{checked:?}");
-    assert!(!checked.stdout.contains("policy"), "{checked:?}");
-    let ran = run(&agent.url(), &["run", "p", "--", "true"]);
-    assert_eq!(ran.code, Some(122), "{ran:?}");
+    for endpoint in ["/v1/session", "/v1/txn"] {
+        let blocked = format!("http_config {{ block_endpoints = [\"{endpoint}\"] }}");
+        let agent = Agent::builder().config(blocked).start().expect("an agent");
+        let checks: [&[&str]; 2] = [
+            &["check", "--no-clock", "p"],
+            &["check", "--no-clock", "--election", "p/key"],
+        ];
+        for arguments in checks {
+            let checked = run(&agent.url(), arguments);
+            assert_eq!(checked.code, Some(17), "{checked:?}");
+            assert!(checked.stdout.contains("block_endpoints"), "{checked:?}");
+            assert!(checked.stdout.contains(endpoint), "{checked:?}");
+            assert!(!checked.stdout.contains("policy"), "{checked:?}");
+        }
+        let ran = run(&agent.url(), &["run", "p", "--", "true"]);
+        ran.assert(122, "block_endpoints");
+        if endpoint == "/v1/txn" {
+            agent.assert_nothing_left("p");
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,9 @@
 //! ```
 //! The blocking handles have the same builder: `Builder<blocking::Semaphore>` and so on.
 
+#[macro_use]
+mod connect;
+
 mod client;
 mod discovery;
 mod election;
@@ -19,13 +22,14 @@ use std::sync::Arc;
 
 use super::Semaphore;
 use super::observer::{Observer, Observers};
-use super::presence::Defaults;
+use super::presence::{Defaults, Presence};
 use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
 use crate::subject::Subject;
 use crate::token::Token;
 use crate::token_source::{TokenProvider, TokenSource};
+use crate::transport::Transport;
 
 /// Collects the options of a handle. `connect` checks them. Nothing is sent before the handle is
 /// used.
@@ -136,6 +140,28 @@ impl<S> Told<Contention<S>> {
     }
 }
 
+impl<S> Told<Contention<S>>
+where
+    Contention<S>: Named,
+{
+    /// The client behind the transport, if there is one, its defaults with these options, and
+    /// whether sessions are shared with the client's others.
+    fn completed<'a>(
+        &self,
+        transport: &'a dyn Transport,
+    ) -> Result<(Option<&'a Presence>, Defaults, bool), Error> {
+        let presence = Presence::of(transport);
+        let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
+        let mut known = self
+            .or(&known)
+            .map_err(|input| Error::from(input).or_about(&self.subject.named()))?;
+        known.scope = known.scope.or(transport.defaults());
+        // Renewing a shared session needs the client's token.
+        let shares = presence.is_some() && !self.subject.is_isolated && self.tokens.is_none();
+        Ok((presence, known, shares))
+    }
+}
+
 /// Options of every builder.
 impl<T: Buildable> Builder<T> {
     fn of(subject: Result<T::Subject, Error>) -> Self {
@@ -146,11 +172,6 @@ impl<T: Buildable> Builder<T> {
             seed: None,
         });
         Self { told }
-    }
-
-    /// The same options for another kind of handle.
-    fn with_handle<U: Buildable<Subject = T::Subject>>(self) -> Builder<U> {
-        Builder { told: self.told }
     }
 
     /// Sets the whole scope of the requests. It replaces an earlier [`token`](Self::token),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention, Named};
+use super::{Builder, Contends, Contention, Named, Told};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::presence::{Defaults, Presence};
@@ -52,10 +52,6 @@ impl Named for Contention<Anything> {
     }
 }
 
-impl Buildable for Client {
-    type Subject = Contention<Anything>;
-}
-
 impl Contends for Client {
     type Settings = Anything;
 }
@@ -67,73 +63,29 @@ impl blocking::Client {
     }
 }
 
-impl Buildable for blocking::Client {
-    type Subject = Contention<Anything>;
-}
-
 impl Contends for blocking::Client {
     type Settings = Anything;
 }
 
-impl Builder<Client> {
+connects! {
+    Client, Contention<Anything>,
     /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect<B>(self, backend: B) -> Result<Client, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        self.connect_parts(backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a separate transport and runtime.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect_parts(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Result<Client, Error> {
-        let told = self.told?;
-        let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let mut defaults = told.or(&Defaults::default())?;
-        defaults.scope = defaults.scope.or(transport.defaults());
-        let tokens = Tokens::of(told.tokens);
-        let mut household = Household::new(seed);
-        if let Some(most) = told.subject.settings.own_polls {
-            household = household.with_own_polls(most);
-        }
-        let presence = Presence::start(transport, tokens, runtime, household, defaults)?;
-        Ok(Client::new(presence))
-    }
-
-    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
-    /// kinds. [`blocking::Client::builder`] makes only blocking handles.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Client, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let backend = Arc::new(backend);
-        let client = self.connect_parts(backend.clone(), backend.clone())?;
-        Ok(blocking::Client::new(client, backend))
-    }
+    errors: /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
 }
 
-impl Builder<blocking::Client> {
-    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect<B>(self, backend: B) -> Result<blocking::Client, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        self.with_handle::<Client>().connect_blocking(backend)
+fn build(
+    told: Told<Contention<Anything>>,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Client, Error> {
+    let seed = told.seed.unwrap_or_else(|| runtime.seed());
+    let mut defaults = told.or(&Defaults::default())?;
+    defaults.scope = defaults.scope.or(transport.defaults());
+    let tokens = Tokens::of(told.tokens);
+    let mut household = Household::new(seed);
+    if let Some(most) = told.subject.settings.own_polls {
+        household = household.with_own_polls(most);
     }
+    let presence = Presence::start(transport, tokens, runtime, household, defaults)?;
+    Ok(Client::new(presence))
 }

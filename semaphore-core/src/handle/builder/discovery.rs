@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Named};
+use super::{Buildable, Builder, Named, Told};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::discovery::Following;
@@ -29,19 +29,11 @@ impl Named for Following {
     }
 }
 
-impl Buildable for Discovery {
-    type Subject = Following;
-}
-
 impl blocking::Discovery {
     /// See [`Discovery::builder`](crate::Discovery::builder). It builds blocking handles.
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_discovery(key.as_ref())
     }
-}
-
-impl Buildable for blocking::Discovery {
-    type Subject = Following;
 }
 
 impl<T: Buildable<Subject = Following>> Builder<T> {
@@ -63,65 +55,29 @@ impl<T: Buildable<Subject = Following>> Builder<T> {
     }
 }
 
-impl Builder<Discovery> {
+connects! {
+    Discovery, Following,
     /// Checks everything. Sends nothing, and starts no task.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect<B>(self, backend: B) -> Result<Discovery, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        self.connect_parts(backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a separate transport and runtime.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect_parts(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Result<Discovery, Error> {
-        let told = self.told?;
-        let scope = told.scope.or(transport.defaults());
-        let Some(presence) = Presence::of(&*transport) else {
-            let tokens = Tokens::of(told.tokens);
-            let transport = tokens.over(transport);
-            let (following, seed) = (told.subject, told.seed);
-            return Ok(Discovery::new(
-                following, scope, seed, transport, tokens, runtime, None,
-            ));
-        };
-        Ok(presence.discovery(told.subject, scope, told.seed, told.tokens))
-    }
-
-    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
-    /// kinds. [`blocking::Discovery::builder`] makes only blocking handles.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Discovery, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let backend = Arc::new(backend);
-        let discovery = self.connect_parts(backend.clone(), backend.clone())?;
-        Ok(blocking::Discovery::new(discovery, backend))
-    }
+    errors: /// [`Error::InvalidInput`] with the first thing that is wrong.
 }
 
-impl Builder<blocking::Discovery> {
-    /// Checks everything. Sends nothing, and starts no task.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect<B>(self, backend: B) -> Result<blocking::Discovery, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        self.with_handle::<Discovery>().connect_blocking(backend)
-    }
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "`connects` expects it: the others can fail"
+)]
+fn build(
+    told: Told<Following>,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Discovery, Error> {
+    let scope = told.scope.or(transport.defaults());
+    let (following, seed) = (told.subject, told.seed);
+    let Some(presence) = Presence::of(&*transport) else {
+        let tokens = Tokens::of(told.tokens);
+        let transport = tokens.over(transport);
+        return Ok(Discovery::new(
+            following, scope, seed, transport, tokens, runtime, None,
+        ));
+    };
+    Ok(presence.discovery(following, scope, seed, told.tokens))
 }

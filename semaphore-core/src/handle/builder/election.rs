@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention, Named};
+use super::{Builder, Contends, Contention, Named, Told};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
-use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
@@ -32,10 +31,6 @@ impl Named for Contention<ElectionSettings> {
     }
 }
 
-impl Buildable for Election {
-    type Subject = Contention<ElectionSettings>;
-}
-
 impl Contends for Election {
     type Settings = ElectionSettings;
 }
@@ -45,10 +40,6 @@ impl blocking::Election {
     pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
         Builder::for_election(key.as_ref())
     }
-}
-
-impl Buildable for blocking::Election {
-    type Subject = Contention<ElectionSettings>;
 }
 
 impl Contends for blocking::Election {
@@ -62,92 +53,34 @@ impl<T: Contends<Settings = ElectionSettings>> Builder<T> {
     }
 }
 
-impl Builder<Election> {
+connects! {
+    Election, Contention<ElectionSettings>,
     /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect<B>(self, backend: B) -> Result<Election, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        self.connect_parts(backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a separate transport and runtime.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect_parts(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Result<Election, Error> {
-        let told = self.told?;
-        let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let presence = Presence::of(&*transport);
-        let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
-        let Defaults {
-            scope,
-            value,
-            session_options,
-            farewell,
-            observers,
-        } = told
-            .or(&known)
-            .map_err(|input| Error::from(input).or_about(&told.subject.named()))?;
-        let Contention {
-            settings,
-            is_isolated,
-            ..
-        } = told.subject;
-        let settings = settings
-            .with_value(value)
-            .with_scope(scope.or(transport.defaults()));
-        let is_alone = is_isolated;
-        // Renewing a shared session needs the client's token.
-        let shares = presence.is_some() && !is_alone && told.tokens.is_none();
-        let settings = if shares {
-            settings.with_shared_sessions(session_options)
-        } else {
-            settings.with_session_options(session_options)
-        };
-        let subject = Subject::of_election(settings.key().as_str(), transport.address());
-        let company = Company::new(subject, observers, farewell);
-        let Some(presence) = presence else {
-            let tokens = Tokens::of(told.tokens);
-            return Election::start(&settings, seed, transport, tokens, runtime, company);
-        };
-        let (tokens, kept) = (told.tokens, settings.clone());
-        let owner = presence.candidate(settings, seed, tokens, company, is_alone)?;
-        Ok(Election::of(owner, &kept))
-    }
-
-    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
-    /// kinds. [`blocking::Election::builder`] makes only blocking handles.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Election, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let backend = Arc::new(backend);
-        let election = self.connect_parts(backend.clone(), backend.clone())?;
-        Ok(blocking::Election::new(election, backend))
-    }
+    errors: /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
 }
 
-impl Builder<blocking::Election> {
-    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect<B>(self, backend: B) -> Result<blocking::Election, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        self.with_handle::<Election>().connect_blocking(backend)
-    }
+fn build(
+    told: Told<Contention<ElectionSettings>>,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Election, Error> {
+    let seed = told.seed.unwrap_or_else(|| runtime.seed());
+    let (presence, known, shares) = told.completed(&*transport)?;
+    let settings = told.subject.settings;
+    let settings = settings.with_value(known.value).with_scope(known.scope);
+    let settings = if shares {
+        settings.with_shared_sessions(known.session_options)
+    } else {
+        settings.with_session_options(known.session_options)
+    };
+    let subject = Subject::of_election(settings.key().as_str(), transport.address());
+    let company = Company::new(subject, known.observers, known.farewell);
+    let Some(presence) = presence else {
+        let tokens = Tokens::of(told.tokens);
+        return Election::start(&settings, seed, transport, tokens, runtime, company);
+    };
+    let (tokens, kept) = (told.tokens, settings.clone());
+    let is_isolated = told.subject.is_isolated;
+    let owner = presence.candidate(settings, seed, tokens, company, is_isolated)?;
+    Ok(Election::of(owner, &kept))
 }

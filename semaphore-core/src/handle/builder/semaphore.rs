@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention, Named};
+use super::{Builder, Contends, Contention, Named, Told};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
-use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Semaphore, blocking};
 use crate::input::Prefix;
 use crate::machine::Settings;
@@ -32,10 +31,6 @@ fn named(prefix: &Prefix, limit: u32) -> Subject {
     Subject::of_semaphore(prefix.as_str(), limit, None)
 }
 
-impl Buildable for Semaphore {
-    type Subject = Contention<Settings>;
-}
-
 impl Contends for Semaphore {
     type Settings = Settings;
 }
@@ -45,10 +40,6 @@ impl blocking::Semaphore {
     pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder<Self> {
         Builder::for_semaphore(prefix.as_ref(), limit)
     }
-}
-
-impl Buildable for blocking::Semaphore {
-    type Subject = Contention<Settings>;
 }
 
 impl Contends for blocking::Semaphore {
@@ -107,95 +98,34 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
     }
 }
 
-impl Builder<Semaphore> {
+connects! {
+    Semaphore, Contention<Settings>,
     /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect<B>(self, backend: B) -> Result<Semaphore, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        self.connect_parts(backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a separate transport and runtime.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect_parts(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Result<Semaphore, Error> {
-        let told = self.told?;
-        let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let presence = Presence::of(&*transport);
-        let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
-        let Defaults {
-            scope,
-            value,
-            session_options,
-            farewell,
-            observers,
-        } = told
-            .or(&known)
-            .map_err(|input| Error::from(input).or_about(&told.subject.named()))?;
-        let has_tokens = told.tokens.is_some();
-        let Contention {
-            settings,
-            is_isolated,
-            ..
-        } = told.subject;
-        let settings = settings
-            .with_value(value.of_contender()?)
-            .with_scope(scope.or(transport.defaults()));
-        // Renewing a shared session needs the client's token.
-        let is_alone = is_isolated;
-        let shares = presence.is_some() && !is_alone && !has_tokens;
-        let settings = if shares {
-            settings.with_shared_sessions(session_options)
-        } else {
-            settings.with_session_options(session_options)
-        };
-        let tokens = Tokens::of(told.tokens);
-        let subject = Subject::of_semaphore(
-            settings.prefix().as_str(),
-            settings.limit(),
-            transport.address(),
-        );
-        let company = Company::new(subject, observers, farewell);
-        match presence {
-            Some(presence) => Semaphore::join(presence, settings, seed, tokens, company),
-            None => Semaphore::start(settings, seed, transport, tokens, runtime, company),
-        }
-    }
-
-    /// Like [`Self::connect`], for blocking handles. It is for code that makes options for both
-    /// kinds. [`blocking::Semaphore::builder`] makes only blocking handles.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Semaphore, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let backend = Arc::new(backend);
-        let semaphore = self.connect_parts(backend.clone(), backend.clone())?;
-        Ok(blocking::Semaphore::new(semaphore, backend))
-    }
+    errors: /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
 }
 
-impl Builder<blocking::Semaphore> {
-    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
-    pub fn connect<B>(self, backend: B) -> Result<blocking::Semaphore, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        self.with_handle::<Semaphore>().connect_blocking(backend)
+fn build(
+    told: Told<Contention<Settings>>,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Semaphore, Error> {
+    let seed = told.seed.unwrap_or_else(|| runtime.seed());
+    let (presence, known, shares) = told.completed(&*transport)?;
+    let settings = told.subject.settings;
+    let settings = settings
+        .with_value(known.value.of_contender()?)
+        .with_scope(known.scope);
+    let settings = if shares {
+        settings.with_shared_sessions(known.session_options)
+    } else {
+        settings.with_session_options(known.session_options)
+    };
+    let tokens = Tokens::of(told.tokens);
+    let (prefix, limit) = (settings.prefix().as_str(), settings.limit());
+    let subject = Subject::of_semaphore(prefix, limit, transport.address());
+    let company = Company::new(subject, known.observers, known.farewell);
+    match presence {
+        Some(presence) => Semaphore::join(presence, settings, seed, tokens, company),
+        None => Semaphore::start(settings, seed, transport, tokens, runtime, company),
     }
 }

@@ -142,9 +142,7 @@ pub(super) fn acquired(
 ) -> Result<Acquired, RequestError> {
     match Txn::parse(response)? {
         TxnOutcome::Applied(results) => applied(&results, session, value, settings),
-        TxnOutcome::RolledBack(faults) => {
-            rolled_back(faults).map_err(|error| error.of(response))
-        }
+        TxnOutcome::RolledBack(faults) => rolled_back(faults).map_err(|error| error.of(response)),
     }
 }
 

@@ -18,7 +18,6 @@ use crate::support::steps::{Is, claims, deletes_key, destroys_session, withdraws
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
-
 /// Agents like those of 1.23. The cluster loses its leader after `since`, for the time `time`.
 fn without_leader(world: &MockConsul, since: Duration, time: Duration) {
     world.hold_without_leader(millis(8_600)..=secs(18), millis(4_700));
