@@ -84,40 +84,56 @@ pub trait BlockOn: Runtime {
     }
 }
 
-#[async_trait]
-impl<T: Runtime + ?Sized> Runtime for Arc<T> {
-    fn now(&self) -> Instant {
-        T::now(self)
-    }
+/// Writes a [`Runtime`] that passes everything on to another one.
+macro_rules! passing_runtime {
+    (impl $([$($generics:tt)*])? for $runtime:ty, |$this:ident| $inner:expr) => {
+        #[::async_trait::async_trait]
+        impl $(<$($generics)*>)? $crate::runtime::Runtime for $runtime {
+            fn now(&self) -> $crate::time::Instant {
+                let $this = self;
+                $inner.now()
+            }
 
-    async fn sleep(&self, duration: Duration) {
-        T::sleep(self, duration).await;
-    }
+            async fn sleep(&self, duration: ::core::time::Duration) {
+                let $this = self;
+                $inner.sleep(duration).await;
+            }
 
-    async fn timer(&self, duration: Duration) {
-        T::timer(self, duration).await;
-    }
+            async fn timer(&self, duration: ::core::time::Duration) {
+                let $this = self;
+                $inner.timer(duration).await;
+            }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        T::spawn(self, future)
-    }
+            fn spawn(&self, future: $crate::runtime::BoxFuture<'static, ()>) -> ::std::io::Result<()> {
+                let $this = self;
+                $inner.spawn(future)
+            }
 
-    fn ended(&self) -> Option<ClosedBy> {
-        T::ended(self)
-    }
+            fn ended(&self) -> Option<$crate::error::ClosedBy> {
+                let $this = self;
+                $inner.ended()
+            }
 
-    fn seed(&self) -> u64 {
-        T::seed(self)
-    }
+            fn seed(&self) -> u64 {
+                let $this = self;
+                $inner.seed()
+            }
 
-    fn linger(&self, rest: BoxFuture<'_, ()>) {
-        T::linger(self, rest);
-    }
+            fn linger(&self, rest: $crate::runtime::BoxFuture<'_, ()>) {
+                let $this = self;
+                $inner.linger(rest);
+            }
 
-    fn finish(&self, rest: Unfinished) {
-        T::finish(self, rest);
-    }
+            fn finish(&self, rest: $crate::runtime::Unfinished) {
+                let $this = self;
+                $inner.finish(rest);
+            }
+        }
+    };
 }
+pub(crate) use passing_runtime;
+
+passing_runtime!(impl[T: Runtime + ?Sized] for Arc<T>, |shared| (**shared));
 
 impl<T: BlockOn + ?Sized> BlockOn for Arc<T> {
     fn block_on(&self, future: BoxFuture<'_, ()>) {

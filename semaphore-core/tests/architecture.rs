@@ -263,6 +263,8 @@ fn file_of<'s>(sources: &'s BTreeMap<Vec<String>, Source>, path: &[String]) -> O
         let source = &sources[&path[..deepest]];
         if let Some(name) = path.get(deepest)
             && let Some(shown) = source.shown.get(name)
+            // A macro is shown by the file that has it.
+            && *shown != path[..=deepest]
         {
             path = [shown, &path[deepest + 1..]].concat();
             continue 'again;

@@ -22,22 +22,22 @@
 mod client;
 mod discovery;
 mod election;
+mod hold;
 mod terms;
+mod thread;
 
-pub use client::Client;
-pub use discovery::{Discovery, Follower};
-
-use core::fmt;
-use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
+pub use client::Client;
+pub use discovery::{Discovery, Follower};
 pub use election::{Election, Leadership};
 pub use terms::Terms;
 
+use self::thread::{blocking, same, waits};
 use super::lost_signal::LostSignal;
 use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
-use crate::error::{Awaited, Error, Lost, Refusal};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::{FencingToken, SessionId};
 use crate::input::Prefix;
 use crate::machine::{Availability, Status};
@@ -46,26 +46,72 @@ use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::token::Token;
 
-/// The blocking [`Semaphore`](crate::Semaphore).
-#[derive(Clone)]
-pub struct Semaphore {
-    inner: AsyncSemaphore,
-    thread: Arc<dyn BlockOn>,
+blocking! {
+    /// The blocking [`Semaphore`](crate::Semaphore).
+    #[derive(Clone)]
+    struct Semaphore(AsyncSemaphore)
 }
 
 impl Semaphore {
-    pub(super) fn new(inner: AsyncSemaphore, thread: Arc<dyn BlockOn>) -> Self {
-        Self { inner, thread }
+    same! {
+        /// See [`Semaphore::set_token`](crate::Semaphore::set_token).
+        fn set_token(&self, token: Token);
+
+        /// The prefix of its keys.
+        fn prefix(&self) -> &Prefix;
+
+        /// See [`Semaphore::status`](crate::Semaphore::status).
+        fn status(&self) -> Status;
+
+        /// See [`Semaphore::available_permits`](crate::Semaphore::available_permits).
+        fn available_permits(&self) -> Option<Availability>;
+
+        /// See [`Semaphore::close`](crate::Semaphore::close).
+        fn close(&self);
+
+        /// See [`Semaphore::is_closed`](crate::Semaphore::is_closed).
+        fn is_closed(&self) -> bool;
     }
 
-    /// See [`Semaphore::set_token`](crate::Semaphore::set_token).
-    pub fn set_token(&self, token: Token) {
-        self.inner.set_token(token);
+    waits! {
+        /// See [`Semaphore::inspect`](crate::Semaphore::inspect).
+        ///
+        /// # Errors
+        /// The same.
+        fn inspect(&self) -> Result<Snapshot, Error>;
+
+        /// See [`Semaphore::resize`](crate::Semaphore::resize).
+        ///
+        /// # Errors
+        /// The same.
+        fn resize(&self, limit: u32) -> Result<(), Error>;
+
+        /// See [`Semaphore::destroy`](crate::Semaphore::destroy).
+        ///
+        /// # Errors
+        /// The same.
+        fn destroy(&self) -> Result<(), Error>;
+
+        /// See [`Semaphore::collect`](crate::Semaphore::collect).
+        ///
+        /// # Errors
+        /// The same.
+        fn collect(&self) -> Result<usize, Error>;
+
+        /// See [`Semaphore::verify`](crate::Semaphore::verify).
+        ///
+        /// # Errors
+        /// The same.
+        fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error>;
     }
 
-    /// The prefix of its keys.
-    pub fn prefix(&self) -> &Prefix {
-        self.inner.prefix()
+    /// See [`Semaphore::evict`](crate::Semaphore::evict).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn evict(&self, session: &SessionId, reason: impl Into<String>) -> Result<Eviction, Error> {
+        let evicted = self.thread.wait(self.inner.evict(session, reason.into()));
+        evicted.unwrap_or_else(|| Err(self.inner.ended()))
     }
 
     /// See [`Semaphore::acquire`](crate::Semaphore::acquire).
@@ -81,7 +127,9 @@ impl Semaphore {
     /// # Errors
     /// The same.
     pub fn acquire_many(&self, permits: u32) -> Result<Permit, Error> {
-        self.permit(self.inner.acquire_many(permits))
+        let (owner, acquired) = (&self.inner.owner, self.inner.acquire_many(permits));
+        let acquired = self.thread.obtain(owner, acquired);
+        acquired.map(|inner| self.wrap(inner))
     }
 
     /// See [`Semaphore::acquire_timeout`](crate::Semaphore::acquire_timeout).
@@ -97,15 +145,8 @@ impl Semaphore {
     /// # Errors
     /// The same.
     pub fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Permit, Error> {
-        let deadline = self.inner.now() + timeout;
-        let mut acquiring = Box::pin(self.inner.acquire_many_timeout(permits, timeout));
-        let in_time = block_on_for(&*self.thread, timeout, &mut acquiring);
-        let acquired = in_time.unwrap_or_else(|| {
-            // The driver is late, or nobody runs it.
-            let unattended = self.inner.let_time_pass(deadline);
-            let late = self.wait(acquiring);
-            late.map_err(|error| error.unattended(unattended))
-        });
+        let acquired = self.inner.acquire_many_timeout(permits, timeout);
+        let acquired = self.thread.obtain_for(&self.inner.owner, timeout, acquired);
         acquired.map(|inner| self.wrap(inner))
     }
 
@@ -122,81 +163,14 @@ impl Semaphore {
     /// # Errors
     /// The same.
     pub fn try_acquire_many(&self, permits: u32) -> Result<Result<Permit, Refusal>, Error> {
-        let permit = self.wait(self.inner.try_acquire_many(permits))?;
-        Ok(permit.map(|inner| self.wrap(inner)))
-    }
-
-    /// See [`Semaphore::inspect`](crate::Semaphore::inspect).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn inspect(&self) -> Result<Snapshot, Error> {
-        self.wait(self.inner.inspect())
-    }
-
-    /// See [`Semaphore::resize`](crate::Semaphore::resize).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn resize(&self, limit: u32) -> Result<(), Error> {
-        self.wait(self.inner.resize(limit))
-    }
-
-    /// See [`Semaphore::destroy`](crate::Semaphore::destroy).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn destroy(&self) -> Result<(), Error> {
-        self.wait(self.inner.destroy())
-    }
-
-    /// See [`Semaphore::collect`](crate::Semaphore::collect).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn collect(&self) -> Result<usize, Error> {
-        self.wait(self.inner.collect())
-    }
-
-    /// See [`Semaphore::evict`](crate::Semaphore::evict).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn evict(&self, session: &SessionId, reason: impl Into<String>) -> Result<Eviction, Error> {
-        self.wait(self.inner.evict(session, reason.into()))
-    }
-
-    /// See [`Semaphore::verify`](crate::Semaphore::verify).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
-        self.wait(self.inner.verify(sequencer))
-    }
-
-    /// See [`Semaphore::status`](crate::Semaphore::status).
-    pub fn status(&self) -> Status {
-        self.inner.status()
-    }
-
-    /// See [`Semaphore::available_permits`](crate::Semaphore::available_permits).
-    pub fn available_permits(&self) -> Option<Availability> {
-        self.inner.available_permits()
-    }
-
-    /// See [`Semaphore::close`](crate::Semaphore::close).
-    pub fn close(&self) {
-        self.inner.close();
-    }
-
-    /// See [`Semaphore::is_closed`](crate::Semaphore::is_closed).
-    pub fn is_closed(&self) -> bool {
-        self.inner.is_closed()
+        let (owner, acquired) = (&self.inner.owner, self.inner.try_acquire_many(permits));
+        let acquired = self.thread.obtain(owner, acquired)?;
+        Ok(acquired.map(|inner| self.wrap(inner)))
     }
 
     /// Waits for Consul: see [`Semaphore::shutdown`](crate::Semaphore::shutdown).
     pub fn shutdown(&self) {
-        block_on(&*self.thread, self.inner.shutdown());
+        self.thread.wait(self.inner.shutdown());
     }
 
     /// See [`Semaphore::shutdown_timeout`](crate::Semaphore::shutdown_timeout).
@@ -204,10 +178,8 @@ impl Semaphore {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let began_at = self.inner.now();
-        let done = block_on_for(&*self.thread, timeout, self.inner.shutdown());
-        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))?;
-        self.inner.ensure_nothing_left(began_at)
+        let (owner, shutdown) = (&*self.inner.owner, self.inner.shutdown());
+        self.thread.shut_down_for(owner, timeout, shutdown)
     }
 
     /// Acquires a slot as [`Self::acquire`] does, runs `work` with it, and returns the work's result at
@@ -221,84 +193,49 @@ impl Semaphore {
         self.acquire()?.run(work)
     }
 
-    fn permit(
-        &self,
-        acquired: impl Future<Output = Result<AsyncPermit, Error>> + Send,
-    ) -> Result<Permit, Error> {
-        self.wait(acquired).map(|inner| self.wrap(inner))
-    }
-
     fn wrap(&self, inner: AsyncPermit) -> Permit {
-        Permit {
-            inner,
-            thread: Arc::clone(&self.thread),
-        }
-    }
-
-    fn wait<T: Send>(
-        &self,
-        future: impl Future<Output = Result<T, Error>> + Send,
-    ) -> Result<T, Error> {
-        block_on(&*self.thread, future).unwrap_or_else(|| Err(self.inner.ended()))
+        Permit::new(inner, Arc::clone(&self.thread))
     }
 }
 
-impl fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-/// The blocking [`Permit`](crate::Permit). Dropping it does not block while another handle exists.
-#[must_use = "a permit that is dropped is released at once"]
-pub struct Permit {
-    inner: AsyncPermit,
-    thread: Arc<dyn BlockOn>,
+blocking! {
+    /// The blocking [`Permit`](crate::Permit). Dropping it does not block while another handle
+    /// exists.
+    #[must_use = "a permit that is dropped is released at once"]
+    struct Permit(AsyncPermit)
 }
 
 impl Permit {
-    /// See [`Permit::permits`](crate::Permit::permits).
-    pub fn permits(&self) -> u32 {
-        self.inner.permits()
-    }
+    same! {
+        /// See [`Permit::permits`](crate::Permit::permits).
+        fn permits(&self) -> u32;
 
-    /// See [`Permit::fencing_token`](crate::Permit::fencing_token).
-    pub fn fencing_token(&self) -> FencingToken {
-        self.inner.fencing_token()
-    }
+        /// See [`Permit::fencing_token`](crate::Permit::fencing_token).
+        fn fencing_token(&self) -> FencingToken;
 
-    /// See [`Permit::sequencers`](crate::Permit::sequencers).
-    pub fn sequencers(&self) -> &[Sequencer] {
-        self.inner.sequencers()
-    }
+        /// See [`Permit::sequencers`](crate::Permit::sequencers).
+        fn sequencers(&self) -> &[Sequencer];
 
-    /// See [`Permit::is_held`](crate::Permit::is_held). It never blocks: ask it between two steps
-    /// of the work.
-    pub fn is_held(&self) -> bool {
-        self.inner.is_held()
-    }
+        /// See [`Permit::is_held`](crate::Permit::is_held). It never blocks: ask it between two
+        /// steps of the work.
+        fn is_held(&self) -> bool;
 
-    /// See [`Permit::remaining`](crate::Permit::remaining).
-    pub fn remaining(&self) -> Duration {
-        self.inner.remaining()
+        /// See [`Permit::remaining`](crate::Permit::remaining).
+        fn remaining(&self) -> Duration;
+
+        /// See [`Permit::lost_signal`](crate::Permit::lost_signal). Other threads can ask it
+        /// whether this permit is held.
+        fn lost_signal(&self) -> LostSignal;
     }
 
     /// Blocks until it is lost, and returns the reason.
     pub fn lost(&self) -> Lost {
-        block_on(&*self.thread, self.inner.lost()).unwrap_or_else(|| self.inner.lost_at_end())
+        self.inner.hold.lost_on(&*self.thread)
     }
 
     /// Blocks until it is lost, for at most `timeout`. `None` if it was not lost by then.
     pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
-        let lost = block_on_for(&*self.thread, timeout, self.inner.lost());
-        // If nobody runs the driver, the clock tells.
-        lost.or_else(|| self.inner.lost_by_now())
-    }
-
-    /// See [`Permit::lost_signal`](crate::Permit::lost_signal). Other threads can ask it whether
-    /// this permit is held.
-    pub fn lost_signal(&self) -> LostSignal {
-        self.inner.lost_signal()
+        self.inner.hold.lost_for(&*self.thread, timeout)
     }
 
     /// Runs `work` with this permit, and returns the work's result at once. The permit is given back
@@ -309,7 +246,7 @@ impl Permit {
     /// [`Error::Lost`] if the permit was lost before the work ended.
     pub fn run<T>(self, work: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = work(&self);
-        if let Some(lost) = self.inner.lost_by_now() {
+        if let Some(lost) = self.inner.hold.lost_by_now() {
             return Err(Error::Lost(lost));
         }
         Ok(output)
@@ -321,9 +258,7 @@ impl Permit {
     /// # Errors
     /// The same.
     pub fn release_timeout(self, timeout: Duration) -> Result<(), Error> {
-        let released = self.inner.give_back();
-        let in_time = block_on_for(&*self.thread, timeout, released);
-        in_time.unwrap_or_else(|| Err(self.inner.late(Awaited::Release, timeout)))
+        self.inner.hold.release_for(&*self.thread, timeout)
     }
 
     /// Waits for Consul: see [`Permit::release`](crate::Permit::release).
@@ -331,32 +266,6 @@ impl Permit {
     /// # Errors
     /// The same.
     pub fn release(self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.give_back())
-            .unwrap_or_else(|| Err(Error::Lost(self.inner.lost_at_end())))
+        self.inner.hold.release_on(&*self.thread)
     }
-}
-
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-/// The future's output, if it comes within this time by the calling thread's clock.
-fn block_on_for<T: Send>(
-    thread: &dyn BlockOn,
-    timeout: Duration,
-    future: impl Future<Output = T> + Send,
-) -> Option<T> {
-    let mut output = None;
-    let future = Box::pin(async { output = Some(future.await) });
-    thread.block_on_for(timeout, future);
-    output
-}
-
-/// The future's output, or `None` if the runtime ended first.
-fn block_on<T: Send>(thread: &dyn BlockOn, future: impl Future<Output = T> + Send) -> Option<T> {
-    let mut output = None;
-    thread.block_on(Box::pin(async { output = Some(future.await) }));
-    output
 }

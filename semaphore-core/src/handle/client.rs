@@ -2,21 +2,20 @@
 
 use core::any::Any;
 use core::fmt;
-use core::pin::pin;
 use core::time::Duration;
-use std::io;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::{Either, select};
 
+use super::house::House;
+use super::owner::Ending as _;
 use super::presence::Presence;
 use super::{Discovery, Election, Semaphore};
-use crate::error::{Awaited, ClosedBy, Error};
+use crate::error::Error;
 use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::machine::Status;
-use crate::runtime::{BoxFuture, Runtime, Unfinished};
-use crate::time::Instant;
+use crate::runtime::passing_runtime;
 use crate::token::Token;
 use crate::transport::{Transport, TransportError};
 
@@ -101,13 +100,13 @@ impl Client {
     /// instead of the builder's token. If a request under way is refused with the old token, it is
     /// sent once more.
     pub fn set_token(&self, token: Token) {
-        self.presence.house().tokens().set(token);
+        self.house().tokens().set(token);
     }
 
     /// The state of all semaphores and elections of the client together: how much is held, how many
     /// wait, and whether Consul answers. It sends nothing.
     pub fn status(&self) -> Status {
-        self.presence.house().status()
+        self.house().status()
     }
 
     /// Closes everything, [steps down](Election::step_down) from each lead, and waits for Consul until
@@ -119,14 +118,12 @@ impl Client {
     /// # Cancel safety
     /// It stays closed, and cleaning up continues in the background.
     pub async fn shutdown(&self) {
-        let house = self.presence.house();
+        let house = self.house();
         house.shut_down();
         // If the driver has ended, there is nothing to wait for.
         let _ = house.await_quiet().await;
     }
-}
 
-impl Client {
     /// Like [`Self::shutdown`], but waits for Consul for at most `timeout`, even if a permit was forgotten. The
     /// rest then continues in the background, while the runtime lives.
     ///
@@ -136,23 +133,13 @@ impl Client {
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let house = self.presence.house();
-        let began_at = house.runtime().now();
-        let shutdown = pin!(self.shutdown());
-        match select(shutdown, house.runtime().timer(timeout)).await {
-            Either::Left(_) => self.ensure_nothing_left(began_at),
-            Either::Right(_) => Err(self.late(timeout)),
-        }
+        let house = self.house();
+        house.shut_down_within(timeout, self.shutdown()).await
     }
 
-    /// Fails if a shutdown that began then has ended, but could not give everything back.
-    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
-        self.presence.house().ensure_nothing_left(began_at)
-    }
-
-    /// The error of a shutdown that takes longer than this.
-    pub(super) fn late(&self, timeout: Duration) -> Error {
-        self.presence.house().late(Awaited::Shutdown, timeout)
+    /// Where everything of it lives.
+    pub(super) fn house(&self) -> &Arc<House> {
+        self.presence.house()
     }
 }
 
@@ -161,7 +148,7 @@ impl Client {
 #[async_trait]
 impl Transport for Client {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        self.presence.house().authorized().send(request).await
+        self.house().authorized().send(request).await
     }
 
     fn defaults(&self) -> Scope {
@@ -169,7 +156,7 @@ impl Transport for Client {
     }
 
     fn address(&self) -> Option<String> {
-        self.presence.house().transport().address()
+        self.house().transport().address()
     }
 
     fn shared(&self) -> Option<&dyn Any> {
@@ -177,40 +164,7 @@ impl Transport for Client {
     }
 }
 
-#[async_trait]
-impl Runtime for Client {
-    fn now(&self) -> Instant {
-        self.presence.house().runtime().now()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        self.presence.house().runtime().sleep(duration).await;
-    }
-
-    async fn timer(&self, duration: Duration) {
-        self.presence.house().runtime().timer(duration).await;
-    }
-
-    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.presence.house().runtime().spawn(future)
-    }
-
-    fn ended(&self) -> Option<ClosedBy> {
-        self.presence.house().runtime().ended()
-    }
-
-    fn seed(&self) -> u64 {
-        self.presence.house().runtime().seed()
-    }
-
-    fn linger(&self, rest: BoxFuture<'_, ()>) {
-        self.presence.house().runtime().linger(rest);
-    }
-
-    fn finish(&self, rest: Unfinished) {
-        self.presence.house().runtime().finish(rest);
-    }
-}
+passing_runtime!(impl for Client, |client| client.house().runtime());
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,11 +3,9 @@
 use core::fmt;
 use core::pin::pin;
 use core::time::Duration;
-use std::io;
 use std::sync::Arc;
 
 use futures_channel::oneshot;
-use futures_util::future::BoxFuture;
 
 use super::authorized::Tokens;
 use super::discovery::{Discovery, Following, Home};
@@ -16,13 +14,12 @@ use super::hold::Hold;
 use super::house::Followed;
 use super::leadership::Leadership;
 use super::observer::Company;
-use super::owner::Owner;
-use crate::error::{Awaited, Error, Refusal};
+use super::owner::{Ending as _, Owner};
+use crate::error::{Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
 use crate::machine::{Candidate, ElectionSettings, Status};
 use crate::runtime::Runtime;
-use crate::time::Instant;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -54,7 +51,7 @@ use crate::transport::Transport;
 /// ```
 #[derive(Clone)]
 pub struct Election {
-    owner: Arc<Owner<Candidate>>,
+    pub(super) owner: Arc<Owner<Candidate>>,
     /// The discovery of the same key.
     discovery: Discovery,
 }
@@ -224,7 +221,7 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        self.owner.shutdown_timeout(timeout, self.shutdown()).await
+        self.owner.shut_down_within(timeout, self.shutdown()).await
     }
 
     /// Tells observers what a follower of this election has met.
@@ -235,38 +232,13 @@ impl Election {
         }
     }
 
-    /// The present time, by the driver's clock.
-    pub(super) fn now(&self) -> Instant {
-        self.owner.0.runtime().now()
-    }
-
-    /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
-    /// driver, if that is long.
-    pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
-        self.owner.0.end_what_is_late(until)
-    }
-
-    /// Fails if a shutdown that began then has ended, but could not give everything back.
-    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
-        self.owner.ensure_nothing_left(began_at)
-    }
-
     /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         self.owner.0.ended()
     }
 
-    /// The error for what came too late for the calling thread.
-    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        self.owner.0.late(what, timeout)
-    }
-
-    pub(super) fn spawn(&self, task: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.owner.0.runtime().spawn(task)
-    }
-
-    pub(super) async fn sleep(&self, duration: Duration) {
-        self.owner.0.runtime().sleep(duration).await;
+    pub(super) fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.owner.0.runtime()
     }
 
     /// Ends the term of the local leader. The receiver is told when that is done.

@@ -19,7 +19,7 @@ use super::authorized::Tokens;
 use super::observer::Audience;
 pub(crate) use super::under_way::Reply;
 use super::under_way::UnderWay;
-use crate::error::{Awaited, Error, RequestError};
+use crate::error::{Error, RequestError};
 use crate::id::{CommandId, RequestId};
 use crate::machine::{MemberNo, Outage, Purpose, Reach, RequestEnd, Shares, Status, Trouble};
 use crate::runtime::Runtime;
@@ -247,21 +247,7 @@ impl House {
         }
     }
 
-    /// Fails if a shutdown that began then has ended, but could not give everything back.
-    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
-        if self.dwellers().iter().all(|it| it.is_all_given_back()) {
-            return Ok(());
-        }
-        let took = self.runtime.now().saturating_since(began_at);
-        Err(self.late(Awaited::Shutdown, took))
-    }
-
-    /// The error for what came too late.
-    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        Error::late(what, timeout).unanswered(|waited| self.silence(waited))
-    }
-
-    fn dwellers(&self) -> Vec<Arc<dyn Dweller>> {
+    pub(super) fn dwellers(&self) -> Vec<Arc<dyn Dweller>> {
         let dwellers = self.at_door(|door| door.dwellers.clone());
         dwellers.iter().filter_map(Weak::upgrade).collect()
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::hold::Hold;
 use super::lost_signal::LostSignal;
-use crate::error::{Awaited, Error, Lost};
+use crate::error::{Error, Lost};
 use crate::id::FencingToken;
 use crate::input::Value;
 use crate::machine::Candidate;
@@ -18,7 +18,7 @@ use crate::sequencer::Sequencer;
 /// the lease. Dropping it resigns in the background, and never blocks while another handle exists.
 #[must_use = "a leadership that is dropped is given back at once"]
 pub struct Leadership {
-    hold: Hold<Candidate>,
+    pub(super) hold: Hold<Candidate>,
 }
 
 impl Leadership {
@@ -67,11 +67,6 @@ impl Leadership {
     /// Dropping the future loses nothing.
     pub async fn lost(&self) -> Lost {
         self.hold.lost().await
-    }
-
-    /// Why it is lost, if it is by now, even if nobody was told yet.
-    pub(super) fn lost_by_now(&self) -> Option<Lost> {
-        self.hold.lost_by_now()
     }
 
     /// Tells spawned work when it no longer leads. It may be cloned and sent elsewhere, and does
@@ -148,26 +143,6 @@ impl Leadership {
     /// As [`Self::resign`].
     pub async fn resign_timeout(&self, timeout: Duration) -> Result<(), Error> {
         self.hold.release_timeout(timeout).await
-    }
-
-    /// Steps down as a drop does, without waiting.
-    pub(super) fn resign_behind(&self) {
-        self.hold.release_behind();
-    }
-
-    /// The error for what came too late for the calling thread.
-    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        self.hold.late(what, timeout)
-    }
-
-    /// Why it is lost, if the driver that could tell is gone.
-    pub(super) fn lost_at_end(&self) -> Lost {
-        self.hold.lost_at_end()
-    }
-
-    /// The error after the runtime's end.
-    pub(super) fn ended(&self) -> Error {
-        self.hold.ended()
     }
 }
 

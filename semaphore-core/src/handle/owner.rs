@@ -1,10 +1,11 @@
 //! What every handle of one machine shares: its driver, which is started once, and its end.
 
 use core::future::Future;
+use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
@@ -30,6 +31,69 @@ pub(super) struct Owner<M: Machine>(
 pub(super) struct Key {
     house: Arc<House>,
     farewell: Duration,
+}
+
+/// What is shut down: one machine, or all of a house.
+pub(super) trait Ending {
+    fn runtime(&self) -> &Arc<dyn Runtime>;
+    /// Returns true if nothing is left, or if nothing will be given back any more.
+    fn is_all_given_back(&self) -> bool;
+    /// The error for what came too late.
+    fn late(&self, what: Awaited, timeout: Duration) -> Error;
+
+    /// Waits at most `timeout` for `shutdown`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if something is left at its end: it was given up to the background.
+    async fn shut_down_within(
+        &self,
+        timeout: Duration,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let runtime = self.runtime();
+        let began_at = runtime.now();
+        match select(pin!(shutdown), runtime.timer(timeout)).await {
+            Either::Left(_) => self.ensure_nothing_left(began_at),
+            Either::Right(_) => Err(self.late(Awaited::Shutdown, timeout)),
+        }
+    }
+
+    /// Fails if a shutdown that began then has ended, but could not give everything back.
+    fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
+        if self.is_all_given_back() {
+            return Ok(());
+        }
+        let took = self.runtime().now().saturating_since(began_at);
+        Err(self.late(Awaited::Shutdown, took))
+    }
+}
+
+impl<M: Machine> Ending for Owner<M> {
+    fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.0.runtime()
+    }
+
+    fn is_all_given_back(&self) -> bool {
+        self.0.is_forked() || self.0.with(|state| state.is_all_given_back())
+    }
+
+    fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        self.0.late(what, timeout)
+    }
+}
+
+impl Ending for House {
+    fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.runtime()
+    }
+
+    fn is_all_given_back(&self) -> bool {
+        self.dwellers().iter().all(|it| it.is_all_given_back())
+    }
+
+    fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        Error::late(what, timeout).unanswered(|waited| self.silence(waited))
+    }
 }
 
 impl<M: Machine> Owner<M> {
@@ -112,29 +176,6 @@ impl<M: Machine> Owner<M> {
         let idle = self.0.command(|state, _| state.await_idle());
         // If the driver has ended, there is nothing to wait for.
         let _ = idle.await;
-    }
-
-    /// Like [`Self::shutdown`], which `ending` does, for at most `timeout`.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] if something is left at its end: it was given up to the background.
-    pub(super) async fn shutdown_timeout(
-        &self,
-        timeout: Duration,
-        ending: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
-        let began_at = self.0.runtime().now();
-        self.0.within(Awaited::Shutdown, timeout, ending).await?;
-        self.ensure_nothing_left(began_at)
-    }
-
-    /// Fails if a shutdown that began then has ended, but could not give everything back.
-    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
-        if self.0.is_forked() || self.0.with(|state| state.is_all_given_back()) {
-            return Ok(());
-        }
-        let took = self.0.runtime().now().saturating_since(began_at);
-        Err(self.0.late(Awaited::Shutdown, took))
     }
 
     /// The program, and the driver with it, may end next.

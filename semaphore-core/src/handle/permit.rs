@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::hold::Hold;
 use super::lost_signal::LostSignal;
-use crate::error::{Awaited, Error, Lost};
+use crate::error::{Error, Lost};
 use crate::id::FencingToken;
 use crate::machine::Participant;
 use crate::sequencer::Sequencer;
@@ -18,7 +18,7 @@ use crate::sequencer::Sequencer;
 /// never blocks while another handle exists.
 #[must_use = "a permit that is dropped is released at once"]
 pub struct Permit {
-    hold: Hold<Participant>,
+    pub(super) hold: Hold<Participant>,
     permits: u32,
 }
 
@@ -68,11 +68,6 @@ impl Permit {
         self.hold.lost().await
     }
 
-    /// Why it is lost, if it is by now, even if nobody was told yet.
-    pub(super) fn lost_by_now(&self) -> Option<Lost> {
-        self.hold.lost_by_now()
-    }
-
     /// Tells spawned work when it is no longer held. It may be cloned and sent elsewhere, and does
     /// not keep the slot.
     pub fn lost_signal(&self) -> LostSignal {
@@ -91,7 +86,7 @@ impl Permit {
     /// # Cancel safety
     /// Dropping the future leaves the release to the background.
     pub async fn release(self) -> Result<(), Error> {
-        self.give_back().await
+        self.hold.release().await
     }
 
     /// Like [`Self::release`], but waits for Consul for at most `timeout`. It is not held any more then; the rest
@@ -104,25 +99,6 @@ impl Permit {
     /// As [`Self::release`].
     pub async fn release_timeout(self, timeout: Duration) -> Result<(), Error> {
         self.hold.release_timeout(timeout).await
-    }
-
-    /// The error for what came too late for the calling thread.
-    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        self.hold.late(what, timeout)
-    }
-
-    /// Why it is lost, if the driver that could tell is gone.
-    pub(super) fn lost_at_end(&self) -> Lost {
-        self.hold.lost_at_end()
-    }
-
-    /// Gives the slots back as a drop does, without waiting.
-    pub(super) fn give_back_behind(&self) {
-        self.hold.release_behind();
-    }
-
-    pub(super) async fn give_back(&self) -> Result<(), Error> {
-        self.hold.release().await
     }
 }
 

@@ -9,10 +9,10 @@ use super::Permit;
 use super::authorized::Tokens;
 use super::hold::Hold;
 use super::observer::Company;
-use super::owner::Owner;
+use super::owner::{Ending as _, Owner};
 use super::presence::Presence;
 use super::shared::Shared;
-use crate::error::{Awaited, Error, Refusal};
+use crate::error::{Error, Refusal};
 use crate::id::{CommandId, SessionId};
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
@@ -31,7 +31,7 @@ use crate::transport::Transport;
 /// background and ends.
 #[derive(Clone)]
 pub struct Semaphore {
-    owner: Arc<Owner<Participant>>,
+    pub(super) owner: Arc<Owner<Participant>>,
     prefix: Prefix,
     scope: Scope,
 }
@@ -336,33 +336,12 @@ impl Semaphore {
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        self.owner.shutdown_timeout(timeout, self.shutdown()).await
-    }
-
-    /// The present time, by the driver's clock.
-    pub(super) fn now(&self) -> Instant {
-        self.owner.0.runtime().now()
-    }
-
-    /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
-    /// driver, if that is long.
-    pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
-        self.owner.0.end_what_is_late(until)
-    }
-
-    /// Fails if a shutdown that began then has ended, but could not give everything back.
-    pub(super) fn ensure_nothing_left(&self, began_at: Instant) -> Result<(), Error> {
-        self.owner.ensure_nothing_left(began_at)
+        self.owner.shut_down_within(timeout, self.shutdown()).await
     }
 
     /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
         self.owner.0.ended()
-    }
-
-    /// The error for what came too late for the calling thread.
-    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        self.owner.0.late(what, timeout)
     }
 
     async fn wait(&self, permits: u32, timeout: Option<Duration>) -> Result<Permit, Error> {

@@ -10,13 +10,11 @@
 //! ```
 //! | file | has |
 //! |---|---|
-//! | this one | the options, and the loop |
+//! | this one | the options, the loop, and what becomes of a campaign that fails |
 //! | `standby` | how those campaign who let others go first, or lead few elections at once |
 //! | `limit` | how many elections one process leads |
-//! | `refusals` | what becomes of a campaign that fails |
 
 mod limit;
-mod refusals;
 mod standby;
 
 use core::convert::Infallible;
@@ -30,7 +28,6 @@ use futures_util::future::{Either, select};
 
 pub use self::limit::TermLimit;
 use self::limit::TermPlace;
-pub(super) use self::refusals::{Refusals, Verdict};
 use self::standby::Watch;
 use super::election::Election;
 use super::leadership::Leadership;
@@ -38,6 +35,8 @@ use super::lost_signal::LostSignal;
 use crate::error::{Error, Lost};
 use crate::leader::Leader;
 use crate::machine::LeaderEvent;
+use crate::runtime::Runtime as _;
+use crate::time::Instant;
 
 /// The options of a service that leads again and again. [`Election::terms`] makes it.
 ///
@@ -79,17 +78,22 @@ pub struct Terms<'a> {
 /// A callback.
 type Call<'a, T> = Box<dyn FnMut(&T) + Send + 'a>;
 
+/// A refusal within this time was there from the beginning.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// Without a pause, a campaign would follow as fast as Consul refuses.
+const LEAST_PAUSE_AFTER_REFUSAL: Duration = Duration::from_millis(100);
+
 /// The settings of the loop.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// The time for other candidates after a term that was not lost.
     pub(super) pause: Duration,
-    /// The wait after a refusal.
     pub(super) pause_after_refusal: Duration,
     pub(super) least: Duration,
     pub(super) longest: Option<Duration>,
-    hold_back: Duration,
-    limit: Option<TermLimit>,
+    pub(super) hold_back: Duration,
+    pub(super) limit: Option<TermLimit>,
 }
 
 impl Plan {
@@ -104,27 +108,9 @@ impl Plan {
         }
     }
 
-    /// Without a pause, a campaign would follow as fast as Consul refuses.
-    pub(super) fn with_pause_after_refusal(self, pause: Duration) -> Self {
-        let pause_after_refusal = pause.max(Duration::from_millis(100));
-        Self {
-            pause_after_refusal,
-            ..self
-        }
-    }
-
-    pub(super) fn with_hold_back(self, hold_back: Duration) -> Self {
-        Self { hold_back, ..self }
-    }
-
-    pub(super) fn with_limit(self, limit: &TermLimit) -> Self {
-        let limit = Some(limit.clone());
-        Self { limit, ..self }
-    }
-
     /// Campaigns according to the plan. Also returns its place under the limit. `watch` is nothing
     /// at first, and kept for the next campaign.
-    pub(super) async fn campaign(
+    async fn campaign(
         &self,
         election: &Election,
         watch: &mut Option<Watch>,
@@ -138,6 +124,63 @@ impl Plan {
         // A leader needs none.
         *watch = None;
         Ok(elected)
+    }
+}
+
+/// One term of a candidate after the other.
+pub(super) struct Course {
+    election: Election,
+    plan: Plan,
+    watch: Option<Watch>,
+    began_at: Instant,
+    has_led: bool,
+    /// The wait before the next campaign.
+    pub(super) pause: Option<Duration>,
+}
+
+impl Course {
+    /// Begins now.
+    pub(super) fn new(election: &Election, plan: &Plan) -> Self {
+        Self {
+            election: election.clone(),
+            plan: plan.clone(),
+            watch: None,
+            began_at: election.runtime().now(),
+            has_led: false,
+            pause: None,
+        }
+    }
+
+    /// Campaigns until it leads. Returns the place under the limit, too. `None` if the election is
+    /// closed.
+    ///
+    /// # Errors
+    /// A refusal that was there from the beginning. Later ones are logged.
+    pub(super) async fn next_term(
+        &mut self,
+    ) -> Result<Option<(Leadership, Option<TermPlace>)>, Error> {
+        loop {
+            let runtime = self.election.runtime();
+            if let Some(pause) = self.pause.take() {
+                runtime.sleep(pause).await;
+            }
+            let campaign = self.plan.campaign(&self.election, &mut self.watch).await;
+            let lasts = runtime.now().saturating_since(self.began_at);
+            match campaign {
+                Ok(elected) => {
+                    self.has_led = true;
+                    return Ok(Some(elected));
+                }
+                Err(Error::Closed { .. }) => return Ok(None),
+                Err(error) if !self.has_led && lasts < AT_ONCE => return Err(error),
+                Err(error) => {
+                    let error: &dyn core::error::Error = &error;
+                    tracing::warn!(name: "campaign-refused", error, "a campaign was refused, and follows again");
+                    let pause = self.plan.pause_after_refusal;
+                    self.pause = Some(pause.max(LEAST_PAUSE_AFTER_REFUSAL));
+                }
+            }
+        }
     }
 }
 
@@ -197,14 +240,14 @@ impl Election {
     pub(super) fn step_down_after(&self, longest: Duration, lost: LostSignal) {
         let election = self.clone();
         let ends = async move {
-            let passed = pin!(election.sleep(longest));
+            let passed = pin!(election.runtime().sleep(longest));
             if matches!(select(lost, passed).await, Either::Right(_)) {
                 // What could not be cleaned up continues in the background.
                 let _ = election.step_down().await;
             }
         };
         // If no task can be run, the term continues; its driver can't run either.
-        let _ = self.spawn(Box::pin(ends));
+        let _ = self.runtime().spawn(Box::pin(ends));
     }
 
     /// The options of [`Self::run`]: the length of terms, who goes first, how many elections this
@@ -231,7 +274,7 @@ impl<'a> Terms<'a> {
     /// Sets how long it waits after a campaign that Consul refused, 100 ms at least. The default is
     /// 5 s.
     pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
-        self.plan = self.plan.with_pause_after_refusal(pause);
+        self.plan.pause_after_refusal = pause;
         self
     }
 
@@ -257,7 +300,7 @@ impl<'a> Terms<'a> {
     /// If another candidate is faster, this one may follow without waiting within that candidate's
     /// first five seconds.
     pub fn hold_back(mut self, time: Duration) -> Self {
-        self.plan = self.plan.with_hold_back(time);
+        self.plan.hold_back = time;
         self
     }
 
@@ -269,7 +312,7 @@ impl<'a> Terms<'a> {
     /// they may, and keep them. To spread elections over processes, let each process
     /// [hold back](Self::hold_back) for those that are meant for others.
     pub fn at_most(mut self, limit: &TermLimit) -> Self {
-        self.plan = self.plan.with_limit(limit);
+        self.plan.limit = Some(limit.clone());
         self
     }
 
@@ -318,25 +361,11 @@ impl<'a> Terms<'a> {
         W: FnMut(Arc<Leadership>) -> F,
         F: Future<Output = ()>,
     {
-        let mut refusals = Refusals::new(self.election.now());
-        let mut watch = None;
-        loop {
-            let pause = match self.plan.campaign(&self.election, &mut watch).await {
-                Ok((leadership, place)) => {
-                    refusals.has_led();
-                    let pause = self.lead(leadership, &mut work).await;
-                    drop(place);
-                    pause
-                }
-                Err(error) => match refusals.judge(self.election.now(), error) {
-                    Verdict::Over(end) => return end,
-                    Verdict::Later => Some(self.plan.pause_after_refusal),
-                },
-            };
-            if let Some(pause) = pause {
-                self.election.sleep(pause).await;
-            }
+        let mut course = Course::new(&self.election, &self.plan);
+        while let Some((leadership, _place)) = course.next_term().await? {
+            course.pause = self.lead(leadership, &mut work).await;
         }
+        Ok(())
     }
 
     /// Leads once. Returns how long to wait afterwards.
@@ -370,25 +399,25 @@ impl<'a> Terms<'a> {
             call(lost);
         }
         // The log has the reason for a loss or a failed cleanup.
-        leadership.resign_behind();
+        leadership.hold.release_behind();
         lost.is_none().then_some(self.plan.pause)
     }
 }
 
 /// The work, and then the rest of the shortest term.
 async fn least(election: &Election, plan: &Plan, work: impl Future<Output = ()>) {
-    let began_at = election.now();
+    let began_at = election.runtime().now();
     work.await;
-    let lasted = election.now().saturating_since(began_at);
+    let lasted = election.runtime().now().saturating_since(began_at);
     let missing = plan.least.saturating_sub(lasted);
     if !missing.is_zero() {
-        election.sleep(missing).await;
+        election.runtime().sleep(missing).await;
     }
 }
 
 async fn longest(election: &Election, plan: &Plan) {
     match plan.longest {
-        Some(longest) => election.sleep(longest).await,
+        Some(longest) => election.runtime().sleep(longest).await,
         None => pending().await,
     }
 }

@@ -77,11 +77,11 @@ impl Permit {
             }
         };
         // The clock may have ended it, though nobody was told yet.
-        if let Some(lost) = permit.lost_by_now() {
+        if let Some(lost) = permit.hold.lost_by_now() {
             return Err(Error::Lost(lost));
         }
         // Others may still have a clone.
-        permit.give_back_behind();
+        permit.hold.release_behind();
         Ok(output)
     }
 }

@@ -1,36 +1,29 @@
 //! The blocking client.
 
 use core::any::Any;
-use core::fmt;
 use core::time::Duration;
-use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::thread::{blocking, same};
 use super::{Discovery, Election, Semaphore};
-use crate::error::{ClosedBy, Error};
+use crate::error::Error;
 use crate::handle::Client as AsyncClient;
 use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::machine::Status;
-use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
-use crate::time::Instant;
+use crate::runtime::{BlockOn, BoxFuture, passing_runtime};
 use crate::token::Token;
 use crate::transport::{Transport, TransportError};
 
-/// The blocking [`Client`](crate::Client).
-#[derive(Clone)]
-pub struct Client {
-    inner: AsyncClient,
-    thread: Arc<dyn BlockOn>,
+blocking! {
+    /// The blocking [`Client`](crate::Client).
+    #[derive(Clone)]
+    struct Client(AsyncClient)
 }
 
 impl Client {
-    pub(in crate::handle) fn new(inner: AsyncClient, thread: Arc<dyn BlockOn>) -> Self {
-        Self { inner, thread }
-    }
-
     /// See [`Client::semaphore`](crate::Client::semaphore).
     ///
     /// # Errors
@@ -55,19 +48,17 @@ impl Client {
         Discovery::builder(key).connect(self.clone())
     }
 
-    /// See [`Client::set_token`](crate::Client::set_token).
-    pub fn set_token(&self, token: Token) {
-        self.inner.set_token(token);
-    }
+    same! {
+        /// See [`Client::set_token`](crate::Client::set_token).
+        fn set_token(&self, token: Token);
 
-    /// See [`Client::status`](crate::Client::status).
-    pub fn status(&self) -> Status {
-        self.inner.status()
+        /// See [`Client::status`](crate::Client::status).
+        fn status(&self) -> Status;
     }
 
     /// Waits for Consul: see [`Client::shutdown`](crate::Client::shutdown).
     pub fn shutdown(&self) {
-        self.thread.block_on(Box::pin(self.inner.shutdown()));
+        self.thread.wait(self.inner.shutdown());
     }
 
     /// See [`Client::shutdown_timeout`](crate::Client::shutdown_timeout).
@@ -75,18 +66,8 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let began_at = self.inner.now();
-        let mut is_done = false;
-        let shutdown = async {
-            self.inner.shutdown().await;
-            is_done = true;
-        };
-        self.thread.block_on_for(timeout, Box::pin(shutdown));
-        if is_done {
-            self.inner.ensure_nothing_left(began_at)
-        } else {
-            Err(self.inner.late(timeout))
-        }
+        let (house, shutdown) = (self.inner.house(), self.inner.shutdown());
+        self.thread.shut_down_for(&**house, timeout, shutdown)
     }
 }
 
@@ -109,40 +90,7 @@ impl Transport for Client {
     }
 }
 
-#[async_trait]
-impl Runtime for Client {
-    fn now(&self) -> Instant {
-        self.thread.now()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        self.thread.sleep(duration).await;
-    }
-
-    async fn timer(&self, duration: Duration) {
-        self.thread.timer(duration).await;
-    }
-
-    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.thread.spawn(future)
-    }
-
-    fn ended(&self) -> Option<ClosedBy> {
-        self.thread.ended()
-    }
-
-    fn seed(&self) -> u64 {
-        self.thread.seed()
-    }
-
-    fn linger(&self, rest: BoxFuture<'_, ()>) {
-        self.thread.linger(rest);
-    }
-
-    fn finish(&self, rest: Unfinished) {
-        self.thread.finish(rest);
-    }
-}
+passing_runtime!(impl for Client, |client| client.thread);
 
 impl BlockOn for Client {
     fn block_on(&self, future: BoxFuture<'_, ()>) {
@@ -151,11 +99,5 @@ impl BlockOn for Client {
 
     fn block_on_for(&self, timeout: Duration, future: BoxFuture<'_, ()>) {
         self.thread.block_on_for(timeout, future);
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
     }
 }

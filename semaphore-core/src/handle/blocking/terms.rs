@@ -2,10 +2,12 @@
 
 use core::fmt;
 use core::time::Duration;
+use std::sync::Arc;
 
-use super::{Election, Leadership, block_on};
+use super::{Election, Leadership};
 use crate::error::{Error, Lost};
-use crate::handle::terms::{Plan, Refusals, TermLimit, Verdict};
+use crate::handle::terms::{Course, Plan, TermLimit};
+use crate::runtime::Runtime as _;
 
 /// The options of [`Election::run`] on threads; see [`Terms`](crate::terms::Terms).
 #[must_use = "nobody campaigns until it is run"]
@@ -55,7 +57,7 @@ impl<'a> Terms<'a> {
 
     /// See [`Terms::pause_after_refusal`](crate::terms::Terms::pause_after_refusal).
     pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
-        self.plan = self.plan.with_pause_after_refusal(pause);
+        self.plan.pause_after_refusal = pause;
         self
     }
 
@@ -74,13 +76,13 @@ impl<'a> Terms<'a> {
 
     /// See [`Terms::hold_back`](crate::terms::Terms::hold_back).
     pub fn hold_back(mut self, time: Duration) -> Self {
-        self.plan = self.plan.with_hold_back(time);
+        self.plan.hold_back = time;
         self
     }
 
     /// See [`Terms::at_most`](crate::terms::Terms::at_most).
     pub fn at_most(mut self, limit: &TermLimit) -> Self {
-        self.plan = self.plan.with_limit(limit);
+        self.plan.limit = Some(limit.clone());
         self
     }
 
@@ -103,30 +105,16 @@ impl<'a> Terms<'a> {
     /// # Errors
     /// As [`Election::run`].
     pub fn run(mut self, mut work: impl FnMut(&Leadership)) -> Result<(), Error> {
-        let mut refusals = Refusals::new(self.election.inner().now());
-        let mut watch = None;
-        loop {
-            let campaign = block_on(
-                self.election.thread(),
-                self.plan.campaign(self.election.inner(), &mut watch),
-            );
-            let pause = match campaign.unwrap_or_else(|| Err(self.election.inner().ended())) {
-                Ok((leadership, place)) => {
-                    refusals.has_led();
-                    let leadership = self.election.wrap(leadership);
-                    let pause = self.lead(&leadership, &mut work);
-                    drop(place);
-                    pause
-                }
-                Err(error) => match refusals.judge(self.election.inner().now(), error) {
-                    Verdict::Over(end) => return end,
-                    Verdict::Later => Some(self.plan.pause_after_refusal),
-                },
-            };
-            if let Some(pause) = pause {
-                block_on(self.election.thread(), self.election.inner().sleep(pause));
-            }
+        let Election { inner, thread } = self.election.clone();
+        let mut course = Course::new(&inner, &self.plan);
+        // The end of the runtime is an end as a closing is.
+        while let Some((leadership, _place)) =
+            thread.wait(course.next_term()).unwrap_or(Ok(None))?
+        {
+            let leadership = Leadership::new(leadership, Arc::clone(&thread));
+            course.pause = self.lead(&leadership, &mut work);
         }
+        Ok(())
     }
 
     /// Leads once. Returns how long to wait afterwards.
@@ -135,8 +123,8 @@ impl<'a> Terms<'a> {
         leadership: &Leadership,
         work: &mut impl FnMut(&Leadership),
     ) -> Option<Duration> {
-        let election = self.election.inner();
-        let began_at = election.now();
+        let election = &self.election.inner;
+        let began_at = election.runtime().now();
         if let Some(call) = &mut self.on_elected {
             call(leadership);
         }
@@ -144,7 +132,7 @@ impl<'a> Terms<'a> {
             election.step_down_after(longest, leadership.lost_signal());
         }
         work(leadership);
-        let lasted = election.now().saturating_since(began_at);
+        let lasted = election.runtime().now().saturating_since(began_at);
         let missing = self.plan.least.saturating_sub(lasted);
         let lost = leadership.lost_timeout(missing);
         // A term that reached its longest time has ended as planned.
@@ -153,7 +141,7 @@ impl<'a> Terms<'a> {
         if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
             call(lost);
         }
-        leadership.resign_behind();
+        leadership.inner.hold.release_behind();
         lost.is_none().then_some(self.plan.pause)
     }
 }

@@ -84,7 +84,10 @@ impl Watch {
         if self.election.is_closed() {
             return Err(Error::closed());
         }
-        let (next, passed) = (pin!(self.leaders.next()), pin!(self.election.sleep(LOOK)));
+        let (next, passed) = (
+            pin!(self.leaders.next()),
+            pin!(self.election.runtime().sleep(LOOK)),
+        );
         let tell = |followed| self.election.tell_followed(followed);
         let Either::Left((news, _)) = select(next, passed).await else {
             if self.is_unserved {
@@ -125,7 +128,7 @@ impl Watch {
             return Ok(true);
         }
         let election = self.election.clone();
-        let passed = pin!(election.sleep(time));
+        let passed = pin!(election.runtime().sleep(time));
         match select(passed, pin!(self.led())).await {
             Either::Left(_) => Ok(true),
             Either::Right((led, _)) => led.map(|()| false),
