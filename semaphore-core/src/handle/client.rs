@@ -26,9 +26,8 @@ use crate::transport::{Transport, TransportError};
 /// semaphores of a client share sessions: the first slot of each semaphore uses the first session,
 /// and the second slot of a semaphore uses the second. So a thousand semaphores with one held slot
 /// each need one session and its renewals. Elections share sessions, too: a hundred shards that one
-/// client leads need one. Elections and semaphores share only if
-/// [`behavior`](crate::Builder::behavior), lock delay and name are the same, since an election's
-/// key stays when its session ends.
+/// client leads need one. They share none with semaphores: an election's key stays when its session
+/// ends, and a semaphore's contender keys go with it.
 ///
 /// ```
 /// use semaphore_core::Client;
