@@ -256,7 +256,7 @@ fn many_keys_of_others_below_the_prefix_and_a_long_list_are_warned_of() {
         below(&prefix, number, b"x");
     }
     let warned = || {
-        let checked = run(&agent.url(), &["check", "--no-clock", &prefix]);
+        let checked = run(agent.url(), &["check", "--no-clock", &prefix]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
         checked.stdout
     };
@@ -269,7 +269,7 @@ fn many_keys_of_others_below_the_prefix_and_a_long_list_are_warned_of() {
         gone.expect("an answer");
     }
     for number in 0..4 {
-        below(&prefix, number, &[b'x'; 250_000]);
+        below(&prefix, number, &vec![b'x'; 250_000]);
     }
     assert!(warned().contains("warn  list"), "{}", warned());
 }

@@ -54,7 +54,6 @@ fn no_sequence_of_answers_makes_it_panic_or_lead_without_a_session() {
     for seed in 0..400 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let settings = ElectionSettings::new(LockKey::new(KEY).expect("a key"));
-        let settings = settings;
         let mut candidate = Candidate::new(settings, seed);
         let mut now = Instant::from_origin(secs(1));
         let mut asked: Vec<RequestId> = Vec::new();

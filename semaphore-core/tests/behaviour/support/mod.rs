@@ -42,8 +42,7 @@ pub(crate) fn builder_of(prefix: &str, limit: u32) -> Builder {
 /// Settings for tests that drive the machine by hand.
 pub(crate) fn settings(prefix: &str, limit: u32) -> Settings {
     let prefix = Prefix::new(prefix).expect("a prefix");
-    let settings = Settings::new(prefix, limit).expect("a limit");
-    settings
+    Settings::new(prefix, limit).expect("a limit")
 }
 
 /// Temporary refusals that don't come from Consul's rules: a token is being replaced, or a gateway

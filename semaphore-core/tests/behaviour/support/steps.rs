@@ -76,13 +76,6 @@ pub(crate) fn ties_key(request: &Request) -> bool {
     }
 }
 
-/// Whether a request reserves the contender key of a caller's session. This is never a transaction.
-pub(crate) fn reserves(request: &Request) -> bool {
-    RequestKind::of(request) == RequestKind::KvCas
-        && request.method() == Method::Put
-        && !writes_record(request)
-}
-
 pub(crate) fn writes_record(request: &Request) -> bool {
     record_write(request).is_some()
 }
