@@ -31,8 +31,7 @@ pub(super) struct ReleaseGoesOn {
 }
 
 impl ReleaseGoesOn {
-    /// The check judges nothing if releases may be held back. With separate requests, a release may
-    /// need the answer to a poll, and polls get a connection last.
+    /// The check judges nothing if releases may be held back.
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             is_excused: bounds.holds_back,

@@ -141,7 +141,6 @@ struct Cost {
     what: &'static str,
     round_trips: f64,
     requests: u64,
-    /// With transactions, and with separate requests.
     most: f64,
 }
 

@@ -8,13 +8,10 @@ use crate::support::*;
 
 #[test]
 fn those_who_wait_need_six_each_and_a_holder_fourteen() {
-    // With separate requests each renewal of a waiter is confirmed, and both are sent at once while
-    // answers are slow.
-    let of_waiter = 6;
     // The peak depends on when in the lease the leader fails.
     for moment in 0..10 {
         let peaks = peaks(moment);
-        assert!(peaks.0 <= 14 && peaks.1 <= of_waiter, "{moment}: {peaks:?}");
+        assert!(peaks.0 <= 14 && peaks.1 <= 6, "{moment}: {peaks:?}");
     }
 }
 

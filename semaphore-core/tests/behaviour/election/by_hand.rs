@@ -181,7 +181,7 @@ fn what_was_asked_before_the_election_and_is_true_ends_the_term() {
 fn an_acquisition_that_is_answered_when_the_lease_is_over_elects_nobody() {
     let mut bench = Bench::new(1);
     bench.keeps =
-        |kind| kind == crate::election::unknown::acquisition() || kind == RequestKind::KvWatch;
+        |kind| kind == crate::election::unknown::ACQUISITION || kind == RequestKind::KvWatch;
     let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(100);
     let is_acquisition =

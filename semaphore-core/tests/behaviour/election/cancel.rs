@@ -3,7 +3,7 @@
 use semaphore_core::Error;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::election::unknown::acquisition;
+use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -79,7 +79,7 @@ fn a_leadership_that_is_dropped_is_given_back_in_the_background() {
 fn a_read_that_hangs_is_given_up_once_nothing_is_left() {
     let world = MockConsul::new(1);
     let (_a, first) = leader(&world);
-    world.inject(Rule::new(Fault::ResetAfter).kind(acquisition()));
+    world.inject(Rule::new(Fault::ResetAfter).kind(ACQUISITION));
     world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvRead));
     world.run(async {
         let change = Box::pin(first.set_value("b"));

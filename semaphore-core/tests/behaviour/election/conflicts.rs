@@ -6,7 +6,7 @@ use semaphore_core::sans_io::{Method, Request};
 use semaphore_core::{Conflict, Error, Lost};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::election::unknown::acquisition;
+use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
@@ -235,7 +235,7 @@ fn a_key_that_changes_under_an_attempt_is_read_where_no_poll_tells() {
             .kind(RequestKind::KvWatch)
             .always(),
     );
-    world.inject(Rule::new(Fault::Delay(millis(20))).kind(acquisition()));
+    world.inject(Rule::new(Fault::Delay(millis(20))).kind(ACQUISITION));
     let election = election(&world, "a");
     let before = world.now();
     let waiting = world.start(async move { election.campaign().await.map(|it| (election, it)) });

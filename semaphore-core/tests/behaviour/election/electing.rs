@@ -4,7 +4,7 @@ use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Error, InvalidInput, Refusal};
 use transport_mock::{MockConsul, MockProcess, RequestKind};
 
-use crate::election::unknown::acquisition;
+use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -30,7 +30,7 @@ fn whoever_campaigns_alone_makes_a_session_reads_once_and_attempts_once() {
     let (_election, _leadership) = leader(&world);
     let stats = world.stats();
     assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
-    assert_eq!(stats.requests_of(acquisition()), 1);
+    assert_eq!(stats.requests_of(ACQUISITION), 1);
     assert_eq!(stats.requests_of(RequestKind::KvRead), 1);
 }
 

@@ -24,7 +24,7 @@ fn a_key_that_never_shows_what_was_written_is_written_twice_a_second_at_most() {
         candidate.handle_timeout(now);
         while let Some(transmit) = candidate.poll_transmit(now) {
             let kind = RequestKind::of(&transmit.request);
-            writes += u32::from(kind == crate::election::unknown::acquisition());
+            writes += u32::from(kind == crate::election::unknown::ACQUISITION);
             assert!(writes < 100, "it writes without end");
             let honest = consul.submit(now, &transmit.request);
             let frozen = Response::new(404, "").with_header("X-Consul-Index", "1");

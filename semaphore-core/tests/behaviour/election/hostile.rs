@@ -9,7 +9,7 @@ use semaphore_core::sans_io::{
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::election::unknown::acquisition;
+use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -111,7 +111,7 @@ fn one_answer_that_is_garbage_costs_no_leadership() {
         RequestKind::SessionRead,
         RequestKind::KvWatch,
         RequestKind::KvRead,
-        acquisition(),
+        ACQUISITION,
     ];
     for kind in kinds {
         for body in ["", "<html>", "[7]", "{\"Results\":7}"] {
@@ -122,7 +122,7 @@ fn one_answer_that_is_garbage_costs_no_leadership() {
             world.inject(Rule::new(garbage).kind(kind).times(2));
             if kind == RequestKind::KvRead {
                 // The candidate only reads if an outcome is unknown.
-                world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+                world.inject(Rule::new(Fault::LoseAnswer).kind(ACQUISITION));
             }
             world.run(leadership.set_value("b")).expect("set");
             world.advance(secs(60));

@@ -52,7 +52,7 @@ fn a_poll_from_before_an_attempt_broke_off_does_not_tell_what_became_of_it() {
     bench.run_for(1_000);
     bench.keeps = |kind| {
         let is_read = matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
-        is_read || kind == crate::election::unknown::acquisition()
+        is_read || kind == crate::election::unknown::ACQUISITION
     };
     let target = format!("/v1/kv/{KEY}?release={session}&flags={LOCK_FLAGS}");
     bench.write(&Request::new(Method::Put, target));
@@ -198,7 +198,7 @@ fn elected_by_the_poll() -> (Bench, CommandId) {
 fn attempting() -> (Bench, CommandId) {
     let mut bench = Bench::new(1);
     bench.keeps =
-        |kind| kind == crate::election::unknown::acquisition() || kind == RequestKind::KvWatch;
+        |kind| kind == crate::election::unknown::ACQUISITION || kind == RequestKind::KvWatch;
     let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(100);
     (bench, campaign)

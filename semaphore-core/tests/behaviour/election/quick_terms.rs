@@ -9,7 +9,7 @@ use semaphore_core::adapter::{Method, Request};
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::election::unknown::acquisition;
+use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
 use crate::support::spy::Spy;
 use crate::support::steps::{creates_session, destroys_session};
@@ -223,7 +223,7 @@ fn who_resigns_before_the_attempt_is_answered_gives_the_key_back_at_once() {
     world.advance(secs(1));
     let slow = Rule::new(Fault::DelayAnswer(millis(20)))
         .host("b")
-        .kind(acquisition());
+        .kind(ACQUISITION);
     world.inject(slow);
     world.run(leadership.resign()).expect("resigned");
     let leadership = world.run(waiting);

@@ -69,7 +69,7 @@ fn take_turns(kind: RequestKind, fault: &Fault, skip: u64) {
 fn an_attempt_whose_outcome_is_unknown_is_resolved() {
     for fault in faults() {
         for skip in [0, 1] {
-            take_turns(acquisition(), &fault, skip);
+            take_turns(ACQUISITION, &fault, skip);
         }
     }
 }
@@ -100,11 +100,11 @@ fn reads_that_fail_are_repeated() {
 #[test]
 fn an_attempt_that_was_applied_although_its_answer_is_lost_leads() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(ACQUISITION));
     let (_election, leadership) = leader(&world);
     assert_eq!(world.pending_rules(), 0);
     assert_eq!(leadership.term(), 1, "it was not repeated");
-    let requests = world.stats().requests_of(acquisition());
+    let requests = world.stats().requests_of(ACQUISITION);
     assert_eq!(requests, 1);
 }
 
@@ -112,7 +112,7 @@ fn an_attempt_that_was_applied_although_its_answer_is_lost_leads() {
 #[test]
 fn an_attempt_whose_answer_is_lost_is_read_and_not_repeated() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(ACQUISITION));
     world.inject(
         Rule::new(Fault::LoseAnswer)
             .kind(RequestKind::KvWatch)
@@ -123,13 +123,13 @@ fn an_attempt_whose_answer_is_lost_is_read_and_not_repeated() {
     assert!(leadership.is_leader());
     let took = world.now().saturating_since(before);
     assert!(took <= millis(3_100), "{took:?}");
-    assert_eq!(world.stats().requests_of(acquisition()), 1);
+    assert_eq!(world.stats().requests_of(ACQUISITION), 1);
 }
 
 #[test]
 fn an_attempt_is_not_repeated_while_a_slow_read_is_to_tell_of_it() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(ACQUISITION));
     world.inject(
         Rule::new(Fault::LoseAnswer)
             .kind(RequestKind::KvWatch)
@@ -141,29 +141,29 @@ fn an_attempt_is_not_repeated_while_a_slow_read_is_to_tell_of_it() {
     let (_election, leadership) = leader(&world);
     assert!(leadership.is_leader());
     assert_eq!(world.pending_rules(), 0);
-    assert_eq!(world.stats().requests_of(acquisition()), 1);
+    assert_eq!(world.stats().requests_of(ACQUISITION), 1);
 }
 
 /// The poll ends after 15 s to 16 s, while a read for the second attempt is under way.
 #[test]
 fn a_poll_from_before_an_attempt_does_not_tell_what_became_of_it() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::LoseRequest).kind(acquisition()).always());
+    world.inject(Rule::new(Fault::LoseRequest).kind(ACQUISITION).always());
     let slow = Rule::new(Fault::DelayAnswer(millis(2_500))).kind(RequestKind::KvRead);
     world.inject(slow.skip(1).always());
     let election = elect_with(builder_for(KEY).ttl(secs(30)), &world.client("a"));
     let _campaign = world.start(async move { election.campaign().await });
     // An attempt is given up after 6 s.
     world.advance(millis(16_400));
-    assert_eq!(world.stats().requests_of(acquisition()), 2);
+    assert_eq!(world.stats().requests_of(ACQUISITION), 2);
     world.advance(millis(1_200));
-    assert_eq!(world.stats().requests_of(acquisition()), 3);
+    assert_eq!(world.stats().requests_of(ACQUISITION), 3);
 }
 
 #[test]
 fn whoever_gives_up_while_its_attempt_is_unknown_leaves_no_lock_delay() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()).host("a"));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(ACQUISITION).host("a"));
     world.inject(
         Rule::new(Fault::LoseAnswer)
             .kind(RequestKind::KvWatch)
@@ -183,7 +183,7 @@ fn whoever_gives_up_while_its_attempt_is_unknown_leaves_no_lock_delay() {
 #[test]
 fn an_attempt_that_arrives_when_its_sender_has_gone_leaves_nothing() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::Delay(secs(10))).kind(acquisition()));
+    world.inject(Rule::new(Fault::Delay(secs(10))).kind(ACQUISITION));
     let a = election(&world, "a");
     assert!(world.run(a.campaign_timeout(secs(1))).is_err());
     world.advance(secs(60));
@@ -191,6 +191,4 @@ fn an_attempt_that_arrives_when_its_sender_has_gone_leaves_nothing() {
 }
 
 /// How this program acquires the key.
-pub(crate) fn acquisition() -> RequestKind {
-    RequestKind::Txn
-}
+pub(crate) const ACQUISITION: RequestKind = RequestKind::Txn;

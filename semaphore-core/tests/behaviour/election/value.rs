@@ -175,7 +175,7 @@ fn a_value_that_consul_refused_is_not_the_next_leaderships() {
     assert_eq!(found(&world).expect("a key").value, "a");
 }
 
-/// With separate requests, a late copy of the first attempt brings the first value back.
+/// A late copy of the first attempt does not bring the first value back.
 #[test]
 fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
     let world = MockConsul::new(1);

@@ -10,7 +10,7 @@ use semaphore_core::adapter::Response;
 use semaphore_core::{Error, Semaphore};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
-use crate::election::unknown::acquisition;
+use crate::election::unknown::ACQUISITION;
 use crate::support::aftermath::assert_recovered;
 use crate::support::election::{KEY, assert_only_key_left, election, found, leader};
 use crate::support::spy::Spy;
@@ -87,7 +87,7 @@ fn an_attempt_that_a_read_has_not_shown_is_released_by_whoever_leaves() {
             let resigned = world.run(leadership.expect("elected").resign());
             resigned.expect("resigned");
         }
-        let rule = |fault| Rule::new(fault).host("a").kind(acquisition());
+        let rule = |fault| Rule::new(fault).host("a").kind(ACQUISITION);
         world.inject(rule(Fault::Answer(delayed())).skip(1).always());
         // The sender gives it up after 3 s.
         world.inject(rule(Fault::Delay(secs(5))));
@@ -160,8 +160,6 @@ fn a_write_that_prunes_is_fenced_when_a_read_has_not_shown_it() {
     leaves_after(&world, claims, |semaphore, spy| {
         let waiter = semaphore.clone();
         let waiting = world.start(async move { waiter.acquire().await });
-        // With separate requests it waits for a minute, since it can't know how long the dead
-        // holder's key has been gone.
         while spy.count(claims) == 0 {
             world.advance(millis(100));
         }
@@ -178,9 +176,9 @@ fn a_value_that_comes_after_the_resignation_is_not_written() {
     world.inject(
         Rule::new(Fault::Delay(secs(5)))
             .host("a")
-            .kind(acquisition()),
+            .kind(ACQUISITION),
     );
-    let lost = Rule::new(Fault::LoseRequest).host("a").kind(acquisition());
+    let lost = Rule::new(Fault::LoseRequest).host("a").kind(ACQUISITION);
     world.inject(lost.always().optional());
     let leadership = std::sync::Arc::new(leadership);
     let changer = std::sync::Arc::clone(&leadership);

@@ -178,8 +178,6 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
     panic!("nobody got the slot");
 }
 
-/// With separate requests an instant try can't wait. But a process that tries again and again has
-/// waited in the end.
 #[test]
 fn whoever_tries_again_and_again_gets_the_slot_when_its_wait_is_over() {
     let world = MockConsul::new(1);

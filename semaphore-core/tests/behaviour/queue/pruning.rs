@@ -252,8 +252,7 @@ fn keys_of_another_prefix_keep_nobody_alive() {
         put("/v1/kv/service/db/.lock".to_owned(), &record)
             .await
             .expect("an answer");
-        // With separate requests, a contender waits for the longest possible lock delay.
-        let permit = semaphore.acquire_timeout(secs(65)).await;
+        let permit = semaphore.acquire_timeout(secs(5)).await;
         let permit = permit.expect("the holder counts as dead");
         assert!(!holders(&world).contains(&id));
         permit.release().await.expect("released");
@@ -363,9 +362,7 @@ fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {
         permit.release().await.expect("released");
     });
     let requests = world.stats_of("a").total_requests();
-    // With separate requests it waits for a minute. Meanwhile it renews and polls.
-    let most = 20;
-    assert!(requests < most, "{requests} requests");
+    assert!(requests < 20, "{requests} requests");
     assert_recovered(&world, 1);
 }
 

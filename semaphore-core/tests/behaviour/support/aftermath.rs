@@ -5,9 +5,7 @@ use transport_mock::{MockConsul, RequestKind, Rule};
 use crate::support::steps::{self, Is};
 use crate::support::*;
 
-/// Asserts that a slot is free at once, and that nothing of anybody is left afterwards. With
-/// separate requests, a contender that finds an entry without a key waits for the longest possible
-/// lock delay.
+/// Asserts that a slot is free at once, and that nothing of anybody is left afterwards.
 #[track_caller]
 pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     assert_eq!(world.pending_rules(), 0, "a fault was never met");
@@ -17,8 +15,7 @@ pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     world.advance(secs(60));
     world.run(async {
         let semaphore = semaphore(world, "last", limit);
-        let patience = secs(5);
-        let permit = semaphore.acquire_many_timeout(limit, patience).await;
+        let permit = semaphore.acquire_many_timeout(limit, secs(5)).await;
         permit
             .unwrap_or_else(|error| panic!("{error:?}\n{}", world.trace()))
             .release()

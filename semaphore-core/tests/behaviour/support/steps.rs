@@ -1,10 +1,10 @@
-//! Recognizes the steps of the protocol in requests of either encoding.
+//! Recognizes the steps of the protocol in requests.
 //!
-//! | step | separate requests | a transaction with |
+//! | step | a transaction with | others' requests |
 //! |---|---|---|
-//! | enters | `PUT ?acquire` of a contender key | `lock` of one, and no `cas` of the record |
-//! | writes the record | `PUT ?cas` of `.lock` | `cas` of it |
-//! | deletes a key | `DELETE` | `delete` or `delete-cas` |
+//! | enters | `lock` of a contender key, and no `cas` of the record | |
+//! | writes the record | `cas` of `.lock` | `PUT ?cas` |
+//! | deletes a key | `delete` or `delete-cas` | `DELETE`, also ours |
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -60,20 +60,12 @@ pub(crate) fn record_write(request: &Request) -> Option<RecordWrite> {
 
 /// Whether a request makes its sender a contender, and nothing more.
 pub(crate) fn enters(request: &Request) -> bool {
-    if is_transaction(request) {
-        has(request, &["lock"]) && !writes_record(request)
-    } else {
-        RequestKind::of(request) == RequestKind::KvAcquire
-    }
+    ties_key(request) && !writes_record(request)
 }
 
 /// Whether a request acquires a contender key, whatever else it does.
 pub(crate) fn ties_key(request: &Request) -> bool {
-    if is_transaction(request) {
-        has(request, &["lock"])
-    } else {
-        RequestKind::of(request) == RequestKind::KvAcquire
-    }
+    is_transaction(request) && has(request, &["lock"])
 }
 
 pub(crate) fn writes_record(request: &Request) -> bool {
@@ -150,20 +142,12 @@ pub(crate) fn line(request: &Request) -> String {
 
 /// An answer that only says that the write was applied. A transaction gets it if the token may not
 /// read what it wrote.
-pub(crate) fn applied_untold(request: &Request) -> Response {
-    let body = if is_transaction(request) {
-        r#"{"Results":[],"Errors":null}"#
-    } else {
-        "true"
-    };
-    Response::new(200, body)
+pub(crate) fn applied_untold() -> Response {
+    Response::new(200, r#"{"Results":[],"Errors":null}"#)
 }
 
 /// Answers every such write of the record as if the record had changed before.
 pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
-    let refused = Fault::Answer(Response::new(200, "false"));
-    let rule = Rule::new(refused).host(host).always().optional();
-    world.inject(rule.matching(move |it| !is_transaction(it) && is(it) && writes_record(it)));
     // The answer names the operation that failed.
     for at in 0..64 {
         let errors = json!([{

@@ -6,7 +6,7 @@ use transport_mock::{MockClient, MockConsul};
 
 use crate::support::PREFIX;
 
-/// A session with a contender key, created by separate requests.
+/// A session with a contender key, which the guide's requests have made.
 pub(crate) struct Stranger {
     client: MockClient,
     pub(crate) session: SessionId,
