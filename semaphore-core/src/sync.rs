@@ -3,17 +3,24 @@
 //! In builds with `--cfg semaphore_races` each step first asks a scheduler who continues, so that
 //! it can try different orders of threads. `scripts/races` uses it.
 
+use core::ops::DerefMut;
 #[cfg(not(semaphore_races))]
 pub(crate) use core::sync::atomic::AtomicBool;
 #[cfg(not(semaphore_races))]
 pub(crate) use futures_util::task::AtomicWaker;
 #[cfg(not(semaphore_races))]
 pub(crate) use std::sync::Mutex;
+use std::sync::PoisonError;
 
 #[cfg(semaphore_races)]
 pub use scheduled::set_scheduler;
 #[cfg(semaphore_races)]
 pub(crate) use scheduled::{AtomicBool, AtomicWaker, Mutex};
+
+/// Locks it, even if a thread has panicked with it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> impl DerefMut<Target = T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[cfg(semaphore_races)]
 mod scheduled {
@@ -83,6 +90,7 @@ mod scheduled {
         }
     }
 
+    #[derive(Default)]
     pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
 
     pub(crate) struct Guard<'a, T>(Option<std::sync::MutexGuard<'a, T>>);

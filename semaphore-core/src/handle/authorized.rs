@@ -8,13 +8,14 @@
 //! Without a source, a request has the token of its scope, or else the transport's. If an agent
 //! refuses the namespace, its answer names the namespace.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::api;
 use crate::asked::Asked;
 use crate::http::{Request, Response};
+use crate::sync::{Mutex, lock};
 use crate::token::Token;
 use crate::token_source::{TokenProvider, TokenSource, authorized};
 use crate::transport::{Transport, TransportError};
@@ -46,7 +47,7 @@ impl Tokens {
     /// Replaces the source.
     pub(crate) fn set(&self, source: impl TokenSource + 'static) {
         let source = TokenProvider::new(source);
-        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        *lock(&self.own) = Some(source);
     }
 
     /// The transport with these tokens.
@@ -56,9 +57,7 @@ impl Tokens {
     }
 
     fn source(&self) -> Option<TokenProvider> {
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = own.clone();
-        drop(own);
+        let source = lock(&self.own).clone();
         source.or_else(|| self.others.as_ref()?.source())
     }
 }

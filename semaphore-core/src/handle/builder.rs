@@ -144,12 +144,9 @@ impl<S> Told<Contention<S>>
 where
     Contention<S>: Named,
 {
-    /// The client behind the transport, if there is one, its defaults with these options, and
-    /// whether sessions are shared with the client's others.
-    fn completed<'a>(
-        &self,
-        transport: &'a dyn Transport,
-    ) -> Result<(Option<&'a Presence>, Defaults, bool), Error> {
+    /// These options, completed by the defaults of the client behind the transport, if there is
+    /// one. And whether sessions are shared with the client's others.
+    fn completed(&self, transport: &dyn Transport) -> Result<(Defaults, bool), Error> {
         let presence = Presence::of(transport);
         let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
         let mut known = self
@@ -158,7 +155,7 @@ where
         known.scope = known.scope.or(transport.defaults());
         // Renewing a shared session needs the client's token.
         let shares = presence.is_some() && !self.subject.is_isolated && self.tokens.is_none();
-        Ok((presence, known, shares))
+        Ok((known, shares))
     }
 }
 

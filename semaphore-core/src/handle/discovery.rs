@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::authorized::Tokens;
 use super::followed::{Followed, ListenerNo};
@@ -19,7 +19,7 @@ use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::subject::Subject;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -48,10 +48,11 @@ use crate::transport::Transport;
 /// Clones share what they know about the leader: all [followers](Self::follow) share one read.
 #[derive(Clone)]
 pub struct Discovery {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
+/// What clones share.
+pub(super) struct Inner {
     following: Following,
     scope: Scope,
     /// The seed of the jitter, to repeat a run.
@@ -88,19 +89,6 @@ impl Home {
     }
 }
 
-/// A discovery that may be gone.
-pub(super) struct WeakDiscovery(Weak<Inner>);
-
-impl WeakDiscovery {
-    pub(super) fn upgrade(&self) -> Option<Discovery> {
-        self.0.upgrade().map(|inner| Discovery { inner })
-    }
-
-    pub(super) fn is_gone(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-}
-
 impl Discovery {
     pub(super) fn new(
         following: Following,
@@ -126,11 +114,7 @@ impl Discovery {
         }
     }
 
-    pub(super) fn downgrade(&self) -> WeakDiscovery {
-        WeakDiscovery(Arc::downgrade(&self.inner))
-    }
-
-    /// Whether it follows this key, with this scope.
+    /// Returns true if it follows this key, with this scope.
     pub(super) fn is_of(&self, following: &Following, scope: &Scope) -> bool {
         (&self.inner.following, &self.inner.scope) == (following, scope)
     }
@@ -193,8 +177,7 @@ impl Discovery {
 
     /// What all followers share, with a new listener.
     fn followed(&self) -> (Arc<Followed>, ListenerNo) {
-        let followed = self.inner.followed.lock();
-        let mut known = followed.unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.inner.followed);
         let present = known.upgrade();
         if let Some((followed, no)) = present.and_then(|it| it.listen().map(|no| (it, no))) {
             return (followed, no);

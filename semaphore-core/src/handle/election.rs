@@ -1,7 +1,6 @@
 //! The async election.
 
 use core::fmt;
-use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -11,10 +10,11 @@ use super::authorized::Tokens;
 use super::discovery::{Discovery, Following, Home};
 use super::follower::Follower;
 use super::hold::Hold;
-use super::house::Followed;
+use super::house::{Dweller as _, Followed};
 use super::leadership::Leadership;
 use super::observer::Company;
 use super::owner::{Ending as _, Owner};
+use super::presence::Presence;
 use crate::error::{Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
@@ -57,34 +57,35 @@ pub struct Election {
 }
 
 impl Election {
-    pub(super) fn start(
-        settings: &ElectionSettings,
+    /// An election of the client that is the transport, or one with its own driver.
+    pub(super) fn connect(
+        settings: ElectionSettings,
         seed: u64,
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
         company: Company,
     ) -> Result<Self, Error> {
-        let candidate = Candidate::new(settings.clone(), seed);
-        let owner = Owner::start(candidate, transport, tokens, runtime, company)?;
-        Ok(Self::of(owner, settings))
-    }
-
-    /// An election whose candidate runs.
-    pub(super) fn of(owner: Arc<Owner<Candidate>>, settings: &ElectionSettings) -> Self {
-        let (shared, max_age) = (&owner.0, None);
-        let key = settings.key().clone();
-        let home = Home::of(shared.house(), settings);
+        let kept = settings.clone();
+        let owner = if let Some(client) = Presence::of(&*transport) {
+            client.candidate(settings, seed, tokens, company)?
+        } else {
+            let candidate = Candidate::new(settings, seed);
+            Owner::start(candidate, transport, tokens, runtime, company)?
+        };
         let discovery = Discovery::new(
-            Following { key, max_age },
-            settings.scope().clone(),
+            Following {
+                key: kept.key().clone(),
+                max_age: None,
+            },
+            kept.scope().clone(),
             None,
-            Arc::clone(shared.transport()),
-            shared.tokens().clone(),
-            Arc::clone(shared.runtime()),
-            home,
+            Arc::clone(owner.transport()),
+            owner.tokens().clone(),
+            Arc::clone(owner.house().runtime()),
+            Home::of(owner.house(), &kept),
         );
-        Self { owner, discovery }
+        Ok(Self { owner, discovery })
     }
 
     /// Sets the token of every request of this election and of its [discovery](Self::discovery),
@@ -92,7 +93,7 @@ impl Election {
     /// sent once more. If the election shares sessions with others of a [`Client`](crate::Client),
     /// this sets the token of all of them.
     pub fn set_token(&self, token: Token) {
-        self.owner.0.tokens().set(token);
+        self.owner.tokens().set(token);
     }
 
     /// The election's key.
@@ -116,7 +117,7 @@ impl Election {
     /// somebody campaigns or leads with it. `None` if nobody leads, and if nobody campaigns here,
     /// since the leader is unknown then. [`Discovery::leader`] asks Consul.
     pub fn leader(&self) -> Option<Leader> {
-        self.owner.0.with(|state| state.machine.known_leader())
+        self.owner.with(|state| state.machine.known_leader())
     }
 
     /// Waits until it leads. Transient failures don't end the wait: while Consul can't be reached,
@@ -133,7 +134,8 @@ impl Election {
     /// Dropping the future gives the campaign up, and cleans up in the background. A leadership
     /// that was won at that moment is given back.
     pub async fn campaign(&self) -> Result<Leadership, Error> {
-        self.wait(None).await
+        let hold = Hold::wait(&self.owner, None, None, Candidate::campaign);
+        hold.await.map(Leadership::new)
     }
 
     /// Like [`Self::campaign`], for at most `timeout`.
@@ -144,7 +146,8 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::campaign`].
     pub async fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
-        self.wait(Some(timeout)).await
+        let hold = Hold::wait(&self.owner, None, Some(timeout), Candidate::campaign);
+        hold.await.map(Leadership::new)
     }
 
     /// Leads if nobody leads now. Otherwise it says why not: somebody leads or a clone of this
@@ -166,7 +169,7 @@ impl Election {
     /// The state in this process: whether it leads, who waits, whether Consul answers, and when the
     /// lease was last extended. It sends nothing, and covers all clones.
     pub fn status(&self) -> Status {
-        self.owner.0.present()
+        self.owner.present()
     }
 
     /// Ends campaigns of all clones: waiting and later campaigns get [`Error::Closed`]. A leader
@@ -227,36 +230,26 @@ impl Election {
     /// Tells observers what a follower of this election has met.
     pub(super) fn tell_followed(&self, followed: Followed<'_>) {
         match followed {
-            Followed::Refused(error) => self.owner.0.with(|it| it.machine.take_refusal(error)),
-            followed => self.owner.0.house().hear_followed(followed),
+            Followed::Refused(error) => self.owner.with(|it| it.machine.take_refusal(error)),
+            followed => self.owner.house().hear_followed(followed),
         }
     }
 
     /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
-        self.owner.0.ended()
+        self.owner.ended()
     }
 
     pub(super) fn runtime(&self) -> &Arc<dyn Runtime> {
-        self.owner.0.runtime()
+        self.owner.runtime()
     }
 
     /// Ends the term of the local leader. The receiver is told when that is done.
     fn give_back(&self) -> Option<oneshot::Receiver<Result<(), Error>>> {
-        self.owner.0.command(|state, now| {
+        self.owner.command(|state, now| {
             let campaign = state.machine.leading()?;
             Some(state.give_back(now, campaign))
         })
-    }
-
-    async fn wait(&self, timeout: Option<Duration>) -> Result<Leadership, Error> {
-        let start = move |candidate: &mut Candidate, now| {
-            let deadline = timeout.map(|timeout| now + timeout);
-            candidate.campaign(now, deadline)
-        };
-        let campaign = pin!(Hold::obtain(&self.owner, None, start));
-        let hold = self.owner.0.in_time(timeout, campaign).await?;
-        hold.map(Leadership::new).map_err(|_| self.ended())
     }
 }
 

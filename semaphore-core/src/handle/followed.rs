@@ -13,21 +13,19 @@
 //! In both cases nothing is sent unless somebody waits.
 
 use core::mem;
-use core::ops::DerefMut;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Wake;
 
 use super::house::{Dweller, House};
-use super::observer::Audience;
 use crate::driver::{Answered, exchange};
 use crate::error::Error;
 use crate::id::CommandId;
-use crate::machine::{Attended, Follow, Interest, LeaderEvent, Member, MemberNo, Status, Told};
+use crate::machine::{Attended, Follow, Interest, LeaderEvent, Member, MemberNo, Told};
 use crate::runtime::{BoxFuture, Runtime};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 use crate::time::Instant;
 use crate::transport::Transport;
 
@@ -83,20 +81,16 @@ const COMES_BACK: Duration = Duration::from_secs(1);
 struct Waiting(Mutex<BTreeMap<ListenerNo, Waker>>);
 
 impl Waiting {
-    fn wakers(&self) -> impl DerefMut<Target = BTreeMap<ListenerNo, Waker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a follower. Returns whether it is the first.
+    /// Adds a follower. Returns true if it is the first.
     fn add(&self, listener: ListenerNo, waker: &Waker) -> bool {
-        let mut wakers = self.wakers();
+        let mut wakers = lock(&self.0);
         let is_first = wakers.is_empty();
         wakers.insert(listener, waker.clone());
         is_first
     }
 
     fn wake_all(&self) {
-        let wakers = mem::take(&mut *self.wakers());
+        let wakers = mem::take(&mut *lock(&self.0));
         for waker in wakers.into_values() {
             waker.wake();
         }
@@ -163,20 +157,20 @@ impl Followed {
 
     /// Adds a follower. `None` if this can't be followed any more.
     pub(super) fn listen(&self) -> Option<ListenerNo> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         (state.stage != Stage::MovedOut).then(|| state.add_listener())
     }
 
     /// Adds a follower beside another one.
     pub(super) fn listen_too(&self) -> ListenerNo {
-        self.lock().add_listener()
+        lock(&self.state).add_listener()
     }
 
     /// Removes a follower. Those who were woken with it go on.
     pub(super) fn leave(&self, listener: ListenerNo) {
-        self.waiting.wakers().remove(&listener);
+        lock(&self.waiting.0).remove(&listener);
         let is_last = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             state.listeners -= 1;
             state.listeners == 0
         };
@@ -197,7 +191,7 @@ impl Followed {
     /// When the request was sent whose answer last confirmed what this listener knows. `None` if
     /// the listener does not have the present knowledge.
     pub(super) fn confirmed_at(&self, told: &Told) -> Option<Instant> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let known = state.follow.known();
         known.asked_at().filter(|_| !told.is_behind(known))
     }
@@ -212,7 +206,7 @@ impl Followed {
         if let Some(by) = self.runtime.ended() {
             return Poll::Ready(Err(by.into()));
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(event) = state.tell(told, self.runtime.now()) {
             return Poll::Ready(event);
         }
@@ -298,10 +292,6 @@ impl Followed {
             home.house.wake(home.no);
         }
     }
-
-    fn lock(&self) -> impl DerefMut<Target = State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl State {
@@ -317,15 +307,15 @@ impl State {
         may_use.then(|| told.next(self.follow.known())).flatten()
     }
 
-    /// Whether the knowledge may be used, also that of a failure. After a time without waiting
+    /// Returns true if the knowledge may be used, also that of a failure. After a time without waiting
     /// followers, the key must be read again first.
     fn is_fresh(&self, now: Instant) -> bool {
-        let is_recent = |at| now.saturating_since(at) <= self.follow.max_age();
-        self.follow.known().learned_at().is_some_and(is_recent)
+        let learned_at = self.follow.known().learned_at();
+        learned_at.is_some_and(|at| now.saturating_since(at) <= self.follow.max_age())
     }
 
     fn interest(&self, now: Instant, waiting: &Waiting) -> Interest {
-        if !waiting.wakers().is_empty() {
+        if !lock(&waiting.0).is_empty() {
             Interest::Present
         } else if self.listeners > 0 && now.saturating_since(self.called_at) < COMES_BACK {
             Interest::Expected
@@ -334,7 +324,7 @@ impl State {
         }
     }
 
-    /// Works on the machine. Returns whether those who wait must look.
+    /// Works on the machine. Returns true if those who wait must look.
     fn attend(&mut self, now: Instant, work: impl FnOnce(&mut Follow)) -> bool {
         let was_fresh = self.is_fresh(now);
         work(&mut self.follow);
@@ -351,12 +341,12 @@ impl State {
     }
 }
 
-/// Only at home.
+/// Only at home. At a shutdown its followers go on.
 impl Dweller for Followed {
     fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
         let now = self.runtime.now();
         let (is_needed, is_news) = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             let interest = state.interest(now, &self.waiting);
             let is_news = state.attend(now, |follow| work(&mut Attended { follow, interest }));
             let is_needed = state.listeners > 0;
@@ -375,42 +365,9 @@ impl Dweller for Followed {
         &self.transport
     }
 
-    fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
-        transport
-    }
-
-    fn farewell(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn audience(&self) -> Option<&Audience> {
-        None
-    }
-
-    fn status(&self, _: Instant) -> Option<Status> {
-        None
-    }
-
-    /// Its followers go on.
-    fn shut_down(&self, _: Instant) {}
-
     fn end(&self) -> Vec<CommandId> {
-        self.lock().stage = Stage::Ended;
+        lock(&self.state).stage = Stage::Ended;
         self.waiting.wake_all();
         Vec::new()
-    }
-
-    fn abandon(&self, _: Instant, _: &[CommandId]) {}
-
-    fn is_idle(&self) -> bool {
-        true
-    }
-
-    fn is_all_given_back(&self) -> bool {
-        true
-    }
-
-    fn is_quiet(&self) -> bool {
-        true
     }
 }

@@ -39,7 +39,7 @@ pub struct Follower {
     told: Told,
     /// The age limit of what it was told: how new it was at least.
     told_of: Option<Instant>,
-    /// Whether it was told that the runtime has ended. Nothing follows, so that a loop around it
+    /// True if it was told that the runtime has ended. Nothing follows, so that a loop around it
     /// ends, too.
     has_ended: bool,
 }
@@ -116,7 +116,7 @@ impl Follower {
         change.map(Some)
     }
 
-    /// Whether there is no further item.
+    /// Returns true if there is no further item.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }

@@ -1,18 +1,18 @@
 //! A grant that is not given back yet: what a permit and a leadership have in common.
 
+use core::pin::pin;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
-use futures_channel::oneshot;
 use futures_util::FutureExt as _;
-use futures_util::future::Shared as SharedFuture;
+use futures_util::future::{Either, select};
 use tracing::{Instrument as _, Span};
 
 use super::log;
 use super::lost_signal::LostSignal;
 use super::owner::Owner;
-use super::shared::{Granted, State};
+use super::shared::Granted;
 use crate::error::{Awaited, Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::Machine;
@@ -21,10 +21,9 @@ use crate::time::Instant;
 
 /// A grant that is given back when this is dropped, without blocking.
 pub(super) struct Hold<M: Machine> {
-    owner: Arc<Owner<M>>,
-    command: CommandId,
+    pub(super) owner: Arc<Owner<M>>,
     grant: M::Grant,
-    lost: SharedFuture<oneshot::Receiver<Lost>>,
+    lost: LostSignal,
     is_released: AtomicBool,
 }
 
@@ -50,13 +49,41 @@ impl<M: Machine> Hold<M> {
         outcome
     }
 
+    /// The same, for a command that waits, and that the machine ends after `timeout`, if there is
+    /// one. If the driver is late, the caller's timer ends it, and the error says how long nobody
+    /// has run the driver.
+    pub(super) async fn wait(
+        owner: &Arc<Owner<M>>,
+        permits: Option<u32>,
+        timeout: Option<Duration>,
+        start: impl FnOnce(&mut M, Instant, Option<Instant>) -> Result<CommandId, Error> + Send,
+    ) -> Result<Self, Error> {
+        let deadline = timeout.map(|timeout| owner.runtime().now() + timeout);
+        let start = move |machine: &mut M, now| start(machine, now, deadline);
+        let obtained = pin!(Self::obtain(owner, permits, start));
+        let obtained = if let Some((timeout, deadline)) = timeout.zip(deadline) {
+            match select(obtained, owner.runtime().timer(timeout)).await {
+                Either::Left((obtained, _)) => obtained,
+                // The driver is late, or nobody runs it.
+                Either::Right(((), obtained)) => {
+                    let unattended = owner.end_what_is_late(deadline);
+                    let obtained = obtained.await;
+                    obtained.map_err(|error| error.unattended(unattended))
+                }
+            }
+        } else {
+            obtained.await
+        };
+        obtained?.map_err(|_| owner.ended())
+    }
+
     async fn obtain_within(
         owner: &Arc<Owner<M>>,
         start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Result<Self, Refusal>, Error> {
-        owner.0.ensure_running()?;
-        let subject = owner.0.subject();
-        let started = owner.0.command(|state, now| {
+        owner.ensure_running()?;
+        let subject = owner.subject();
+        let started = owner.command(|state, now| {
             state.ensure_driven()?;
             let command = start(&mut state.machine, now)?;
             Ok::<_, Error>((command, state.await_grant(command)))
@@ -67,21 +94,20 @@ impl<M: Machine> Hold<M> {
             command: Some(command),
         };
         let outcome = granted.await;
-        let outcome = outcome.unwrap_or_else(|_| Err(owner.0.ended()));
+        let outcome = outcome.unwrap_or_else(|_| Err(owner.ended()));
         pending.command = None;
         if let Err(Error::Closed { .. }) = outcome {
             // The runtime knows best why nobody drives it any more.
-            owner.0.ensure_running()?;
+            owner.ensure_running()?;
         }
         Ok(outcome?.map(|granted| Self::new(Arc::clone(owner), command, granted)))
     }
 
     fn new(owner: Arc<Owner<M>>, command: CommandId, granted: Granted<M::Grant>) -> Self {
         Self {
+            lost: LostSignal::new(granted.lost, Arc::clone(&owner.0) as _, command),
             owner,
-            command,
             grant: granted.grant,
-            lost: granted.lost.shared(),
             is_released: AtomicBool::new(false),
         }
     }
@@ -92,56 +118,33 @@ impl<M: Machine> Hold<M> {
 
     /// Only asks the clock.
     pub(super) fn is_held(&self) -> bool {
-        if self.owner.0.is_forked() {
-            return false;
-        }
-        let now = self.owner.0.runtime().now();
-        self.owner
-            .0
-            .with(|state| !state.has_ended() && state.machine.is_held(now, self.command))
+        !self.lost.is_lost()
     }
 
     /// Only asks the clock. Zero if it is not held.
     pub(super) fn remaining(&self) -> Duration {
-        if self.owner.0.is_forked() {
+        if !self.is_held() {
             return Duration::ZERO;
         }
-        let now = self.owner.0.runtime().now();
-        let deadline = self.owner.0.with(|state| {
-            let is_held = !state.has_ended() && state.machine.is_held(now, self.command);
-            is_held.then(|| state.machine.deadline(self.command))
-        });
-        // Whatever is held has a lease.
-        deadline
-            .flatten()
-            .map_or(Duration::ZERO, |deadline| deadline.saturating_since(now))
+        let now = self.owner.runtime().now();
+        let deadline = self
+            .owner
+            .with(|state| state.machine.deadline(self.lost.command));
+        deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_since(now))
     }
 
     pub(super) async fn lost(&self) -> Lost {
-        if let Some(lost) = self.forked() {
-            return lost;
-        }
-        match self.lost.clone().await {
-            Ok(Lost::RuntimeEnded { .. }) | Err(_) => self.lost_at_end(),
-            Ok(lost) => lost,
-        }
+        self.lost.clone().await
     }
 
     /// The loss, for work that runs elsewhere.
     pub(super) fn lost_signal(&self) -> LostSignal {
-        let belief = Arc::clone(&self.owner.0);
-        LostSignal::new(self.lost.clone(), belief, self.command)
-    }
-
-    /// The error for what came too late for the calling thread.
-    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        self.owner.0.late(what, timeout)
+        self.lost.clone()
     }
 
     /// Like [`Self::release`], for at most `timeout`. It continues in the background.
     pub(super) async fn release_timeout(&self, timeout: Duration) -> Result<(), Error> {
         self.owner
-            .0
             .within(Awaited::Release, timeout, self.release())
             .await?
     }
@@ -151,8 +154,8 @@ impl<M: Machine> Hold<M> {
         if self.is_held() {
             return None;
         }
-        if !self.owner.0.is_forked() {
-            self.owner.0.let_time_pass(self.owner.0.runtime().now());
+        if !self.owner.is_forked() {
+            self.owner.end_what_is_late(self.owner.runtime().now());
         }
         self.lost().now_or_never()
     }
@@ -163,18 +166,18 @@ impl<M: Machine> Hold<M> {
         if let Some(lost) = self.forked() {
             return Err(Error::Lost(lost));
         }
-        let give_back = |state: &mut State<M>, now| state.give_back(now, self.command);
-        let released = self.owner.0.command(give_back);
-        released.await.unwrap_or_else(|_| Err(self.ended()))
+        let released = self
+            .owner
+            .command(|state, now| state.give_back(now, self.lost.command));
+        released.await.unwrap_or_else(|_| Err(self.owner.ended()))
     }
 
     /// Gives it back as a drop does, without waiting.
     pub(super) fn release_behind(&self) {
-        if !self.is_released.load(Ordering::Acquire) && !self.owner.0.is_forked() {
+        if !self.is_released.load(Ordering::Acquire) && !self.owner.is_forked() {
             self.is_released.store(true, Ordering::Release);
             self.owner
-                .0
-                .command(|state, now| state.forget(now, self.command));
+                .command(|state, now| state.forget(now, self.lost.command));
         }
     }
 
@@ -186,38 +189,15 @@ impl<M: Machine> Hold<M> {
         if let Some(lost) = self.forked() {
             return Err(Error::Lost(lost));
         }
-        let done = self.owner.0.command(|state, now| {
-            let command = start(&mut state.machine, now, self.command);
+        let done = self.owner.command(|state, now| {
+            let command = start(&mut state.machine, now, self.lost.command);
             state.await_done(command)
         });
-        done.await.unwrap_or_else(|_| Err(self.ended()))
+        done.await.unwrap_or_else(|_| Err(self.owner.ended()))
     }
 
     fn forked(&self) -> Option<Lost> {
-        self.owner.0.is_forked().then(|| self.lost_at_end())
-    }
-
-    /// Why it is lost, if the driver that could tell is gone.
-    pub(super) fn lost_at_end(&self) -> Lost {
-        self.owner.0.lost_at_end()
-    }
-
-    /// The error after the runtime's end.
-    pub(super) fn ended(&self) -> Error {
-        self.owner.0.ended()
-    }
-
-    /// Like [`Self::change`], for at most `timeout`. The command continues.
-    pub(super) async fn change_timeout(
-        &self,
-        timeout: Duration,
-        start: impl FnOnce(&mut M, Instant, CommandId) -> CommandId + Send,
-    ) -> Result<(), Error> {
-        let change = self.change(start);
-        self.owner
-            .0
-            .within(Awaited::Change, timeout, change)
-            .await?
+        self.owner.is_forked().then(|| self.owner.lost_at_end())
     }
 }
 
@@ -238,8 +218,8 @@ struct Attempt<'a, M: Machine> {
 impl<'a, M: Machine> Attempt<'a, M> {
     fn begin(owner: &'a Owner<M>, permits: Option<u32>) -> Self {
         Self {
-            span: log::command_span(owner.0.span(), permits),
-            began_at: owner.0.runtime().now(),
+            span: log::command_span(owner.span(), permits),
+            began_at: owner.runtime().now(),
             outcome: "given up",
             owner,
         }
@@ -248,7 +228,7 @@ impl<'a, M: Machine> Attempt<'a, M> {
 
 impl<M: Machine> Drop for Attempt<'_, M> {
     fn drop(&mut self) {
-        let waited = self.owner.0.runtime().now().saturating_since(self.began_at);
+        let waited = self.owner.runtime().now().saturating_since(self.began_at);
         log::record_outcome(&self.span, waited, self.outcome);
     }
 }
@@ -262,11 +242,9 @@ struct Pending<M: Machine> {
 impl<M: Machine> Drop for Pending<M> {
     fn drop(&mut self) {
         if let Some(command) = self.command
-            && !self.owner.0.is_forked()
+            && !self.owner.is_forked()
         {
-            self.owner
-                .0
-                .command(|state, now| state.forget(now, command));
+            self.owner.command(|state, now| state.forget(now, command));
         }
     }
 }

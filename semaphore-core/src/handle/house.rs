@@ -11,7 +11,7 @@ use core::iter;
 use core::sync::atomic::Ordering;
 use core::task::Context;
 use core::time::Duration;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_channel::oneshot;
 
@@ -23,7 +23,7 @@ use crate::error::{Error, RequestError};
 use crate::id::{CommandId, RequestId};
 use crate::machine::{MemberNo, Outage, Purpose, Reach, RequestEnd, Shares, Status, Trouble};
 use crate::runtime::Runtime;
-use crate::sync::{AtomicBool, AtomicWaker, Mutex};
+use crate::sync::{AtomicBool, AtomicWaker, Mutex, lock};
 use crate::time::Instant;
 use crate::transport::Transport;
 
@@ -39,7 +39,7 @@ pub(crate) struct House {
     runtime: Arc<dyn Runtime>,
     /// The observers of what belongs to no machine, or to all of them.
     audience: Arc<Audience>,
-    /// Whether Consul serves the machines.
+    /// What Consul does not serve.
     outage: Mutex<Outage>,
     under_way: Mutex<UnderWay>,
 }
@@ -52,7 +52,7 @@ struct Door {
     dwellers: Vec<Weak<dyn Dweller>>,
     /// At this number of machines, those that are gone are removed.
     crowded_at: usize,
-    /// Whether no machine can join any more.
+    /// True if no machine can join any more.
     is_closed: bool,
     shutdown: Shutdown,
     /// Those who wait until nothing is left.
@@ -75,7 +75,7 @@ impl Door {
     }
 }
 
-/// Whether the shutdown is wanted. No machine can join afterwards.
+/// How far a shutdown is. Once it is wanted, no machine can join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shutdown {
     Unwanted,
@@ -110,38 +110,53 @@ pub(crate) struct Arrivals {
     pub(crate) joining: Vec<Arrival>,
     pub(crate) woken: Vec<MemberNo>,
     pub(crate) is_closed: bool,
-    /// Whether everything that can end has to end.
+    /// True if everything that can end has to end.
     pub(crate) shuts_down: bool,
-    /// Whether somebody waits until nothing is left.
+    /// True if somebody waits until nothing is left.
     pub(crate) is_awaited: bool,
 }
 
-/// A machine of the house, with those who wait for it.
+/// A machine of the house, with those who wait for it. The defaults are those of a machine that
+/// neither holds nor waits.
 pub(crate) trait Dweller: Send + Sync {
-    /// Works on it, and tells waiters what happened. Returns whether it is still needed.
+    /// Works on it, and tells waiters what happened. Returns true if it is still needed.
     fn reach(&self, work: &mut dyn FnMut(&mut dyn crate::machine::Member)) -> bool;
     /// The transport of its requests.
     fn transport(&self) -> &Arc<dyn Transport>;
     /// Another transport, with its tokens.
-    fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport>;
+    fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        transport
+    }
     /// How long the end of a program may be delayed for it.
-    fn farewell(&self) -> Duration;
+    fn farewell(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Its observers. `None` if the house's observers are told.
-    fn audience(&self) -> Option<&Audience>;
+    fn audience(&self) -> Option<&Audience> {
+        None
+    }
     /// Its present state. `None` if it neither holds nor waits, ever.
-    fn status(&self, now: Instant) -> Option<Status>;
+    fn status(&self, _now: Instant) -> Option<Status> {
+        None
+    }
     /// Grants nothing more, and ends as far as it can while some still hold.
-    fn shut_down(&self, now: Instant);
+    fn shut_down(&self, _now: Instant) {}
     /// The driver has ended. Returns what was held.
     fn end(&self) -> Vec<CommandId>;
     /// Nobody uses it or its holds any more.
-    fn abandon(&self, now: Instant, held: &[CommandId]);
-    /// Whether nothing of it is left.
-    fn is_idle(&self) -> bool;
+    fn abandon(&self, _now: Instant, _held: &[CommandId]) {}
+    /// Returns true if nothing of it is left.
+    fn is_idle(&self) -> bool {
+        true
+    }
     /// The same, or its driver has ended.
-    fn is_all_given_back(&self) -> bool;
-    /// Whether nobody waits for anything.
-    fn is_quiet(&self) -> bool;
+    fn is_all_given_back(&self) -> bool {
+        true
+    }
+    /// Returns true if nobody waits for anything.
+    fn is_quiet(&self) -> bool {
+        true
+    }
 }
 
 impl Reach for Arc<dyn Dweller> {
@@ -255,27 +270,21 @@ impl House {
     /// This request is sent. Its answer is expected at once.
     pub(crate) fn asked(&self, id: RequestId) {
         let now = self.runtime.now();
-        self.under_way().asked(id, now);
+        lock(&self.under_way).asked(id, now);
     }
 
     /// This request has ended, with an answer or without.
     pub(crate) fn ended(&self, id: RequestId, reply: Reply) {
         let now = self.runtime.now();
-        self.under_way().ended(id, now, reply);
+        lock(&self.under_way).ended(id, now, reply);
     }
 
     /// How long Consul has not answered, if that is long for somebody who waited this long.
     pub(super) fn silence(&self, waited: Duration) -> Option<Duration> {
         let now = self.runtime.now();
-        let since = self.under_way().silent_since()?;
+        let since = lock(&self.under_way).silent_since()?;
         let silence = now.saturating_since(since);
         Some(silence).filter(|it| *it >= LONG.min(waited / 2))
-    }
-
-    fn under_way(&self) -> impl core::ops::DerefMut<Target = UnderWay> {
-        self.under_way
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What Consul does not serve now.
@@ -286,7 +295,7 @@ impl House {
 
     /// Works on the outage, and tells the observers.
     fn at_outage<T>(&self, work: impl FnOnce(&mut Outage) -> T) -> T {
-        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outage = lock(&self.outage);
         let result = work(&mut outage);
         self.audience.bring(iter::from_fn(|| outage.poll()));
         drop(outage);
@@ -381,7 +390,7 @@ impl House {
         self.driver.wake();
     }
 
-    /// Whether there is new work since the last call. If not, the next work wakes the driver.
+    /// Returns true if there is new work since the last call. If not, the next work wakes the driver.
     pub(crate) fn take_notice(&self, cx: &Context<'_>) -> bool {
         self.driver.register(cx.waker());
         self.noticed.swap(false, Ordering::AcqRel)
@@ -427,6 +436,6 @@ impl House {
     }
 
     fn at_door<T>(&self, work: impl FnOnce(&mut Door) -> T) -> T {
-        work(&mut self.door.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.door))
     }
 }

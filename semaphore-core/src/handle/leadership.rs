@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::hold::Hold;
 use super::lost_signal::LostSignal;
-use crate::error::{Error, Lost};
+use crate::error::{Awaited, Error, Lost};
 use crate::id::FencingToken;
 use crate::input::Value;
 use crate::machine::Candidate;
@@ -109,10 +109,10 @@ impl Leadership {
         value: impl Into<Vec<u8>> + Send,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let value = Value::new(value)?;
-        let set =
-            |candidate: &mut Candidate, now, campaign| candidate.set_value(now, campaign, &value);
-        self.hold.change_timeout(timeout, set).await
+        let owner = &self.hold.owner;
+        owner
+            .within(Awaited::Change, timeout, self.set_value(value))
+            .await?
     }
 
     /// Steps down, and waits for Consul until only the key and its value are left there. The

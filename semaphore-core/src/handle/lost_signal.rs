@@ -41,14 +41,14 @@ use crate::machine::Machine;
 pub struct LostSignal {
     lost: SharedFuture<oneshot::Receiver<Lost>>,
     belief: Arc<dyn Belief>,
-    command: CommandId,
+    pub(super) command: CommandId,
 }
 
 /// Who can tell whether something is held.
 pub(super) trait Belief: Send + Sync {
     /// Only asks the clock.
     fn is_held(&self, command: CommandId) -> bool;
-    /// Whether this process was forked off from the one that holds it.
+    /// Returns true if this process was forked off from the one that holds it.
     fn is_forked(&self) -> bool;
     /// Why it is lost, if the driver that could tell is gone.
     fn lost_at_end(&self) -> Lost;
@@ -74,12 +74,12 @@ impl<M: Machine> Belief for Shared<M> {
 
 impl LostSignal {
     pub(super) fn new(
-        lost: SharedFuture<oneshot::Receiver<Lost>>,
+        lost: oneshot::Receiver<Lost>,
         belief: Arc<dyn Belief>,
         command: CommandId,
     ) -> Self {
         Self {
-            lost,
+            lost: lost.shared(),
             belief,
             command,
         }
@@ -101,7 +101,10 @@ impl Future for LostSignal {
             return Poll::Ready(self.belief.lost_at_end());
         }
         let told = self.lost.poll_unpin(cx);
-        told.map(|told| told.unwrap_or_else(|_| self.belief.lost_at_end()))
+        told.map(|told| match told {
+            Ok(Lost::RuntimeEnded { .. }) | Err(_) => self.belief.lost_at_end(),
+            Ok(lost) => lost,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tracing::level_filters::LevelFilter;
 
@@ -11,7 +11,7 @@ use super::exchange::Exchange;
 use super::log;
 use crate::machine::Notice;
 use crate::subject::Subject;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 
 /// Is told what happens to the semaphores and elections that were built with it.
 ///
@@ -72,9 +72,7 @@ impl Observers {
         self.0.extend(others.0.iter().cloned());
         self
     }
-}
 
-impl Observers {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -122,7 +120,7 @@ struct Mail {
     notices: VecDeque<Notice>,
     /// The refusal or conflict that was reported last, until something is granted.
     standing: Option<String>,
-    /// Whether somebody is reporting. Others then leave their notices to that one, to keep the
+    /// True if somebody is reporting. Others then leave their notices to that one, to keep the
     /// order.
     is_being_told: bool,
 }
@@ -149,7 +147,7 @@ impl Audience {
         &self.observers
     }
 
-    /// Whether there is any observer.
+    /// Returns true if there is any observer.
     pub(crate) fn is_there(&self) -> bool {
         !self.observers.0.is_empty() || LevelFilter::current() != LevelFilter::OFF
     }
@@ -158,13 +156,13 @@ impl Audience {
     pub(crate) fn bring(&self, notices: impl Iterator<Item = Notice>) {
         let mut notices = notices.peekable();
         if notices.peek().is_some() {
-            self.mail().notices.extend(notices);
+            lock(&self.mail).notices.extend(notices);
         }
     }
 
     pub(crate) fn tell(&self) {
         {
-            let mut mail = self.mail();
+            let mut mail = lock(&self.mail);
             if mail.is_being_told || mail.notices.is_empty() {
                 return;
             }
@@ -181,9 +179,9 @@ impl Audience {
         }
     }
 
-    /// Whether it is no repetition: each later caller meets the same refusal or conflict.
+    /// Returns true if it is no repetition: each later caller meets the same refusal or conflict.
     fn is_news(&self, notice: &Notice) -> bool {
-        let mut mail = self.mail();
+        let mut mail = lock(&self.mail);
         match notice {
             Notice::Refused { error } | Notice::Conflict { error } => {
                 let text = Some(error.to_string());
@@ -197,10 +195,6 @@ impl Audience {
             }
             _ => true,
         }
-    }
-
-    fn mail(&self) -> impl core::ops::DerefMut<Target = Mail> {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,7 +210,7 @@ impl Telling<'_> {
         let Self::Going(audience) = self else {
             return None;
         };
-        let mut mail = audience.mail();
+        let mut mail = lock(&audience.mail);
         let next = mail.notices.pop_front();
         mail.is_being_told = next.is_some();
         drop(mail);
@@ -230,7 +224,7 @@ impl Telling<'_> {
 impl Drop for Telling<'_> {
     fn drop(&mut self) {
         if let Self::Going(audience) = self {
-            audience.mail().is_being_told = false;
+            lock(&audience.mail).is_being_told = false;
         }
     }
 }

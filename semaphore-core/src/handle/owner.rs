@@ -1,10 +1,12 @@
 //! What every handle of one machine shares: its driver, which is started once, and its end.
 
 use core::future::Future;
+use core::ops::Deref;
 use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
+use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
@@ -25,6 +27,14 @@ pub(super) struct Owner<M: Machine>(
     pub(super) Arc<Shared<M>>,
     #[expect(dead_code, reason = "kept")] Option<Arc<Key>>,
 );
+
+impl<M: Machine> Deref for Owner<M> {
+    type Target = Shared<M>;
+
+    fn deref(&self) -> &Shared<M> {
+        &self.0
+    }
+}
 
 /// Everybody who may add machines to a shared house has it, and so do the owners of those machines.
 /// Dropping the last one ends the house.
@@ -74,7 +84,7 @@ impl<M: Machine> Ending for Owner<M> {
     }
 
     fn is_all_given_back(&self) -> bool {
-        self.0.is_forked() || self.0.with(|state| state.is_all_given_back())
+        self.0.is_forked() || self.with(|state| state.is_all_given_back())
     }
 
     fn late(&self, what: Awaited, timeout: Duration) -> Error {
@@ -151,44 +161,44 @@ impl<M: Machine> Owner<M> {
 
     /// Runs an operation to its end, beside the machine.
     pub(super) async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
-        let (transport, runtime) = (&**self.0.transport(), &**self.0.runtime());
+        let (transport, runtime) = (&**self.transport(), &**self.runtime());
         let operation = Operation::new(task, runtime.seed());
         let output = driver::run(operation, transport, runtime).await;
-        output.map_err(|error| error.or_about(self.0.subject()))
+        output.map_err(|error| error.or_about(self.subject()))
     }
 
     pub(super) fn close(&self) {
-        if !self.0.is_forked() {
-            self.0.command(State::close);
+        if !self.is_forked() {
+            self.command(State::close);
         }
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.0.runtime().ended().is_some() || self.0.with(|state| state.is_closed())
+        self.runtime().ended().is_some() || self.with(|state| state.is_closed())
     }
 
     /// Closes, and waits until nothing is left.
     pub(super) async fn shutdown(&self) {
         self.close();
-        if self.0.is_forked() {
+        if self.is_forked() {
             return;
         }
-        let idle = self.0.command(|state, _| state.await_idle());
+        let idle = self.command(|state, _| state.await_idle());
         // If the driver has ended, there is nothing to wait for.
         let _ = idle.await;
     }
 
     /// The program, and the driver with it, may end next.
     fn linger(&self) {
-        let most = self.0.farewell();
-        if most.is_zero() || !self.0.with(|state| state.is_giving_back()) {
+        let most = self.farewell();
+        if most.is_zero() || !self.with(|state| state.is_giving_back()) {
             return;
         }
-        let idle = self.0.command(|state, _| state.await_idle());
-        let runtime = self.0.runtime();
-        runtime.linger(Box::pin(async move {
-            select(idle, runtime.sleep(most)).await;
-        }));
+        linger(
+            self.runtime(),
+            most,
+            self.command(|state, _| state.await_idle()),
+        );
     }
 }
 
@@ -225,16 +235,21 @@ impl Drop for Key {
             return;
         }
         self.house.close();
-        if self.farewell.is_zero() {
-            return;
+        if !self.farewell.is_zero() {
+            linger(
+                self.house.runtime(),
+                self.farewell,
+                self.house.await_quiet(),
+            );
         }
-        let quiet = self.house.await_quiet();
-        let runtime = self.house.runtime();
-        let most = self.farewell;
-        runtime.linger(Box::pin(async move {
-            select(quiet, runtime.sleep(most)).await;
-        }));
     }
+}
+
+/// Lets the runtime wait for this end, for at most `most`.
+fn linger(runtime: &Arc<dyn Runtime>, most: Duration, end: oneshot::Receiver<()>) {
+    runtime.linger(Box::pin(async move {
+        select(end, runtime.sleep(most)).await;
+    }));
 }
 
 /// Starts a house's driver.
@@ -255,10 +270,10 @@ pub(super) fn drive(
 
 impl<M: Machine> Drop for Owner<M> {
     fn drop(&mut self) {
-        if self.0.is_forked() {
+        if self.is_forked() {
             return;
         }
-        self.0.command(State::abandon);
+        self.command(State::abandon);
         self.linger();
     }
 }

@@ -2,19 +2,22 @@
 
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::authorized::Tokens;
-use super::discovery::{Discovery, Following, Home, WeakDiscovery};
+use super::discovery::{self, Discovery, Following, Home};
 use super::house::{Dweller, House};
 use super::observer::{Audience, Company, Observers};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
 use crate::input::{LockKey, Prefix, Scope, SessionOptions, Value};
-use crate::machine::{Candidate, ElectionSettings, Household, Participant, Settings};
+use crate::machine::{
+    Candidate, ElectionSettings, Household, Machine, Participant, Settings, Shares,
+};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
+use crate::sync::{Mutex, lock};
 use crate::token_source::TokenProvider;
 use crate::transport::Transport;
 
@@ -53,49 +56,41 @@ const FAREWELL: Duration = Duration::from_secs(1);
 struct Inner {
     key: Arc<Key>,
     defaults: Defaults,
-    known: Mutex<Known>,
+    semaphores: Mutex<Known<Prefix, Shared<Participant>>>,
+    elections: Mutex<Known<LockKey, Shared<Candidate>>>,
+    discoveries: Mutex<Known<LockKey, discovery::Inner>>,
 }
 
-/// The semaphores, elections and discoveries in use, by their prefixes and keys.
-#[derive(Default)]
-struct Known {
-    semaphores: BTreeMap<Prefix, Weak<Shared<Participant>>>,
-    elections: BTreeMap<LockKey, Weak<Shared<Candidate>>>,
-    discoveries: BTreeMap<LockKey, WeakDiscovery>,
+/// What is in use, by prefix or key.
+struct Known<K, T> {
+    there: BTreeMap<K, Weak<T>>,
     /// At this number of entries, those that nobody uses any more are removed.
     crowded_at: usize,
 }
 
-impl Known {
-    fn add_semaphore(&mut self, prefix: Prefix, semaphore: &Arc<Shared<Participant>>) {
-        self.make_room();
-        self.semaphores.insert(prefix, Arc::downgrade(semaphore));
-    }
-
-    fn add_election(&mut self, key: LockKey, election: &Arc<Shared<Candidate>>) {
-        self.make_room();
-        self.elections.insert(key, Arc::downgrade(election));
-    }
-
-    fn add_discovery(&mut self, discovery: &Discovery) {
-        self.make_room();
-        let key = discovery.key().clone();
-        self.discoveries.insert(key, discovery.downgrade());
-    }
-
-    fn make_room(&mut self) {
-        let len = |it: &Self| it.semaphores.len() + it.elections.len() + it.discoveries.len();
-        if len(self) >= self.crowded_at {
-            self.semaphores.retain(|_, it| it.strong_count() > 0);
-            self.elections.retain(|_, it| it.strong_count() > 0);
-            self.discoveries.retain(|_, it| !it.is_gone());
-            self.crowded_at = (len(self) * 2).max(FEW);
-        }
-    }
-}
-
 /// Fewer entries are not worth a cleanup.
 const FEW: usize = 64;
+
+impl<K: Ord, T> Known<K, T> {
+    fn new() -> Mutex<Self> {
+        Mutex::new(Self {
+            there: BTreeMap::new(),
+            crowded_at: FEW,
+        })
+    }
+
+    fn find(&self, name: &K) -> Option<Arc<T>> {
+        self.there.get(name)?.upgrade()
+    }
+
+    fn add(&mut self, name: K, entry: &Arc<T>) {
+        if self.there.len() >= self.crowded_at {
+            self.there.retain(|_, it| it.strong_count() > 0);
+            self.crowded_at = (self.there.len() * 2).max(FEW);
+        }
+        self.there.insert(name, Arc::downgrade(entry));
+    }
+}
 
 impl Presence {
     pub(super) fn start(
@@ -112,7 +107,9 @@ impl Presence {
         let inner = Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),
             defaults,
-            known: Mutex::default(),
+            semaphores: Known::new(),
+            elections: Known::new(),
+            discoveries: Known::new(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -136,7 +133,7 @@ impl Presence {
         &self.inner.defaults
     }
 
-    /// A participant with these settings: the existing one, if it fits.
+    /// A participant with these settings: the existing one, if it fits and shares its sessions.
     pub(super) fn participant(
         &self,
         settings: Settings,
@@ -144,59 +141,71 @@ impl Presence {
         tokens: Tokens,
         company: Company,
     ) -> Result<Arc<Owner<Participant>>, Error> {
-        let key = self.key();
-        let Some(shares) = settings.shares() else {
-            let tokens = tokens.or(key.house().tokens());
-            let participant = Participant::new(settings, seed);
-            return Owner::join(key, participant, None, tokens, company);
-        };
-        let mut known = self.known();
-        let there = known.semaphores.get(settings.prefix());
-        if let Some(there) = there.and_then(Weak::upgrade)
-            && let Some(owner) = Owner::again(key, there, |it| *it.settings() == settings)
-        {
-            return Ok(owner);
-        }
-        let prefix = settings.prefix().clone();
-        // Setting its token also sets that of the sessions.
-        let tokens = key.house().tokens().clone();
+        let (prefix, shares) = (settings.prefix().clone(), settings.shares());
         let participant = Participant::new(settings, seed);
-        let owner = Owner::join(key, participant, Some(shares), tokens, company)?;
-        known.add_semaphore(prefix, &owner.0);
-        Ok(owner)
+        let Some(shares) = shares else {
+            return self.alone(participant, tokens, company);
+        };
+        let known = &self.inner.semaphores;
+        self.shared(
+            known,
+            prefix,
+            participant,
+            Participant::settings,
+            shares,
+            company,
+        )
     }
 
-    /// A candidate with these settings: the existing one, if it fits and need not be isolated.
+    /// A candidate with these settings: the existing one, if it fits and shares its sessions.
     pub(super) fn candidate(
         &self,
         settings: ElectionSettings,
         seed: u64,
-        tokens: Option<TokenProvider>,
+        tokens: Tokens,
         company: Company,
-        is_isolated: bool,
     ) -> Result<Arc<Owner<Candidate>>, Error> {
-        let is_own = is_isolated || tokens.is_some();
-        let key = self.key();
-        let mut known = self.known();
-        let there = known.elections.get(settings.key()).filter(|_| !is_own);
-        if let Some(there) = there.and_then(Weak::upgrade)
-            && let Some(owner) = Owner::again(key, there, |it| *it.settings() == settings)
+        let (key, shares) = (settings.key().clone(), settings.shares());
+        let candidate = Candidate::new(settings, seed);
+        let Some(shares) = shares else {
+            return self.alone(candidate, tokens, company);
+        };
+        let known = &self.inner.elections;
+        self.shared(known, key, candidate, Candidate::settings, shares, company)
+    }
+
+    /// Adds a machine with separate sessions.
+    fn alone<M: Machine>(
+        &self,
+        machine: M,
+        tokens: Tokens,
+        company: Company,
+    ) -> Result<Arc<Owner<M>>, Error> {
+        let tokens = tokens.or(self.house().tokens());
+        Owner::join(self.key(), machine, None, tokens, company)
+    }
+
+    /// Adds a machine that shares sessions, unless there is one with these settings.
+    fn shared<K: Ord, M: Machine, S: PartialEq>(
+        &self,
+        known: &Mutex<Known<K, Shared<M>>>,
+        name: K,
+        machine: M,
+        settings: fn(&M) -> &S,
+        shares: Shares,
+        company: Company,
+    ) -> Result<Arc<Owner<M>>, Error> {
+        let mut known = lock(known);
+        if let Some(there) = known.find(&name)
+            && let Some(owner) =
+                Owner::again(self.key(), there, |it| settings(it) == settings(&machine))
         {
             return Ok(owner);
         }
-        let name = settings.key().clone();
-        let shares = settings.shares();
         // Setting its token also sets that of the sessions.
-        let tokens = if shares.is_some() {
-            key.house().tokens().clone()
-        } else {
-            Tokens::of(tokens).or(key.house().tokens())
-        };
-        let candidate = Candidate::new(settings, seed);
-        let owner = Owner::join(key, candidate, shares, tokens, company)?;
-        if !is_own {
-            known.add_election(name, &owner.0);
-        }
+        let tokens = self.house().tokens().clone();
+        let owner = Owner::join(self.key(), machine, Some(shares), tokens, company)?;
+        known.add(name, &owner.0);
         Ok(owner)
     }
 
@@ -209,13 +218,12 @@ impl Presence {
         tokens: Option<TokenProvider>,
     ) -> Discovery {
         let is_own = seed.is_some() || tokens.is_some();
-        let mut known = self.known();
-        let there = known.discoveries.get(&following.key);
-        if let Some(there) = there.and_then(WeakDiscovery::upgrade)
-            && there.is_of(&following, &scope)
-            && !is_own
-        {
-            return there;
+        let mut known = lock(&self.inner.discoveries);
+        if !is_own && let Some(inner) = known.find(&following.key) {
+            let there = Discovery { inner };
+            if there.is_of(&following, &scope) {
+                return there;
+            }
         }
         let house = self.house();
         let (transport, runtime) = (Arc::clone(house.transport()), Arc::clone(house.runtime()));
@@ -224,7 +232,7 @@ impl Presence {
         let home = self.home(&following.key, &scope).filter(|_| !is_own);
         let discovery = Discovery::new(following, scope, seed, transport, tokens, runtime, home);
         if !is_own {
-            known.add_discovery(&discovery);
+            known.add(discovery.key().clone(), &discovery.inner);
         }
         discovery
     }
@@ -236,10 +244,5 @@ impl Presence {
             .with_shared_sessions(defaults.session_options.clone())
             .with_scope(scope.clone());
         Home::of(self.house(), &candidates)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        let known = self.inner.known.lock();
-        known.unwrap_or_else(PoisonError::into_inner)
     }
 }

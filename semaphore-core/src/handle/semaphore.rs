@@ -1,7 +1,6 @@
 //! The async semaphore.
 
 use core::fmt;
-use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -13,14 +12,13 @@ use super::owner::{Ending as _, Owner};
 use super::presence::Presence;
 use super::shared::Shared;
 use crate::error::{Error, Refusal};
-use crate::id::{CommandId, SessionId};
+use crate::id::SessionId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
 use crate::machine::{Availability, Participant, Settings, Status};
-use crate::manage::{Collect, Destroy, Evict, Eviction, Inspect, Resize, Snapshot, Verify};
+use crate::manage::{Collect, Destroy, Evict, Eviction, Inspect, Resize, Snapshot, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::time::Instant;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -37,7 +35,8 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    pub(super) fn start(
+    /// A semaphore of the client that is the transport, or one with its own driver.
+    pub(super) fn connect(
         settings: Settings,
         seed: u64,
         transport: Arc<dyn Transport>,
@@ -45,28 +44,15 @@ impl Semaphore {
         runtime: Arc<dyn Runtime>,
         company: Company,
     ) -> Result<Self, Error> {
-        let prefix = settings.prefix().clone();
-        let scope = settings.scope().clone();
-        let participant = Participant::new(settings, seed);
+        let (prefix, scope) = (settings.prefix().clone(), settings.scope().clone());
+        let owner = if let Some(client) = Presence::of(&*transport) {
+            client.participant(settings, seed, tokens, company)?
+        } else {
+            let participant = Participant::new(settings, seed);
+            Owner::start(participant, transport, tokens, runtime, company)?
+        };
         Ok(Self {
-            owner: Owner::start(participant, transport, tokens, runtime, company)?,
-            prefix,
-            scope,
-        })
-    }
-
-    /// A semaphore of a client.
-    pub(super) fn join(
-        presence: &Presence,
-        settings: Settings,
-        seed: u64,
-        tokens: Tokens,
-        company: Company,
-    ) -> Result<Self, Error> {
-        let prefix = settings.prefix().clone();
-        let scope = settings.scope().clone();
-        Ok(Self {
-            owner: presence.participant(settings, seed, tokens, company)?,
+            owner,
             prefix,
             scope,
         })
@@ -77,7 +63,7 @@ impl Semaphore {
     /// shares sessions with others of a [`Client`](crate::Client), this sets the token of all of
     /// them.
     pub fn set_token(&self, token: Token) {
-        self.owner.0.tokens().set(token);
+        self.owner.tokens().set(token);
     }
 
     /// The prefix of its keys.
@@ -169,10 +155,9 @@ impl Semaphore {
     /// # Cancel safety
     /// As [`Self::acquire`].
     pub async fn try_acquire_many(&self, permits: u32) -> Result<Result<Permit, Refusal>, Error> {
-        self.obtain(permits, |participant, now| {
-            participant.try_acquire(now, permits)
-        })
-        .await
+        let start = move |participant: &mut Participant, now| participant.try_acquire(now, permits);
+        let hold = Hold::obtain(&self.owner, Some(permits), start).await?;
+        Ok(hold.map(|hold| Permit::new(hold, permits)))
     }
 
     /// Shows who holds a slot and who waits, with the values of their contender keys.
@@ -184,9 +169,7 @@ impl Semaphore {
     /// # Cancel safety
     /// It only reads.
     pub async fn inspect(&self) -> Result<Snapshot, Error> {
-        self.owner
-            .run(Inspect::new(self.prefix.clone(), self.scope.clone()))
-            .await
+        self.manage(Inspect::new).await
     }
 
     /// Changes the limit, in the record and for this handle and its clones. If the new limit is
@@ -226,9 +209,7 @@ impl Semaphore {
     /// # Cancel safety
     /// The record may or may not be removed; calling it again is safe.
     pub async fn destroy(&self) -> Result<(), Error> {
-        self.owner
-            .run(Destroy::new(self.prefix.clone(), self.scope.clone()))
-            .await
+        self.manage(Destroy::new).await
     }
 
     /// Deletes contender keys whose session is gone. Sessions with behavior `release` leave such
@@ -240,9 +221,7 @@ impl Semaphore {
     /// # Cancel safety
     /// Some keys may be deleted; calling it again is safe.
     pub async fn collect(&self) -> Result<usize, Error> {
-        self.owner
-            .run(Collect::new(self.prefix.clone(), self.scope.clone()))
-            .await
+        self.manage(Collect::new).await
     }
 
     /// Takes the slot of a session away, and tells its holder the reason: it gets
@@ -264,7 +243,7 @@ impl Semaphore {
     ) -> Result<Eviction, Error> {
         let (prefix, scope) = (self.prefix.clone(), self.scope.clone());
         let evict = Evict::new(prefix, scope, session.clone(), reason);
-        let evict = evict.map_err(|input| Error::from(input).or_about(self.owner.0.subject()))?;
+        let evict = evict.map_err(|input| Error::from(input).or_about(self.owner.subject()))?;
         self.owner.run(evict).await
     }
 
@@ -296,14 +275,14 @@ impl Semaphore {
     /// [`Availability::age`] grows. [`Self::inspect`] asks Consul, and shows who holds and who
     /// waits.
     pub fn available_permits(&self) -> Option<Availability> {
-        let now = self.owner.0.runtime().now();
-        self.owner.0.with(|state| state.machine.availability(now))
+        let now = self.owner.runtime().now();
+        self.owner.with(|state| state.machine.availability(now))
     }
 
     /// The state in this process: what is held, who waits, whether Consul answers, and when a lease was last renewed. It sends
     /// nothing, and covers all clones. [`Self::inspect`] asks Consul, and shows everybody.
     pub fn status(&self) -> Status {
-        self.owner.0.present()
+        self.owner.present()
     }
 
     /// Ends acquisition for all clones: waiters and later callers get [`Error::Closed`]. What is
@@ -341,26 +320,20 @@ impl Semaphore {
 
     /// The error after the runtime's end.
     pub(super) fn ended(&self) -> Error {
-        self.owner.0.ended()
+        self.owner.ended()
+    }
+
+    async fn manage<T: Task>(&self, task: fn(Prefix, Scope) -> T) -> Result<T::Output, Error> {
+        let task = task(self.prefix.clone(), self.scope.clone());
+        self.owner.run(task).await
     }
 
     async fn wait(&self, permits: u32, timeout: Option<Duration>) -> Result<Permit, Error> {
-        let deadline = timeout.map(|timeout| self.owner.0.runtime().now() + timeout);
-        let acquired = pin!(self.obtain(permits, move |participant, now| {
+        let start = move |participant: &mut Participant, now, deadline| {
             participant.acquire(now, permits, deadline)
-        }));
-        let acquired = self.owner.0.in_time(timeout, acquired).await;
-        acquired?.map_err(|_| self.ended())
-    }
-
-    async fn obtain(
-        &self,
-        permits: u32,
-        start: impl FnOnce(&mut Participant, Instant) -> Result<CommandId, Error> + Send,
-    ) -> Result<Result<Permit, Refusal>, Error> {
-        let start = |machine: &mut Participant, now| start(machine, now);
-        let hold = Hold::obtain(&self.owner, Some(permits), start).await?;
-        Ok(hold.map(|hold| Permit::new(hold, permits)))
+        };
+        let hold = Hold::wait(&self.owner, Some(permits), timeout, start).await?;
+        Ok(Permit::new(hold, permits))
     }
 }
 

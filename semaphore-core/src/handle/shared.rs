@@ -3,10 +3,10 @@
 
 use core::future::Future;
 use core::iter;
-use core::pin::{Pin, pin};
+use core::pin::pin;
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
@@ -19,7 +19,7 @@ use crate::id::CommandId;
 use crate::machine::{Event, Machine, Member, MemberNo, Status};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 use crate::time::Instant;
 use crate::transport::Transport;
 
@@ -46,7 +46,7 @@ pub(crate) struct State<M: Machine> {
     /// once.
     outcomes: Vec<Outcome<M::Grant>>,
     owners: usize,
-    /// Whether another owner may come after the last has gone.
+    /// True if another owner may come after the last has gone.
     is_shared: bool,
     stage: Stage,
     /// Why nothing more is granted, if the driver ended before anybody closed it.
@@ -116,10 +116,6 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
-        &self.transport
-    }
-
     /// The span of its log lines.
     pub(super) fn span(&self) -> &tracing::Span {
         self.audience.span()
@@ -153,11 +149,6 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    /// How long the end of a program may be delayed for it.
-    pub(crate) fn farewell(&self) -> Duration {
-        self.farewell
-    }
-
     /// Fails if the runtime has ended. In a forked process nothing else is safe: another thread may
     /// have held a lock during the fork.
     pub(crate) fn ensure_running(&self) -> Result<(), Error> {
@@ -182,7 +173,7 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    /// Whether this process was forked off from the one that has the driver.
+    /// Returns true if this process was forked off from the one that has the driver.
     pub(crate) fn is_forked(&self) -> bool {
         self.runtime().ended() == Some(ClosedBy::Fork)
     }
@@ -204,55 +195,24 @@ impl<M: Machine> Shared<M> {
         }
     }
 
-    /// Waits for a command that the machine ends after `timeout`, if there is one. If the driver is
-    /// late, the caller's timer ends it, and the error says how long nobody has run the driver.
-    pub(crate) async fn in_time<T>(
-        &self,
-        timeout: Option<Duration>,
-        outcome: Pin<&mut impl Future<Output = Result<T, Error>>>,
-    ) -> Result<T, Error> {
-        let Some(timeout) = timeout else {
-            return outcome.await;
-        };
-        let deadline = self.runtime().now() + timeout;
-        match select(outcome, self.runtime().timer(timeout)).await {
-            Either::Left((outcome, _)) => outcome,
-            // The driver is late, or nobody runs it.
-            Either::Right(((), outcome)) => {
-                let unattended = self.end_what_is_late(deadline);
-                outcome.await.map_err(|error| error.unattended(unattended))
-            }
-        }
-    }
-
     /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
     /// driver, if that is long.
     pub(crate) fn end_what_is_late(&self, until: Instant) -> Option<Duration> {
-        let unattended = self.unattended();
-        self.let_time_pass(until);
+        let unattended = self.house.unattended();
+        self.command(|state, now| state.machine.handle_timeout(now.max(until)));
         unattended
     }
 
     /// The error for what came too late.
     pub(crate) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        let late = Error::late(what, timeout).unattended(self.unattended());
+        let late = Error::late(what, timeout).unattended(self.house.unattended());
         late.unanswered(|waited| self.house.silence(waited))
             .or_about(&self.subject)
     }
 
-    /// How long the driver has not looked at new work, if that is long.
-    pub(crate) fn unattended(&self) -> Option<Duration> {
-        self.house.unattended()
-    }
-
-    /// Lets time pass for the machine, if the driver does not.
-    pub(crate) fn let_time_pass(&self, until: Instant) {
-        self.command(|state, now| state.machine.handle_timeout(now.max(until)));
-    }
-
     /// Works on the machine, and tells the waiters what happened.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State<M>) -> T) -> T {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.machine.listen(self.audience.is_there());
         let result = self.audience.span().in_scope(|| {
             let result = work(&mut state);
@@ -382,12 +342,12 @@ impl<G> Outcome<G> {
 }
 
 impl<M: Machine> State<M> {
-    /// Whether the driver has nothing left to do, now or ever.
+    /// Returns true if the driver has nothing left to do, now or ever.
     pub(crate) fn is_over(&self) -> bool {
         self.owners == 0 && self.machine.is_idle()
     }
 
-    /// Adds an owner. Returns whether the machine is still usable.
+    /// Adds an owner. Returns true if the machine is still usable.
     pub(crate) fn take_again(&mut self) -> bool {
         let is_there = self.stage == Stage::Open;
         self.owners += usize::from(is_there);
@@ -410,7 +370,7 @@ impl<M: Machine> State<M> {
         }
     }
 
-    /// Whether nothing more is granted: it was closed, or the driver has ended.
+    /// Returns true if nothing more is granted: it was closed, or the driver has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.stage > Stage::Open
     }
@@ -481,21 +441,21 @@ impl<M: Machine> State<M> {
         self.machine.release(now, command);
         // If it was lost before, that is the reason.
         self.deliver();
-        self.tell_stepped_down(command);
+        self.tell_lost(command, Lost::SteppedDown);
     }
 
-    fn tell_stepped_down(&mut self, command: CommandId) {
+    fn tell_lost(&mut self, command: CommandId, reason: Lost) {
         let lost = self.lost.remove(&command);
         self.outcomes
-            .extend(lost.map(|lost| Outcome::Lost(lost, Lost::SteppedDown)));
+            .extend(lost.map(|lost| Outcome::Lost(lost, reason)));
     }
 
-    /// Whether a driver runs that gives back what is not given back yet.
+    /// Returns true if a driver runs that gives back what is not given back yet.
     pub(crate) fn is_giving_back(&self) -> bool {
         !self.has_ended() && !self.machine.is_quiet()
     }
 
-    /// Whether nothing is left, or the driver has ended.
+    /// Returns true if nothing is left, or the driver has ended.
     pub(crate) fn is_all_given_back(&self) -> bool {
         self.has_ended() || self.machine.is_idle()
     }
@@ -512,7 +472,7 @@ impl<M: Machine> State<M> {
     /// Nobody waits for this command any more.
     pub(crate) fn forget(&mut self, now: Instant, command: CommandId) {
         self.granted.remove(&command);
-        self.tell_stepped_down(command);
+        self.tell_lost(command, Lost::SteppedDown);
         // Somebody waits for the end of the release, and a cancelled command reports no end.
         if !self.done.contains_key(&command) {
             self.machine.cancel(now, command);
@@ -529,13 +489,9 @@ impl<M: Machine> State<M> {
                 }
                 Event::NotAvailable { command, refusal } => self.answer(command, Ok(Err(refusal))),
                 Event::Failed { command, error } => self.answer(command, Err(error)),
-                Event::Lost { command, reason } => {
-                    let lost = self.lost.remove(&command);
-                    self.outcomes
-                        .extend(lost.map(|lost| Outcome::Lost(lost, reason)));
-                }
+                Event::Lost { command, reason } => self.tell_lost(command, reason),
                 Event::Done { command, result } => {
-                    self.tell_stepped_down(command);
+                    self.tell_lost(command, Lost::SteppedDown);
                     let done = self.done.remove(&command).into_iter().flatten();
                     self.outcomes
                         .extend(done.map(|done| Outcome::Done(done, result.clone())));

@@ -93,7 +93,7 @@ pub(super) struct Plan {
     pub(super) least: Duration,
     pub(super) longest: Option<Duration>,
     pub(super) hold_back: Duration,
-    pub(super) limit: Option<TermLimit>,
+    pub(super) at_most: Option<TermLimit>,
 }
 
 impl Plan {
@@ -104,7 +104,7 @@ impl Plan {
             least: Duration::ZERO,
             longest: None,
             hold_back: Duration::ZERO,
-            limit: None,
+            at_most: None,
         }
     }
 
@@ -115,17 +115,29 @@ impl Plan {
         election: &Election,
         watch: &mut Option<Watch>,
     ) -> Result<(Leadership, Option<TermPlace>), Error> {
-        if self.limit.is_none() && self.hold_back.is_zero() {
+        if self.at_most.is_none() && self.hold_back.is_zero() {
             return Ok((election.campaign().await?, None));
         }
         let campaigning = watch.get_or_insert_with(|| Watch::new(election));
-        let campaigned = campaigning.campaign(self.hold_back, self.limit.as_ref());
+        let campaigned = campaigning.campaign(self.hold_back, self.at_most.as_ref());
         let elected = campaigned.await?;
         // A leader needs none.
         *watch = None;
         Ok(elected)
     }
 }
+
+/// Writes the methods that set the option of this name in the plan.
+macro_rules! plan_options {
+    ($($(#[$doc:meta])* fn $option:ident($arg:ident: $type:ty) = $value:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $option(mut self, $arg: $type) -> Self {
+            self.plan.$option = $value;
+            self
+        }
+    )*};
+}
+pub(super) use plan_options;
 
 /// One term of a candidate after the other.
 pub(super) struct Course {
@@ -264,56 +276,40 @@ impl Election {
 }
 
 impl<'a> Terms<'a> {
-    /// Sets how long it does not campaign after a term that was not lost, so that another candidate
-    /// can lead. The default is 1 s.
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.plan.pause = pause;
-        self
-    }
+    plan_options! {
+        /// Sets how long it does not campaign after a term that was not lost, so that another candidate
+        /// can lead. The default is 1 s.
+        fn pause(pause: Duration) = pause;
 
-    /// Sets how long it waits after a campaign that Consul refused, 100 ms at least. The default is
-    /// 5 s.
-    pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
-        self.plan.pause_after_refusal = pause;
-        self
-    }
+        /// Sets how long it waits after a campaign that Consul refused, 100 ms at least. The default is
+        /// 5 s.
+        fn pause_after_refusal(pause: Duration) = pause;
 
-    /// Sets the shortest term. If the work ends sooner, the key is kept until then, unless the term
-    /// is lost. So work that fails at once does not move from candidate to candidate without a
-    /// rest. The default is none.
-    pub fn least(mut self, least: Duration) -> Self {
-        self.plan.least = least;
-        self
-    }
+        /// Sets the shortest term. If the work ends sooner, the key is kept until then, unless the term
+        /// is lost. So work that fails at once does not move from candidate to candidate without a
+        /// rest. The default is none.
+        fn least(least: Duration) = least;
 
-    /// Sets the longest term. After it the work is dropped, and it resigns. The default is no
-    /// limit.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.plan.longest = Some(longest);
-        self
-    }
+        /// Sets the longest term. After it the work is dropped, and it resigns. The default is no
+        /// limit.
+        fn longest(longest: Duration) = Some(longest);
 
-    /// Lets others go first: it campaigns only after nobody has led for this time. Use 0 for the
-    /// preferred candidate, and more for those that lead only if it can't. With [`Self::longest`]
-    /// the preferred candidate leads again after a while. The default is 0.
-    ///
-    /// If another candidate is faster, this one may follow without waiting within that candidate's
-    /// first five seconds.
-    pub fn hold_back(mut self, time: Duration) -> Self {
-        self.plan.hold_back = time;
-        self
-    }
+        /// Lets others go first: it campaigns only after nobody has led for this time. Use 0 for the
+        /// preferred candidate, and more for those that lead only if it can't. With [`Self::longest`]
+        /// the preferred candidate leads again after a while. The default is 0.
+        ///
+        /// If another candidate is faster, this one may follow without waiting within that candidate's
+        /// first five seconds.
+        fn hold_back(time: Duration) = time;
 
-    /// Campaigns only while this process leads fewer elections than `limit` allows. All elections
-    /// with this limit count. If the limits of all processes together are too low, some elections
-    /// have no leader.
-    ///
-    /// It caps what a process leads, and does not spread: those that come first lead as many as
-    /// they may, and keep them. To spread elections over processes, let each process
-    /// [hold back](Self::hold_back) for those that are meant for others.
-    pub fn at_most(mut self, limit: &TermLimit) -> Self {
-        self.plan.limit = Some(limit.clone());
-        self
+        /// Campaigns only while this process leads fewer elections than `limit` allows. All elections
+        /// with this limit count. If the limits of all processes together are too low, some elections
+        /// have no leader.
+        ///
+        /// It caps what a process leads, and does not spread: those that come first lead as many as
+        /// they may, and keep them. To spread elections over processes, let each process
+        /// [hold back](Self::hold_back) for those that are meant for others.
+        fn at_most(limit: &TermLimit) = Some(limit.clone());
     }
 
     /// Called when a term begins, before the work is started.

@@ -12,7 +12,7 @@ pub(super) struct UnderWay {
     answered_at: Option<Instant>,
 }
 
-/// Whether a request that ended had an answer.
+/// How a request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Came,

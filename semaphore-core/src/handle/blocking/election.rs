@@ -151,7 +151,7 @@ impl Leadership {
     /// The same.
     pub fn set_value(&self, value: impl Into<Vec<u8>> + Send) -> Result<(), Error> {
         let set = self.thread.wait(self.inner.set_value(value));
-        set.unwrap_or_else(|| Err(self.inner.hold.ended()))
+        set.unwrap_or_else(|| Err(self.inner.hold.owner.ended()))
     }
 
     /// See [`Leadership::set_value_timeout`](crate::Leadership::set_value_timeout).
@@ -164,7 +164,7 @@ impl Leadership {
         timeout: Duration,
     ) -> Result<(), Error> {
         let set = self.thread.wait_for(timeout, self.inner.set_value(value));
-        set.unwrap_or_else(|| Err(self.inner.hold.late(Awaited::Change, timeout)))
+        set.unwrap_or_else(|| Err(self.inner.hold.owner.late(Awaited::Change, timeout)))
     }
 
     /// Waits for Consul: see [`Leadership::resign`](crate::Leadership::resign).

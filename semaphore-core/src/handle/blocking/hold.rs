@@ -12,7 +12,7 @@ impl<M: Machine<Grant: Sync>> Hold<M> {
     pub(super) fn lost_on(&self, thread: &dyn BlockOn) -> Lost {
         thread
             .wait(self.lost())
-            .unwrap_or_else(|| self.lost_at_end())
+            .unwrap_or_else(|| self.owner.lost_at_end())
     }
 
     /// The same, for at most `timeout`.
@@ -25,12 +25,12 @@ impl<M: Machine<Grant: Sync>> Hold<M> {
     /// Gives it back, and blocks until the end.
     pub(super) fn release_on(&self, thread: &dyn BlockOn) -> Result<(), Error> {
         let released = thread.wait(self.release());
-        released.unwrap_or_else(|| Err(Error::Lost(self.lost_at_end())))
+        released.unwrap_or_else(|| Err(Error::Lost(self.owner.lost_at_end())))
     }
 
     /// The same, for at most `timeout`.
     pub(super) fn release_for(&self, thread: &dyn BlockOn, timeout: Duration) -> Result<(), Error> {
         let released = thread.wait_for(timeout, self.release());
-        released.unwrap_or_else(|| Err(self.late(Awaited::Release, timeout)))
+        released.unwrap_or_else(|| Err(self.owner.late(Awaited::Release, timeout)))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Election, Leadership};
 use crate::error::{Error, Lost};
-use crate::handle::terms::{Course, Plan, TermLimit};
+use crate::handle::terms::{Course, Plan, TermLimit, plan_options};
 use crate::runtime::Runtime as _;
 
 /// The options of [`Election::run`] on threads; see [`Terms`](crate::terms::Terms).
@@ -35,55 +35,35 @@ impl Election {
 
     /// The options of [`Self::run`].
     pub fn terms<'a>(&self) -> Terms<'a> {
-        Terms::new(self.clone())
-    }
-}
-
-impl<'a> Terms<'a> {
-    fn new(election: Election) -> Self {
-        Self {
-            election,
+        Terms {
+            election: self.clone(),
             plan: Plan::new(),
             on_elected: None,
             on_lost: None,
         }
     }
+}
 
-    /// See [`Terms::pause`](crate::terms::Terms::pause).
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.plan.pause = pause;
-        self
-    }
+impl<'a> Terms<'a> {
+    plan_options! {
+        /// See [`Terms::pause`](crate::terms::Terms::pause).
+        fn pause(pause: Duration) = pause;
 
-    /// See [`Terms::pause_after_refusal`](crate::terms::Terms::pause_after_refusal).
-    pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
-        self.plan.pause_after_refusal = pause;
-        self
-    }
+        /// See [`Terms::pause_after_refusal`](crate::terms::Terms::pause_after_refusal).
+        fn pause_after_refusal(pause: Duration) = pause;
 
-    /// See [`Terms::least`](crate::terms::Terms::least).
-    pub fn least(mut self, least: Duration) -> Self {
-        self.plan.least = least;
-        self
-    }
+        /// See [`Terms::least`](crate::terms::Terms::least).
+        fn least(least: Duration) = least;
 
-    /// The longest term. After it, [`Leadership::is_leader`] is false and the work must return.
-    /// There is no limit by default.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.plan.longest = Some(longest);
-        self
-    }
+        /// The longest term. After it, [`Leadership::is_leader`] is false and the work must return.
+        /// There is no limit by default.
+        fn longest(longest: Duration) = Some(longest);
 
-    /// See [`Terms::hold_back`](crate::terms::Terms::hold_back).
-    pub fn hold_back(mut self, time: Duration) -> Self {
-        self.plan.hold_back = time;
-        self
-    }
+        /// See [`Terms::hold_back`](crate::terms::Terms::hold_back).
+        fn hold_back(time: Duration) = time;
 
-    /// See [`Terms::at_most`](crate::terms::Terms::at_most).
-    pub fn at_most(mut self, limit: &TermLimit) -> Self {
-        self.plan.limit = Some(limit.clone());
-        self
+        /// See [`Terms::at_most`](crate::terms::Terms::at_most).
+        fn at_most(limit: &TermLimit) = Some(limit.clone());
     }
 
     /// Called when a term begins, before the work.

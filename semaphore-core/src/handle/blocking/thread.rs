@@ -81,7 +81,7 @@ impl dyn BlockOn + '_ {
         obtained: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
         let obtained = self.wait(obtained);
-        obtained.unwrap_or_else(|| Err(owner.0.ended()))
+        obtained.unwrap_or_else(|| Err(owner.ended()))
     }
 
     /// The same, which the machine ends after `timeout`. If the driver is late or nobody runs it,
@@ -92,11 +92,11 @@ impl dyn BlockOn + '_ {
         timeout: Duration,
         obtained: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
-        let deadline = owner.0.runtime().now() + timeout;
+        let deadline = owner.runtime().now() + timeout;
         let mut obtained = Box::pin(obtained);
         let in_time = self.wait_for(timeout, &mut obtained);
         in_time.unwrap_or_else(|| {
-            let unattended = owner.0.end_what_is_late(deadline);
+            let unattended = owner.end_what_is_late(deadline);
             let late = self.obtain(owner, obtained);
             late.map_err(|error| error.unattended(unattended))
         })

@@ -65,7 +65,7 @@ fn build(
     runtime: Arc<dyn Runtime>,
 ) -> Result<Election, Error> {
     let seed = told.seed.unwrap_or_else(|| runtime.seed());
-    let (presence, known, shares) = told.completed(&*transport)?;
+    let (known, shares) = told.completed(&*transport)?;
     let settings = told.subject.settings;
     let settings = settings.with_value(known.value).with_scope(known.scope);
     let settings = if shares {
@@ -75,12 +75,6 @@ fn build(
     };
     let subject = Subject::of_election(settings.key().as_str(), transport.address());
     let company = Company::new(subject, known.observers, known.farewell);
-    let Some(presence) = presence else {
-        let tokens = Tokens::of(told.tokens);
-        return Election::start(&settings, seed, transport, tokens, runtime, company);
-    };
-    let (tokens, kept) = (told.tokens, settings.clone());
-    let is_isolated = told.subject.is_isolated;
-    let owner = presence.candidate(settings, seed, tokens, company, is_isolated)?;
-    Ok(Election::of(owner, &kept))
+    let tokens = Tokens::of(told.tokens);
+    Election::connect(settings, seed, transport, tokens, runtime, company)
 }

@@ -110,7 +110,7 @@ fn build(
     runtime: Arc<dyn Runtime>,
 ) -> Result<Semaphore, Error> {
     let seed = told.seed.unwrap_or_else(|| runtime.seed());
-    let (presence, known, shares) = told.completed(&*transport)?;
+    let (known, shares) = told.completed(&*transport)?;
     let settings = told.subject.settings;
     let settings = settings
         .with_value(known.value.of_contender()?)
@@ -124,8 +124,5 @@ fn build(
     let (prefix, limit) = (settings.prefix().as_str(), settings.limit());
     let subject = Subject::of_semaphore(prefix, limit, transport.address());
     let company = Company::new(subject, known.observers, known.farewell);
-    match presence {
-        Some(presence) => Semaphore::join(presence, settings, seed, tokens, company),
-        None => Semaphore::start(settings, seed, transport, tokens, runtime, company),
-    }
+    Semaphore::connect(settings, seed, transport, tokens, runtime, company)
 }

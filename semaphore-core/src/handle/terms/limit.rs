@@ -3,9 +3,11 @@
 use core::fmt;
 use core::num::NonZeroUsize;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_channel::oneshot;
+
+use crate::sync::{Mutex, lock};
 
 /// How many elections are led at once by all that share this: see
 /// [`Terms::at_most`](crate::terms::Terms::at_most). Clones share it.
@@ -35,13 +37,13 @@ impl TermLimit {
 
     /// How many elections are led now, or are about to be.
     pub fn taken(&self) -> usize {
-        self.places().taken
+        lock(&self.0).taken
     }
 
     /// Waits for a place. Dropping the future leaves the queue.
     pub(super) async fn enter(&self) -> TermPlace {
         let waiting = {
-            let mut places = self.places();
+            let mut places = lock(&self.0);
             if places.taken < places.most {
                 places.taken += 1;
                 return TermPlace(Some(self.clone()));
@@ -58,7 +60,7 @@ impl TermLimit {
     fn leave(&self) {
         loop {
             let next = {
-                let mut places = self.places();
+                let mut places = lock(&self.0);
                 let next = places.waiting.pop_front();
                 if next.is_none() {
                     places.taken -= 1;
@@ -74,10 +76,6 @@ impl TermLimit {
             }
         }
     }
-
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for TermPlace {
@@ -90,7 +88,7 @@ impl Drop for TermPlace {
 
 impl fmt::Debug for TermLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = self.places();
+        let places = lock(&self.0);
         f.debug_struct("TermLimit")
             .field("most", &places.most)
             .field("taken", &places.taken)

@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(in crate::handle) struct Watch {
     election: Election,
     leaders: Follower,
-    /// Whether its last news was that Consul does not serve it.
+    /// True if its last news was that Consul does not serve it.
     is_unserved: bool,
 }
 
@@ -105,7 +105,7 @@ impl Watch {
         news.map(|_| ())
     }
 
-    /// Whether nobody leads, as far as is known.
+    /// Returns true if nobody leads, as far as is known.
     fn is_vacant(&self) -> bool {
         let is_leaderless = matches!(
             self.leaders.current(),
@@ -122,7 +122,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether nobody leads for this time.
+    /// Waits this long. Returns true if nobody leads all the while.
     async fn stays_vacant(&mut self, time: Duration) -> Result<bool, Error> {
         if time.is_zero() {
             return Ok(true);
