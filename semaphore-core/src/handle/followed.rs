@@ -114,30 +114,6 @@ impl Followed {
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
-        Self::new(follow, transport, runtime, None)
-    }
-
-    /// A member of this house, with its number there. It has one follower, [`ListenerNo::FIRST`].
-    pub(super) fn at_home(
-        follow: Follow,
-        transport: Arc<dyn Transport>,
-        house: &Arc<House>,
-        no: MemberNo,
-    ) -> Self {
-        let home = Home {
-            house: Arc::clone(house),
-            no,
-        };
-        let runtime = Arc::clone(house.runtime());
-        Self::new(follow.looked_after(), transport, runtime, Some(home))
-    }
-
-    fn new(
-        follow: Follow,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-        home: Option<Home>,
-    ) -> Self {
         Self {
             state: Mutex::new(State {
                 follow,
@@ -151,7 +127,21 @@ impl Followed {
             waiting: Arc::new(Waiting(Mutex::new(BTreeMap::new()))),
             transport,
             runtime,
-            home,
+            home: None,
+        }
+    }
+
+    /// A member of this house, with its number there. It has one follower, [`ListenerNo::FIRST`].
+    pub(super) fn at_home(
+        follow: Follow,
+        transport: Arc<dyn Transport>,
+        house: &Arc<House>,
+        no: MemberNo,
+    ) -> Self {
+        let (house, runtime) = (Arc::clone(house), Arc::clone(house.runtime()));
+        Self {
+            home: Some(Home { house, no }),
+            ..Self::alone(follow.looked_after(), transport, runtime)
         }
     }
 

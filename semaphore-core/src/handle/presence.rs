@@ -104,16 +104,14 @@ impl Presence {
         let audience = Arc::new(Audience::new(subject, defaults.observers.clone()));
         let house = Arc::new(House::new(transport, tokens, runtime, audience));
         owner::drive(&house, household)?;
-        let inner = Inner {
+        let inner = Arc::new(Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),
             defaults,
             semaphores: Known::new(),
             elections: Known::new(),
             discoveries: Known::new(),
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        });
+        Ok(Self { inner })
     }
 
     /// The presence of a client that is used as this transport.

@@ -114,9 +114,9 @@ impl Plan {
         &self,
         election: &Election,
         watch: &mut Option<Watch>,
-    ) -> Result<(Leadership, Option<TermPlace>), Error> {
+    ) -> Result<(Leadership, TermPlace), Error> {
         if self.at_most.is_none() && self.hold_back.is_zero() {
-            return Ok((election.campaign().await?, None));
+            return Ok((election.campaign().await?, TermPlace::default()));
         }
         let campaigning = watch.get_or_insert_with(|| Watch::new(election));
         let campaigned = campaigning.campaign(self.hold_back, self.at_most.as_ref());
@@ -168,9 +168,7 @@ impl Course {
     ///
     /// # Errors
     /// A refusal that was there from the beginning. Later ones are logged.
-    pub(super) async fn next_term(
-        &mut self,
-    ) -> Result<Option<(Leadership, Option<TermPlace>)>, Error> {
+    pub(super) async fn next_term(&mut self) -> Result<Option<(Leadership, TermPlace)>, Error> {
         loop {
             let runtime = self.election.runtime();
             if let Some(pause) = self.pause.take() {

@@ -22,7 +22,8 @@ struct Places {
     waiting: VecDeque<oneshot::Sender<TermPlace>>,
 }
 
-/// One place. Dropping it gives it back.
+/// One place. Dropping it gives it back. By default it is one where there is no limit.
+#[derive(Default)]
 pub(in crate::handle) struct TermPlace(Option<TermLimit>);
 
 impl TermLimit {

@@ -50,7 +50,7 @@ impl Watch {
         &mut self,
         hold_back: Duration,
         limit: Option<&TermLimit>,
-    ) -> Result<(Leadership, Option<TermPlace>), Error> {
+    ) -> Result<(Leadership, TermPlace), Error> {
         loop {
             while !self.is_vacant() {
                 self.look().await?;
@@ -58,14 +58,8 @@ impl Watch {
             if !self.stays_vacant(hold_back).await? {
                 continue;
             }
-            let place = match limit {
-                Some(limit) => {
-                    let Some(place) = self.enter(limit).await? else {
-                        continue;
-                    };
-                    Some(place)
-                }
-                None => None,
+            let Some(place) = self.enter(limit).await? else {
+                continue;
             };
             match self.election.campaign_timeout(ATTEMPT).await {
                 Ok(leadership) => return Ok((leadership, place)),
@@ -137,7 +131,10 @@ impl Watch {
 
     /// Waits for a place. `None` if somebody leads meanwhile: the place would be useless, and
     /// others wait for it.
-    async fn enter(&mut self, limit: &TermLimit) -> Result<Option<TermPlace>, Error> {
+    async fn enter(&mut self, limit: Option<&TermLimit>) -> Result<Option<TermPlace>, Error> {
+        let Some(limit) = limit else {
+            return Ok(Some(TermPlace::default()));
+        };
         match select(pin!(limit.enter()), pin!(self.led())).await {
             Either::Left((place, _)) => Ok(Some(place)),
             Either::Right((led, _)) => led.map(|()| None),
