@@ -5,7 +5,7 @@
 //!  cli ── what was asked for ──▶ run, elect ──▶ turn ──▶ supervise ──▶ child ──▶ stage ──▶ the command
 //!   │                              │             │           │
 //!   │                            agent        subject      hold: the permit or the lead, and how long it lasts
-//!   └──▶ status, list, resize, evict, destroy, collect, check, dev, completions
+//!   └──▶ status, list, resize, evict, destroy, check, dev, completions
 //! ```
 //!
 //! | file | has |

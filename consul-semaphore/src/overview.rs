@@ -25,8 +25,6 @@ pub(crate) struct Overview {
     pub(crate) holders: Vec<Member>,
     /// In the order in which they came.
     pub(crate) waiters: Vec<Member>,
-    /// Keys that dead contenders have left behind: `collect` removes them.
-    pub(crate) orphans: usize,
 }
 
 /// A holder or a waiter.
@@ -192,7 +190,6 @@ pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, F
             .filter(|session| waits(session))
             .map(|session| member(session.as_str()))
             .collect::<Result<_, _>>()?,
-        orphans: view.orphans().len(),
     })
 }
 

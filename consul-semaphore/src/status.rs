@@ -159,7 +159,6 @@ fn table(overview: &Overview, now: Timestamp) -> String {
         limit,
         holders,
         waiters,
-        orphans,
     } = overview;
     let mut text = format!(
         "{prefix}: {} of {limit} held, {} waiting\n",
@@ -193,12 +192,6 @@ fn table(overview: &Overview, now: Timestamp) -> String {
         let _ = writeln!(
             text,
             "  {state:<states$}  {value:<width$}  since {since:<20}  node {node}  session {session}{remark}"
-        );
-    }
-    if *orphans > 0 {
-        let _ = writeln!(
-            text,
-            "  {orphans} keys of dead contenders are left: `collect` removes them"
         );
     }
     text

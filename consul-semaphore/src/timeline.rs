@@ -100,7 +100,6 @@ mod tests {
             limit: 2,
             holders: holders.iter().map(member).collect(),
             waiters: Vec::new(),
-            orphans: 0,
         }
     }
 

@@ -22,7 +22,7 @@ pub use crate::machine::{
 pub use crate::record::{Dialect, Record};
 pub use crate::time::Instant;
 pub use crate::transport::{TransportError, TransportErrorKind};
-pub use crate::view::{Contender, Key, Lock, Orphan, View};
+pub use crate::view::{Contender, Key, Lock, View};
 
 pub mod api {
     //! The part of Consul's HTTP API that the protocol uses. Each request has one type, which

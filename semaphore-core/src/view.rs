@@ -4,7 +4,7 @@ mod changed;
 mod flags;
 mod passed;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{Entry, KeyList};
@@ -40,8 +40,8 @@ pub struct View {
     renamed: usize,
     /// Sessions, in lower case, that are tied to keys other than their contender key.
     strangers: BTreeSet<String>,
-    /// In the order of their sessions.
-    orphans: Vec<Orphan>,
+    /// The keys that are named like a session but tied to none, by that session, with their indexes.
+    free: BTreeMap<SessionId, Index>,
     taken: BTreeSet<SessionId>,
     source: Source,
 }
@@ -119,38 +119,14 @@ fn reason(entry: &Entry<'_>) -> Arc<str> {
     line(String::from_utf8_lossy(&value)).into()
 }
 
-/// A key directly below the prefix that is named like a session but tied to none. A dead contender
-/// with behavior `release` leaves it behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Orphan {
-    /// The session in its name.
-    pub session: SessionId,
-    /// The index for a deletion by check-and-set.
-    pub modify_index: Index,
-    /// Its flags.
-    pub flags: u64,
-}
-
-impl Orphan {
-    /// Reads a session's contender key.
-    pub(crate) fn new(session: SessionId, entry: &Entry<'_>) -> Self {
-        Self {
-            session,
-            modify_index: entry.modify_index(),
-            flags: entry.flags(),
-        }
-    }
-}
-
 /// The key `<prefix>/<session>` in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Key<'a> {
     /// It is tied to that session.
     Tied(&'a Contender),
-    /// It is tied to no session.
-    Free(&'a Orphan),
+    /// It is tied to no session. The index is for a deletion by check-and-set.
+    Free(Index),
     /// It is tied to another session.
     Taken,
     /// It does not exist.
@@ -176,8 +152,6 @@ impl View {
             }
         }
         view.listed = view.version;
-        // Stable: of equal sessions the first one stays first.
-        view.orphans.sort_by(|a, b| a.session.cmp(&b.session));
         view.line_up();
         view
     }
@@ -196,7 +170,7 @@ impl View {
             keyless: Vec::new(),
             renamed: 0,
             strangers: BTreeSet::new(),
-            orphans: Vec::new(),
+            free: BTreeMap::new(),
             taken: BTreeSet::new(),
             source: Source::List,
         }
@@ -213,7 +187,9 @@ impl View {
                 self.strangers.insert(session.to_ascii_lowercase());
                 self.taken.extend(named);
             }
-            (Some(named), None) => self.orphans.push(Orphan::new(named, entry)),
+            (Some(named), None) => {
+                self.free.entry(named).or_insert(entry.modify_index());
+            }
             (None, None) => {}
         }
     }
@@ -305,13 +281,6 @@ impl View {
         is_its(rank + 1).is_none().then_some((rank, place))
     }
 
-    fn orphan(&self, session: &SessionId) -> Option<&Orphan> {
-        let at = self
-            .orphans
-            .partition_point(|orphan| orphan.session < *session);
-        self.orphans.get(at).filter(|it| it.session == *session)
-    }
-
     /// `X-Consul-Index` of the read.
     pub fn index(&self) -> Index {
         self.index
@@ -368,17 +337,12 @@ impl View {
         &self.contenders
     }
 
-    /// Contender keys without a session.
-    pub fn orphans(&self) -> &[Orphan] {
-        &self.orphans
-    }
-
     /// The state of this session's contender key.
     pub fn key(&self, session: &SessionId) -> Key<'_> {
         if let Some(contender) = self.contender(session.as_str()) {
             Key::Tied(contender)
-        } else if let Some(orphan) = self.orphan(session) {
-            Key::Free(orphan)
+        } else if let Some(index) = self.free.get(session) {
+            Key::Free(*index)
         } else if self.taken.contains(session) {
             Key::Taken
         } else {
@@ -523,26 +487,19 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_key_without_its_session_is_an_orphan() {
+    fn a_key_that_is_tied_to_no_session_is_nobodys_contender() {
         let view = view(&[
             key(&format!("jobs/{A}"), "", 1),
             key(&format!("jobs/{B}"), C, 2),
             key("jobs/config", "", 3),
         ]);
-        assert_eq!(view.orphans().len(), 1);
-        assert_eq!(view.orphans()[0].session.as_str(), A);
+        assert!(view.contenders().is_empty());
+        let key = |session| view.key(&SessionId::new(session).unwrap());
+        assert_eq!(key(A), Key::Free(Index(1)));
+        assert_eq!(key(B), Key::Taken);
         assert!(!view.is_alive(A));
         assert!(!view.is_alive(B));
         assert!(view.is_alive(C));
-    }
-
-    #[test]
-    fn each_of_several_orphans_is_found() {
-        let view = view(&[B, C, A].map(|session| key(&format!("jobs/{session}"), "", 1)));
-        for session in [A, B, C] {
-            let found = view.key(&SessionId::new(session).unwrap());
-            assert!(matches!(found, Key::Free(_)), "{session}: {found:?}");
-        }
     }
 
     #[test]
@@ -550,7 +507,6 @@ mod tests {
         let upper = format!("jobs/{}", A.to_ascii_uppercase());
         for session in ["", B] {
             let view = view(&[key(&upper, session, 1)]);
-            assert!(view.orphans().is_empty());
             assert_eq!(view.key(&SessionId::new(A).unwrap()), Key::Absent);
         }
     }
@@ -572,8 +528,8 @@ mod tests {
             };
             assert_eq!(create_index(B), Some(Index(40)));
             assert_eq!(create_index(C), Some(Index(20)));
-            let gone = view.key(&SessionId::new(A).unwrap());
-            assert!(matches!(gone, Key::Free(orphan) if orphan.modify_index == Index(30)));
+            let free = view.key(&SessionId::new(A).unwrap());
+            assert_eq!(free, Key::Free(Index(30)));
             let queue: Vec<_> = view
                 .contenders()
                 .iter()

@@ -93,7 +93,6 @@ fn all_handles_say_the_same_after_the_end_and_none_panics() {
             semaphore.inspect().await.map(drop),
             semaphore.destroy().await,
             semaphore.resize(2).await,
-            semaphore.collect().await.map(drop),
             semaphore
                 .acquire_timeout(Duration::from_secs(60))
                 .await

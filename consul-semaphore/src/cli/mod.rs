@@ -17,9 +17,7 @@ use crate::elect::ElectCommand;
 use crate::exit::{self, Exit};
 use crate::like_consul_lock;
 use crate::list::{ListOptions, list};
-use crate::manage::{
-    CollectOptions, DestroyOptions, EvictOptions, ResizeOptions, collect, destroy, evict, resize,
-};
+use crate::manage::{DestroyOptions, EvictOptions, ResizeOptions, destroy, evict, resize};
 use crate::notices::Notices;
 use crate::run::{self, RunOptions};
 use crate::status::{StatusOptions, status};
@@ -44,7 +42,6 @@ enum Command {
     Resize(ResizeOptions),
     Evict(EvictOptions),
     Destroy(DestroyOptions),
-    Collect(CollectOptions),
     Check(CheckOptions),
     #[cfg(feature = "dev")]
     Dev(crate::dev::DevOptions),
@@ -87,7 +84,6 @@ impl Cli {
             Command::Resize(options) => resize(agent, options),
             Command::Evict(options) => evict(agent, options),
             Command::Destroy(options) => destroy(agent, options),
-            Command::Collect(options) => collect(agent, options),
             Command::Check(options) => check(agent, options),
             #[cfg(feature = "dev")]
             Command::Dev(options) => crate::dev::dev(options),

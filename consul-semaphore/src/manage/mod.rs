@@ -1,11 +1,9 @@
 //! What operators can change. Each command asks before it takes something from somebody.
 
-mod collect;
 mod destroy;
 mod evict;
 mod resize;
 
-pub(crate) use collect::{CollectOptions, collect};
 pub(crate) use destroy::{DestroyOptions, destroy};
 pub(crate) use evict::{EvictOptions, evict};
 pub(crate) use resize::{ResizeOptions, resize};

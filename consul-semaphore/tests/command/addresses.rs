@@ -114,7 +114,6 @@ fn every_subcommand_sends_the_token_of_the_environment() {
         ("elect status k", 1),
         ("list --json p", 0),
         ("resize --yes p 3", 0),
-        ("collect p", 0),
         ("destroy --yes p", 0),
     ] {
         let arguments: Vec<_> = line.split(' ').collect();

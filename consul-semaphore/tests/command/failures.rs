@@ -41,11 +41,6 @@ fn an_agent_that_is_away_is_named_with_the_key_and_the_request() {
             &format!("GET /v1/session/info/{session}"),
         ),
         (
-            vec!["collect", "service/db"],
-            "semaphore \"service/db\"",
-            "GET /v1/kv/service/db/",
-        ),
-        (
             vec!["elect", "status", "leader"],
             "election \"leader\"",
             "GET /v1/kv/leader",

@@ -75,20 +75,3 @@ fn a_semaphore_is_removed_when_nobody_uses_it() {
     assert_eq!(removed.code, Some(0), "{removed:?}");
     run(agent.url(), &["destroy", "--yes", &prefix]).assert(1, "no semaphore");
 }
-
-#[test]
-fn keys_of_the_dead_are_collected() {
-    let (agent, prefix) = scene();
-    run(agent.url(), &["run", &prefix, "--", "true"]);
-    let session = agent
-        .create_session(r#"{"Behavior":"release","LockDelay":"0s"}"#)
-        .expect("a session");
-    let key = format!("/v1/kv/{prefix}/{session}?acquire={session}");
-    agent.put(&key, b"").expect("an answer");
-    agent.destroy_session(&session).expect("an answer");
-    let status = run(agent.url(), &["status", &prefix]).stdout;
-    assert!(status.contains("1 keys of dead contenders"), "{status}");
-    let collected = run(agent.url(), &["collect", &prefix]);
-    assert_eq!(collected.stdout, format!("{prefix}: 1 keys removed\n"));
-    agent.assert_nothing_left(&prefix);
-}

@@ -314,8 +314,23 @@ fn all_at_last(run: &Run, slots: &Place, admin: &Admin) -> Result<(), Failure> {
     // Long enough to ask about each dead holder and to write the record without them.
     thread::sleep(Duration::from_secs(1));
     permit.release().doing("releasing all slots at last")?;
-    // Keys that sessions of `consul lock` have left behind.
-    semaphore.collect().doing("collecting what others left")?;
     semaphore.shutdown();
+    delete_free_keys(admin, slots).doing("deleting what others left")
+}
+
+/// A session of `consul lock` only releases its keys. So one that was killed leaves its contender
+/// key, tied to nobody.
+fn delete_free_keys(admin: &Admin, slots: &Place) -> io::Result<()> {
+    for key in admin.leftovers(&slots.prefix)?.keys {
+        let path = format!("/v1/kv/{key}");
+        let found = admin.get(&path)?;
+        if found.status == 200
+            && found.json()?[0]["Session"]
+                .as_str()
+                .is_none_or(str::is_empty)
+        {
+            admin.delete(&path)?;
+        }
+    }
     Ok(())
 }

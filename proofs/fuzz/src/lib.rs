@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`answers`] | any bytes as the answer to each request | a panic, an error that does not fit in a log's line |
 //! | [`record`] | any bytes as the value of `.lock` | what is misread, or not written back as it was found (S4) |
-//! | [`view`] | made-up lists of a prefix | contenders, holders or orphans that a plain reading of the list doesn't show |
+//! | [`view`] | made-up lists of a prefix | contenders or holders that a plain reading of the list doesn't show |
 //! | [`inputs`] | what people type: prefixes, URLs, names, variables, sequencers | what is accepted and then sent otherwise than it was meant |
 //! | [`operations`] | a mangled Consul, to `manage`'s operations | writes that no answer justifies (S4), operations without end or pace (L3) |
 //! | [`machine`] | a mangled Consul, to a `Participant`, with any commands at any times | writes that no answer justifies (S3, S4), endless polls, growth, what never becomes idle (L2) |

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use semaphore_core::manage::{
-    Collect, DescribeSession, Destroy, DiscoverLeader, Inspect, Operation, Resize, Task, Verify,
+    DescribeSession, Destroy, DiscoverLeader, Inspect, Operation, Resize, Task, Verify,
 };
 use semaphore_core::sans_io::{Instant, Method, Request};
 use semaphore_core::{LockKey, Prefix, Scope, Sequencer, SessionId};
@@ -22,7 +22,7 @@ pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let prefix = Prefix::new(PREFIX).expect("a prefix");
     let scope = Scope::new();
-    match choices.below(5) {
+    match choices.below(4) {
         0 => play(choices, Inspect::new(prefix, scope), only_reads),
         1 => {
             let limit = choices.pick(&[1, 2, 3, u32::MAX]);
@@ -33,9 +33,6 @@ pub fn run(input: &[u8]) {
         }
         2 => play(choices, Destroy::new(prefix, scope), |oracle, request| {
             oracle.check_destroy(request);
-        }),
-        3 => play(choices, Collect::new(prefix, scope), |oracle, request| {
-            oracle.check_collect(request);
         }),
         _ => {
             let session = SessionId::new(mangle::SESSIONS[0]).expect("a session");

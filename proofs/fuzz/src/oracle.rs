@@ -231,23 +231,6 @@ impl Oracle {
         });
     }
 
-    /// Checks a request of an operation that removes what dead contenders left.
-    pub(crate) fn check_collect(&self, request: &Request) {
-        check_line(request);
-        let (path, cas, _) = parts(request);
-        if request.method() == Method::Get {
-            return;
-        }
-        assert_eq!(request.method(), Method::Delete);
-        let is_justified = self.shown.back().is_some_and(|shown| {
-            shown.view.orphans().iter().any(|orphan| {
-                format!("/v1/kv/{}", self.prefix.contender_key(&orphan.session)) == path
-                    && Some(orphan.modify_index.0) == cas
-            })
-        });
-        assert!(is_justified, "{request:?}");
-    }
-
     /// Asserts that a list has the record at this index and allows the write.
     fn justify(&self, value: &[u8], cas: Option<u64>, allows: impl Fn(&Shown) -> bool) {
         let cas = cas.expect("the record is written by check-and-set only");

@@ -92,12 +92,6 @@ impl Semaphore {
         /// The same.
         fn destroy(&self) -> Result<(), Error>;
 
-        /// See [`Semaphore::collect`](crate::Semaphore::collect).
-        ///
-        /// # Errors
-        /// The same.
-        fn collect(&self) -> Result<usize, Error>;
-
         /// See [`Semaphore::verify`](crate::Semaphore::verify).
         ///
         /// # Errors

@@ -16,7 +16,7 @@ use crate::id::SessionId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
 use crate::machine::{Availability, Participant, Settings, Status};
-use crate::manage::{Collect, Destroy, Evict, Eviction, Inspect, Resize, Snapshot, Task, Verify};
+use crate::manage::{Destroy, Evict, Eviction, Inspect, Resize, Snapshot, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::token::Token;
@@ -210,18 +210,6 @@ impl Semaphore {
     /// The record may or may not be removed; calling it again is safe.
     pub async fn destroy(&self) -> Result<(), Error> {
         self.manage(Destroy::new).await
-    }
-
-    /// Deletes contender keys whose session is gone. Sessions with behavior `release` leave such
-    /// keys behind. Returns how many it found; all of them are gone then.
-    ///
-    /// # Errors
-    /// [`Error::IncompleteView`], [`Error::Request`].
-    ///
-    /// # Cancel safety
-    /// Some keys may be deleted; calling it again is safe.
-    pub async fn collect(&self) -> Result<usize, Error> {
-        self.manage(Collect::new).await
     }
 
     /// Takes the slot of a session away, and tells its holder the reason: it gets

@@ -32,8 +32,6 @@ pub struct Snapshot {
     pub holders: Vec<Member>,
     /// The waiters, in the order in which they came.
     pub waiters: Vec<Member>,
-    /// Contender keys that are tied to no session, see [`Collect`](super::Collect).
-    pub orphans: Vec<SessionId>,
 }
 
 /// A holder or waiter.
@@ -121,12 +119,10 @@ impl Inspect {
             }
         };
         let waiters = view.waiters().map(|waiter| waiter.session.as_str());
-        let orphans = view.orphans().iter();
         Ok(Ok(Snapshot {
             limit: record.limit(),
             holders: (1..).zip(record.holders()).map(member).collect(),
             waiters: (1..).zip(waiters).map(member).collect(),
-            orphans: orphans.map(|orphan| orphan.session.clone()).collect(),
         }))
     }
 }

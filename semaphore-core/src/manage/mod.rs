@@ -11,7 +11,6 @@
 //! end. A write that was given up may be applied after that read, unless the index that it names
 //! has moved. In that case it is written again, or the end waits.
 
-mod collect;
 mod destroy;
 mod evict;
 mod inspect;
@@ -22,7 +21,6 @@ mod verify;
 use core::time::Duration;
 
 pub use crate::api::SessionDetails;
-pub use collect::Collect;
 pub use destroy::Destroy;
 pub use evict::{Evict, Eviction};
 pub use inspect::{Inspect, Member, Snapshot};

@@ -94,7 +94,7 @@ impl View {
 
     /// Our transaction has locked a contender key.
     pub(crate) fn lock_key(&mut self, contender: Contender) {
-        self.orphans.retain(|it| it.session != contender.session);
+        self.free.remove(&contender.session);
         if let Some((_, place)) = self.only_key(&contender.session)
             && self.contenders[place].create_index == contender.create_index
         {
@@ -127,7 +127,7 @@ impl View {
 
     /// Our transaction has deleted a contender key.
     pub(crate) fn delete_key(&mut self, session: &SessionId) {
-        self.orphans.retain(|it| it.session != *session);
+        self.free.remove(session);
         let is_there = self.contender(session.as_str()).is_some();
         let holds = self.record().is_some_and(|it| it.holds(session.as_str()));
         match self.only_key(session) {

@@ -224,8 +224,7 @@ macro_rules! tests {
             session_options:
                 the_session_is_made_as_told,
                 the_default_session_has_no_health_checks,
-                a_failing_service_check_ends_the_session,
-                behavior_release_leaves_keys_that_are_collected;
+                a_failing_service_check_ends_the_session;
             sockets:
                 slots_are_held_waited_for_and_lost_through_a_socket,
                 a_hold_outlives_an_agent_that_makes_its_socket_anew;

@@ -23,7 +23,6 @@ pub fn an_inspection_shows_holders_and_waiters_in_order(backend: &impl Backend) 
     assert!(seen.holders[0].is_alive);
     let waiters: Vec<_> = seen.waiters.iter().map(|w| w.value.as_slice()).collect();
     assert_eq!(waiters, [b"first".as_slice(), b"second"]);
-    assert!(seen.orphans.is_empty());
     scene.release(permit);
     for task in waiting {
         let permit = scene.finish(task).unwrap();
@@ -45,7 +44,6 @@ pub fn an_inspection_of_nothing_is_not_found(backend: &impl Backend) {
             "{refused:?}"
         );
     }
-    assert_eq!(scene.run(semaphore.collect()).unwrap(), 0);
     scene.assert_nothing_left();
 }
 

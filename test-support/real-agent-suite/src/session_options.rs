@@ -80,31 +80,3 @@ pub fn a_failing_service_check_ends_the_session(backend: &impl Backend) {
     scene.run(permit.release()).unwrap_err();
     agent.assert_nothing_left(scene.prefix());
 }
-
-pub fn behavior_release_leaves_keys_that_are_collected(backend: &impl Backend) {
-    let scene = Scene::shared(backend);
-    // A stranger's session. The stranger will not clean up after it.
-    let strangers = r#"{"TTL":"15s","NodeChecks":[],"Behavior":"release","LockDelay":"0s"}"#;
-    let id = scene.admin().create_session(strangers).unwrap();
-    let entry = format!("/v1/kv/{}?acquire={id}", scene.contender_key(&id));
-    assert!(scene.admin().put(&entry, b"").unwrap().is_true());
-    scene.admin().destroy_session(&id).unwrap();
-
-    let semaphore = scene.connect(scene.builder(1));
-    let permit = scene.acquire(&semaphore);
-    let seen = scene.run(semaphore.inspect()).unwrap();
-    let orphans: Vec<_> = seen
-        .orphans
-        .iter()
-        .map(semaphore_core::SessionId::as_str)
-        .collect();
-    assert_eq!(orphans, [id]);
-    assert_eq!(scene.run(semaphore.collect()).unwrap(), 1);
-    assert_eq!(scene.contenders(), [session(&permit)]);
-
-    scene.admin().destroy_session(&session(&permit)).unwrap();
-    scene.run(permit.lost());
-    scene.run(permit.release()).unwrap_err();
-    scene.run(semaphore.shutdown());
-    scene.assert_nothing_left();
-}

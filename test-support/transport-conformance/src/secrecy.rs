@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use semaphore_core::adapter::{AgentEnvironment, BlockOn, Files, Request, Stamp, Transport};
-use semaphore_core::manage::{
-    Collect, Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify,
-};
+use semaphore_core::manage::{Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify};
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{Follow, Participant, Settings};
 use semaphore_core::{Discovery, LockKey, Prefix, Scope, Semaphore, Token};
@@ -116,7 +114,6 @@ impl Shown {
         self.result(&run(adapter, semaphore.resize(3)));
         self.result(&run(adapter, semaphore.resize(2)));
         self.result(&run(adapter, semaphore.destroy()));
-        self.result(&run(adapter, semaphore.collect()));
         self.result(&run(adapter, permit.release()));
         drop(other);
         run(adapter, semaphore.shutdown());
@@ -203,10 +200,6 @@ impl Shown {
         ));
         self.debug(Operation::new(
             Destroy::new(prefix.clone(), scope.clone()),
-            1,
-        ));
-        self.debug(Operation::new(
-            Collect::new(prefix.clone(), scope.clone()),
             1,
         ));
         self.debug(Operation::new(Resize::new(prefix, scope, 2).unwrap(), 1));

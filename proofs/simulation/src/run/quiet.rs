@@ -139,9 +139,9 @@ impl Run<'_> {
         }
     }
 
-    /// Collects what sessions have left that only release their keys. A client with separate
-    /// requests must wait for the lock delay itself before it removes a dead holder, and does so
-    /// only if no other slot is free. So this contender asks for all slots.
+    /// Removes dead holders. A client that may not read sessions waits for the lock delay before it
+    /// removes one, and does so only if no other slot is free. So this contender asks for all
+    /// slots.
     fn tidy(&mut self) -> Judged {
         let common = (0..self.plan.prefixes.len()).map(|it| (it, self.plan.limit));
         let places: Vec<_> = common.collect();
@@ -149,6 +149,9 @@ impl Run<'_> {
             if self.plan.place(number).is_election() {
                 continue;
             }
+            let Some(all) = self.dead_holders(number) else {
+                continue;
+            };
             let builder = Semaphore::builder(Plan::prefix(number), limit);
             let mut builder = builder.adopt_limit();
             if self.plan.access_control.is_some() {
@@ -157,21 +160,14 @@ impl Run<'_> {
             let Ok(semaphore) = builder.connect(self.world.client("broom")) else {
                 continue;
             };
-            let wanted = self.dead_holders(number);
             let mut broom = self.world.start(async move {
-                // If it could not remove or collect something, the check finds that.
-                if let Some(all) = wanted
-                    && let Ok(permit) = semaphore.acquire_many(all).await
-                {
+                // If it could not remove one, the check finds that.
+                if let Ok(permit) = semaphore.acquire_many(all).await {
                     let _ = permit.release().await;
                 }
-                let _ = semaphore.collect().await;
                 semaphore.shutdown().await;
             });
-            let mut end = self.world.now() + self.last_requests();
-            if wanted.is_some() {
-                end = end + self.plan.longest_vacancy();
-            }
+            let end = self.world.now() + self.last_requests() + self.plan.longest_vacancy();
             while broom.try_take().is_none() && self.world.now() < end {
                 self.step(end)?;
             }

@@ -500,7 +500,7 @@ impl ContenderKey {
     fn look_for(&mut self, key: Key<'_>, view: &View, since: Moment) {
         let found = match key {
             Key::Tied(found) => found.modify_index,
-            Key::Free(orphan) => orphan.modify_index,
+            Key::Free(index) => index,
             Key::Absent if view.is_filtered() => return,
             // It is already gone, or somebody else's.
             Key::Taken | Key::Absent => return self.is_gone(since),

@@ -11,7 +11,6 @@ use transport_mock::consul::{Access, Policy, Version};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::election::{KEY, election, leader};
-use crate::support::stranger::Stranger;
 use crate::support::*;
 
 const FILTERED: &str = "X-Consul-Results-Filtered-By-ACLs";
@@ -116,32 +115,4 @@ fn a_session_that_may_not_be_read_is_denied_where_the_agent_says_so() {
     }
     let found = described(Version::V1_8, Some("5ecret")).expect("an answer");
     assert_eq!(found, None, "1.8 leaves it out in silence");
-}
-
-#[test]
-fn what_is_left_behind_is_not_said_to_be_collected_where_keys_are_left_out() {
-    for (reports, is_told) in [(true, true), (false, false)] {
-        let world = MockConsul::with_profile(1, Version::V1_23);
-        let body = r#"{"NodeChecks":[],"Behavior":"release"}"#;
-        let dead = ["a", "b"].map(|_| Stranger::session_with(&world, body));
-        for stranger in &dead {
-            stranger.acquires(&world, &stranger.key());
-            world.consul(|consul, now| consul.destroy_session(now, stranger.session.as_str()));
-        }
-        world.consul(|consul, _| {
-            consul.set_acl_default_deny();
-            consul.set_acl_reports_filtering(reports);
-            let policy = Policy::new().with_key_prefix(PREFIX, Access::Write);
-            consul.add_token("blind", policy.with_key(&dead[0].key(), Access::Deny));
-        });
-        let operator = connect(builder(1).token("blind"), &world.client("operator"));
-        match world.run(operator.collect()) {
-            Ok(count) => assert!(!is_told && count == 1, "{count}"),
-            Err(error) => {
-                assert!(is_told, "{error:?}");
-                assert!(matches!(error, Error::IncompleteView { .. }), "{error:?}");
-                assert_eq!(contender_keys(&world).len(), 2, "nothing was touched");
-            }
-        }
-    }
 }

@@ -5,7 +5,7 @@ use semaphore_core::{Conflict, Error, InvalidInput};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
-use crate::support::stranger::{Stranger, operate};
+use crate::support::stranger::operate;
 use crate::support::*;
 
 const LOCK: &str = "service/db/.lock";
@@ -35,7 +35,6 @@ fn inspection_shows_limit_holders_and_waiters_in_queue_order() {
     held.sort_unstable();
     assert_eq!(held, ["first", "second"]);
     assert_eq!(values(&snapshot.waiters), ["third", "fourth", "fifth"]);
-    assert_eq!(snapshot.orphans, []);
     let stats = world.stats_of("looker");
     assert_eq!(stats.total_requests(), 2, "{stats:?}");
     drop((permits, waiting.map(Task::abort)));
@@ -122,7 +121,6 @@ fn what_nobody_has_used_is_not_found() {
     assert!(matches!(result, Err(Error::NotFound { .. })), "{result:?}");
     let result = world.run(semaphore.destroy());
     assert!(matches!(result, Err(Error::NotFound { .. })), "{result:?}");
-    assert_eq!(world.run(semaphore.collect()).expect("nothing there"), 0);
     assert!(world.consul(|consul, _| consul.entries("").next().is_none()));
 }
 
@@ -362,50 +360,6 @@ fn a_destruction_whose_answer_is_lost_is_finished_all_the_same() {
         world.run(semaphore.destroy()).expect("destroyed");
         assert!(record(&world).is_none());
     }
-}
-
-#[test]
-fn collection_touches_nothing_but_dead_contender_keys() {
-    let world = MockConsul::new(1);
-    let semaphore = semaphore(&world, "a", 2);
-    let permit = world.run(semaphore.acquire()).expect("a free slot");
-    let live = Stranger::enters(&world);
-    let dead = [
-        "4ca8e74b-6350-7587-addf-a18084928f31",
-        "4ca8e74b-6350-7587-addf-a18084928f32",
-    ];
-    for id in dead {
-        let target = format!("/v1/kv/{PREFIX}/{id}?flags=16210313421097356768");
-        operate(&world, Method::Put, &target, "");
-    }
-    let others = [
-        format!("{PREFIX}/notes"),
-        format!("{PREFIX}/deeper/4ca8e74b-6350-7587-addf-a18084928f33"),
-        "service/db2/4ca8e74b-6350-7587-addf-a18084928f34".to_owned(),
-    ];
-    for key in &others {
-        operate(&world, Method::Put, &format!("/v1/kv/{key}"), "mine");
-    }
-    let flagged = format!("{PREFIX}/4ca8e74b-6350-7587-addf-a18084928f35");
-    operate(
-        &world,
-        Method::Put,
-        &format!("/v1/kv/{flagged}?flags=7"),
-        "",
-    );
-    assert_eq!(world.run(semaphore.collect()).expect("collected"), 2);
-    let exists = |key: &str| world.consul(|consul, _| consul.entry(key).is_some());
-    for key in others.iter().chain([&flagged, &live.key()]) {
-        assert!(exists(key), "{key}");
-        operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
-    }
-    for id in dead {
-        assert!(!exists(&format!("{PREFIX}/{id}")));
-    }
-    assert!(permit.is_held());
-    world.run(permit.release()).expect("released");
-    live.leaves(&world);
-    assert_nothing_left(&world);
 }
 
 #[test]
