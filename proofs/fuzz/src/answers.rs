@@ -98,7 +98,6 @@ fn read_all(response: &Response) {
         assert!(view.waiters().count() <= view.contenders().len());
         assert!(view.contenders().len() <= list.entries.len());
     }
-    read_the_same_with_a_space_behind(response);
 }
 
 /// The leader is the owner of the key's session, in the term of the lock index.
@@ -131,18 +130,6 @@ fn read_leader(response: &Response) {
             assert_eq!(last_value.is_some(), entry.is_some());
         }
     }
-}
-
-/// No agent prints it like this. So the parser must search for entries instead of expecting them in
-/// their usual place.
-fn read_the_same_with_a_space_behind(response: &Response) {
-    let entries = |body: &[u8]| {
-        let response = Response::new(response.status(), body).with_header("X-Consul-Index", "1");
-        let list = ListKeys::parse(&response).ok().map(|list| list.entries);
-        format!("{list:?} {:?}", Txn::parse(&response).ok())
-    };
-    let body = response.body();
-    assert_eq!(entries(body), entries(&[body, b" "].concat()));
 }
 
 fn read_entry(entry: &Entry<'_>) {

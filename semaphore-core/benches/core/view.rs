@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use crate::document::{Document, prefix};
 
 /// The numbers of contenders in a document.
-const CONTENDERS: [usize; 2] = [10, 1000];
+const CONTENDERS: [usize; 3] = [10, 100, 5000];
 
 #[divan::bench(args = CONTENDERS)]
 fn skip_with_serde_json(bencher: Bencher, contenders: usize) {

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::entry::Entry;
-use super::printed;
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
@@ -69,8 +68,8 @@ impl ListKeys<'_> {
         let index = index?;
         let text = core::str::from_utf8(body)
             .map_err(|error| garbled("a list that is not UTF-8", error))?;
-        let entries =
-            printed::list(text).map_err(|error| garbled("not a list of entries", error))?;
+        let entries: Vec<Entry<'_>> =
+            serde_json::from_str(text).map_err(|error| garbled("not a list of entries", error))?;
         if index == Index::ZERO && entries.is_empty() {
             return Err(RequestError::garbled(WITHOUT_INDEX).of(response));
         }

@@ -11,7 +11,6 @@ mod destroy_session;
 mod entry;
 mod list_keys;
 mod list_sessions;
-mod printed;
 mod read_key;
 mod register_node;
 mod release_key;

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::entry::Entry;
-use super::printed;
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
@@ -51,7 +50,8 @@ impl ReadKey<'_> {
         }
         let text = core::str::from_utf8(answer::served(response)?)
             .map_err(|error| garbled("an entry that is not UTF-8", error))?;
-        let entries = printed::list(text).map_err(|error| garbled("not an entry", error))?;
+        let entries: Vec<Entry<'_>> =
+            serde_json::from_str(text).map_err(|error| garbled("not an entry", error))?;
         match entries.into_iter().next() {
             None => absent(response),
             found => Ok(found),

@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use super::answer::{self, excerpt, garbled};
-use super::entry::{Entry, OneEntry};
-use super::printed;
+use super::entry::Entry;
 use crate::error::RequestError;
 use crate::http::Response;
 
@@ -128,17 +127,13 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
     };
     let text = core::str::from_utf8(body)
         .map_err(|error| garbled("a transaction's answer that is not UTF-8", error))?;
-    if !is_conflict && let Some(entries) = printed::results(text) {
-        let filtered = answer::is_filtered(response);
-        return Ok(TxnOutcome::Applied(Results { entries, filtered }));
-    }
     let answer: Answer<'_> =
         serde_json::from_str(text).map_err(|error| garbled("not a transaction's answer", error))?;
     let results = answer.results.unwrap_or_default();
     let errors = answer.errors.unwrap_or_default();
     match (is_conflict, results.is_empty(), errors.is_empty()) {
         (false, _, true) => Ok(TxnOutcome::Applied(Results {
-            entries: results.into_iter().map(|result| result.kv.0).collect(),
+            entries: results.into_iter().map(|result| result.kv).collect(),
             filtered: answer.is_filtered || answer::is_filtered(response),
         })),
         (true, true, false) => Ok(TxnOutcome::RolledBack(
@@ -166,7 +161,7 @@ struct Answer<'a> {
 #[derive(Deserialize)]
 struct OneResult<'a> {
     #[serde(rename = "KV", borrow)]
-    kv: OneEntry<'a>,
+    kv: Entry<'a>,
 }
 
 #[derive(Deserialize)]
