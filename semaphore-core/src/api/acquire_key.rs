@@ -23,12 +23,11 @@ pub struct AcquireKey<'a> {
 impl AcquireKey<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let target = Target::key(self.key)
+        Target::key(self.key)
             .with("acquire", self.session)
-            .with("flags", self.flags);
-        Request::new(Method::Put, target.scoped(scope))
+            .with("flags", self.flags)
+            .request(Method::Put, scope)
             .with_body(self.value)
-            .with_token(scope.token().cloned())
     }
 
     /// Whether the key is tied to this session now; false if another session has it.

@@ -28,10 +28,10 @@ impl CasKey<'_> {
         if !is_on(Defect::WriteWithoutCas) {
             target = target.with("cas", self.index);
         }
-        let target = target.with("flags", self.flags);
-        Request::new(Method::Put, target.scoped(scope))
+        target
+            .with("flags", self.flags)
+            .request(Method::Put, scope)
             .with_body(self.value)
-            .with_token(scope.token().cloned())
     }
 
     /// Whether it was written. The answer does not have the new index.

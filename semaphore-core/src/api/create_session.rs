@@ -37,9 +37,9 @@ impl CreateSession<'_> {
         };
         // A struct of strings always serializes.
         let body = serde_json::to_vec(&body).unwrap_or_default();
-        Request::new(Method::Put, Target::new("/v1/session/create").scoped(scope))
+        Target::new("/v1/session/create")
+            .request(Method::Put, scope)
             .with_body(body)
-            .with_token(scope.token().cloned())
     }
 
     /// The id of the new session.

@@ -3,7 +3,7 @@
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Priority, Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::id::Index;
 use crate::input::Scope;
 
@@ -24,9 +24,7 @@ impl DeleteKey<'_> {
             Some(index) => target.with("cas", index),
             None => target,
         };
-        Request::new(Method::Delete, target.scoped(scope))
-            .with_priority(Priority::Urgent)
-            .with_token(scope.token().cloned())
+        target.ending(Method::Delete, scope)
     }
 
     /// Whether it is gone; false if it has changed since the given index.

@@ -3,7 +3,7 @@
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Priority, Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
@@ -18,9 +18,7 @@ impl DestroySession<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
         let path = format!("/v1/session/destroy/{}", self.session);
-        Request::new(Method::Put, Target::new(&path).scoped(scope))
-            .with_priority(Priority::Urgent)
-            .with_token(scope.token().cloned())
+        Target::new(&path).ending(Method::Put, scope)
     }
 
     /// Only success is `Ok`.

@@ -6,9 +6,9 @@ use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::entry::Entry;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::id::Index;
-use crate::input::{Prefix, Scope, go_duration};
+use crate::input::{Prefix, Scope};
 
 /// Lists the keys below a prefix.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +36,9 @@ pub struct KeyList<'a> {
 impl ListKeys<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let target = Target::key(&self.prefix.directory()).with_flag("recurse");
-        let target = match self.wait {
-            Some((index, wait)) => target.with("index", index).with("wait", go_duration(wait)),
-            None => target,
-        };
-        let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
-            .with_token(scope.token().cloned());
-        match self.wait {
-            Some(_) => request.as_long_poll().outlasting_its_wait(),
-            None => request,
-        }
+        Target::key(&self.prefix.directory())
+            .with_flag("recurse")
+            .watch(self.wait, scope, self.consistent)
     }
 
     /// The list. A prefix without keys is an empty list, not an error.
@@ -85,6 +77,7 @@ impl ListKeys<'_> {
 mod tests {
     use super::super::examples::line;
     use super::*;
+    use crate::http::Method;
 
     fn list(wait: Option<(Index, Duration)>, consistent: bool) -> Request {
         ListKeys {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
@@ -28,8 +28,7 @@ pub struct ListedSession {
 impl ListSessions {
     /// The request.
     pub fn request(self, scope: &Scope) -> Request {
-        let target = Target::new("/v1/session/list").scoped_read(scope, false);
-        Request::new(Method::Get, target).with_token(scope.token().cloned())
+        Target::new("/v1/session/list").read(scope, false)
     }
 
     /// The sessions by their ids, without those that the token may not read.

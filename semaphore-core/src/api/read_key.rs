@@ -6,9 +6,9 @@ use super::answer::{self, WITHOUT_INDEX, garbled};
 use super::entry::Entry;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::id::Index;
-use crate::input::{Scope, go_duration};
+use crate::input::Scope;
 
 /// Reads one key.
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +26,7 @@ pub struct ReadKey<'a> {
 impl ReadKey<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let target = Target::key(self.key);
-        let target = match self.wait {
-            Some((index, wait)) => target.with("index", index).with("wait", go_duration(wait)),
-            None => target,
-        };
-        let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
-            .with_token(scope.token().cloned());
-        match self.wait {
-            Some(_) => request.as_long_poll().outlasting_its_wait(),
-            None => request,
-        }
+        Target::key(self.key).watch(self.wait, scope, self.consistent)
     }
 
     /// The entry, or `None` if there is no such key.

@@ -44,9 +44,9 @@ impl RegisterNode<'_> {
         }];
         // Structs of strings and numbers always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
-        Request::new(Method::Put, Target::new("/v1/txn").scoped(scope))
+        Target::new("/v1/txn")
+            .request(Method::Put, scope)
             .with_body(body)
-            .with_token(scope.token().cloned())
     }
 
     /// The node exists. It was created now, or existed before.

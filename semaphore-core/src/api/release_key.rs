@@ -3,7 +3,7 @@
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Priority, Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
@@ -24,13 +24,11 @@ pub struct ReleaseKey<'a> {
 impl ReleaseKey<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let target = Target::key(self.key)
+        Target::key(self.key)
             .with("release", self.session)
-            .with("flags", self.flags);
-        Request::new(Method::Put, target.scoped(scope))
+            .with("flags", self.flags)
+            .ending(Method::Put, scope)
             .with_body(self.value)
-            .with_priority(Priority::Urgent)
-            .with_token(scope.token().cloned())
     }
 
     /// Whether this released it; false if the key was not tied to the session.

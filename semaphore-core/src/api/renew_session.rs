@@ -23,9 +23,9 @@ impl RenewSession<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
         let path = format!("/v1/session/renew/{}", self.session);
-        Request::new(Method::Put, Target::new(&path).scoped(scope))
+        Target::new(&path)
+            .request(Method::Put, scope)
             .with_priority(Priority::Renewal)
-            .with_token(scope.token().cloned())
     }
 
     /// The renewed session.

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Behavior, Scope, parse_go_duration};
 
@@ -43,8 +43,7 @@ impl SessionInfo<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
         let path = format!("/v1/session/info/{}", self.session);
-        Request::new(Method::Get, Target::new(&path).scoped_read(scope, true))
-            .with_token(scope.token().cloned())
+        Target::new(&path).read(scope, true)
     }
 
     /// The session, or `None` if Consul knows no such session. Also `None` if the token may not

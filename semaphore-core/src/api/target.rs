@@ -2,10 +2,13 @@
 
 use core::fmt::Display;
 use core::fmt::Write as _;
+use core::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::input::Scope;
+use crate::http::{Method, Priority, Request};
+use crate::id::Index;
+use crate::input::{Scope, go_duration};
 
 /// The path and query of a request, under construction.
 pub(super) struct Target {
@@ -52,21 +55,49 @@ impl Target {
         self
     }
 
-    /// Adds datacenter, namespace and partition.
-    pub(super) fn scoped(self, scope: &Scope) -> String {
-        scope
+    /// The request, with datacenter, namespace, partition and token.
+    pub(super) fn request(self, method: Method, scope: &Scope) -> Request {
+        let target = scope
             .parameters()
-            .fold(self, |target, (name, value)| target.with(name, value))
-            .text
+            .fold(self, |target, (name, value)| target.with(name, value));
+        Request::new(method, target.text).with_token(scope.token().cloned())
     }
 
-    /// Like [`Self::scoped`], for a read: adds `consistent` if the scope or the caller wants it.
-    pub(super) fn scoped_read(self, scope: &Scope, consistent: bool) -> String {
+    /// A write that is sent before others, since it ends something.
+    pub(super) fn ending(self, method: Method, scope: &Scope) -> Request {
+        self.request(method, scope).with_priority(Priority::Urgent)
+    }
+
+    /// A read. The leader confirms it if the scope or the caller wants that.
+    pub(super) fn read(self, scope: &Scope, consistent: bool) -> Request {
+        self.confirmed(scope, consistent)
+            .request(Method::Get, scope)
+    }
+
+    pub(super) fn confirmed(self, scope: &Scope, consistent: bool) -> Self {
         if consistent || scope.consistent() {
-            self.with_flag("consistent").scoped(scope)
+            self.with_flag("consistent")
         } else {
-            self.scoped(scope)
+            self
         }
+    }
+
+    /// A read, or a blocking query: it is answered when the index has passed this one, or after
+    /// this time.
+    pub(super) fn watch(
+        self,
+        wait: Option<(Index, Duration)>,
+        scope: &Scope,
+        consistent: bool,
+    ) -> Request {
+        let Some((index, wait)) = wait else {
+            return self.read(scope, consistent);
+        };
+        self.with("index", index)
+            .with("wait", go_duration(wait))
+            .read(scope, consistent)
+            .as_long_poll()
+            .outlasting_its_wait()
     }
 
     fn separate(&mut self) {
@@ -91,15 +122,14 @@ mod tests {
 
     #[test]
     fn everything_that_a_url_reads_otherwise_is_encoded() {
-        let target = Target::key("a b/ü?#%&=+").with("x", "1&y=2 3").scoped(
-            &Scope::new()
-                .with_datacenter("dc 1")
-                .and_then(|scope| scope.with_namespace("n/s"))
-                .and_then(|scope| scope.with_partition("p&q"))
-                .unwrap(),
-        );
+        let scope = Scope::new()
+            .with_datacenter("dc 1")
+            .and_then(|scope| scope.with_namespace("n/s"))
+            .and_then(|scope| scope.with_partition("p&q"))
+            .unwrap();
+        let target = Target::key("a b/ü?#%&=+").with("x", "1&y=2 3");
         assert_eq!(
-            target,
+            target.request(Method::Put, &scope).target(),
             "/v1/kv/a%20b/%C3%BC%3F%23%25%26%3D%2B?x=1%26y%3D2%203&dc=dc%201&ns=n%2Fs&partition=p%26q"
         );
     }
@@ -107,14 +137,10 @@ mod tests {
     #[test]
     fn consistency_is_asked_of_reads_only() {
         let scope = Scope::new().with_consistent_reads(true);
-        assert_eq!(Target::key("k").scoped(&scope), "/v1/kv/k");
-        assert_eq!(
-            Target::key("k").scoped_read(&scope, false),
-            "/v1/kv/k?consistent"
-        );
-        assert_eq!(
-            Target::key("k").scoped_read(&Scope::new(), true),
-            "/v1/kv/k?consistent"
-        );
+        let key = || Target::key("k");
+        assert_eq!(key().request(Method::Put, &scope).target(), "/v1/kv/k");
+        let consistent = "/v1/kv/k?consistent";
+        assert_eq!(key().read(&scope, false).target(), consistent);
+        assert_eq!(key().read(&Scope::new(), true).target(), consistent);
     }
 }

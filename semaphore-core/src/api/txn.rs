@@ -110,16 +110,16 @@ impl Txn<'_> {
 
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        self.to(Target::new("/v1/txn").scoped(scope), scope)
+        self.to(Target::new("/v1/txn"), scope)
     }
 
     /// The request, for operations that only read. The leader confirms it, as a consistent read of
     /// a key.
     pub fn confirmed_read(&self, scope: &Scope) -> Request {
-        self.to(Target::new("/v1/txn").scoped_read(scope, true), scope)
+        self.to(Target::new("/v1/txn").confirmed(scope, true), scope)
     }
 
-    fn to(&self, target: String, scope: &Scope) -> Request {
+    fn to(&self, target: Target, scope: &Scope) -> Request {
         let body: Vec<_> = self
             .operations
             .iter()
@@ -133,10 +133,10 @@ impl Txn<'_> {
             .collect();
         // Structs of strings and numbers always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
-        Request::new(Method::Put, target)
+        target
+            .request(Method::Put, scope)
             .with_body(body)
             .with_changes(self.operations.iter().filter_map(Operation::changed_path))
-            .with_token(scope.token().cloned())
     }
 
     /// Whether an agent accepts this request with this number of operations. It refuses a larger
