@@ -94,6 +94,13 @@ impl Subject {
         self.0.is_none()
     }
 
+    /// Becomes the other one if it is unknown.
+    pub(crate) fn or_set(&mut self, other: &Self) {
+        if self.is_unknown() {
+            self.clone_from(other);
+        }
+    }
+
     fn name_of(&self, kind: Kind) -> Option<&str> {
         let known = self.0.as_ref().filter(|it| it.kind == kind)?;
         Some(&known.name)

@@ -11,7 +11,6 @@ use crate::asked::Asked;
 use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::one_line::Causes;
-use crate::subject::Subject;
 
 /// Sends one described request and returns its answer.
 ///
@@ -174,8 +173,8 @@ impl TransportError {
         self
     }
 
-    pub(crate) fn or_about(&mut self, subject: &Subject) {
-        self.asked = core::mem::take(&mut self.asked).or_about(subject);
+    pub(crate) fn asked_mut(&mut self) -> &mut Asked {
+        &mut self.asked
     }
 
     /// The request, as far as it is known.

@@ -151,24 +151,31 @@ pub enum Lost {
     },
 }
 
+/// The subject of a loss, if it has one.
+macro_rules! subject_of {
+    ($lost:expr) => {
+        match $lost {
+            Lost::SessionGone { on, .. }
+            | Lost::RemovedFromHolders { on, .. }
+            | Lost::Evicted { on, .. }
+            | Lost::ContenderKeyTaken { on, .. }
+            | Lost::LeaseExpired { on, .. }
+            | Lost::KeyReleased { on, .. }
+            | Lost::KeyTaken { on, .. }
+            | Lost::KeyDeleted { on, .. }
+            | Lost::KeyOverwritten { on, .. }
+            | Lost::Unreadable { on, .. }
+            | Lost::RuntimeEnded { on }
+            | Lost::Forked { on } => Some(on),
+            Lost::SteppedDown => None,
+        }
+    };
+}
+
 impl Lost {
     /// What was held: which semaphore or election, at which agent.
     pub fn subject(&self) -> Option<&Subject> {
-        match self {
-            Self::SessionGone { on, .. }
-            | Self::RemovedFromHolders { on, .. }
-            | Self::Evicted { on, .. }
-            | Self::ContenderKeyTaken { on, .. }
-            | Self::LeaseExpired { on, .. }
-            | Self::KeyReleased { on, .. }
-            | Self::KeyTaken { on, .. }
-            | Self::KeyDeleted { on, .. }
-            | Self::KeyOverwritten { on, .. }
-            | Self::Unreadable { on, .. }
-            | Self::RuntimeEnded { on }
-            | Self::Forked { on } => Some(on).filter(|on| !on.is_unknown()),
-            Self::SteppedDown => None,
-        }
+        subject_of!(self).filter(|on| !on.is_unknown())
     }
 
     /// The runtime has ended.
@@ -181,24 +188,8 @@ impl Lost {
     /// Adds this subject, unless there is one already.
     #[must_use]
     pub(crate) fn or_about(mut self, subject: &Subject) -> Self {
-        match &mut self {
-            Self::SessionGone { on, .. }
-            | Self::RemovedFromHolders { on, .. }
-            | Self::Evicted { on, .. }
-            | Self::ContenderKeyTaken { on, .. }
-            | Self::LeaseExpired { on, .. }
-            | Self::KeyReleased { on, .. }
-            | Self::KeyTaken { on, .. }
-            | Self::KeyDeleted { on, .. }
-            | Self::KeyOverwritten { on, .. }
-            | Self::Unreadable { on, .. }
-            | Self::RuntimeEnded { on }
-            | Self::Forked { on } => {
-                if on.is_unknown() {
-                    on.clone_from(subject);
-                }
-            }
-            Self::SteppedDown => {}
+        if let Some(on) = subject_of!(&mut self) {
+            on.or_set(subject);
         }
         self
     }

@@ -217,6 +217,25 @@ pub enum Awaited {
     Shutdown,
 }
 
+/// The subject of an error that keeps its own.
+macro_rules! subject_of {
+    ($error:expr) => {
+        match $error {
+            Error::InvalidInput { on, .. }
+            | Error::LimitConflict { on, .. }
+            | Error::Conflict { on, .. }
+            | Error::NotAnElection { on, .. }
+            | Error::IncompleteView { on, .. }
+            | Error::Timeout { on, .. }
+            | Error::InUse { on, .. }
+            | Error::NotFound { on }
+            | Error::NoTask { on, .. }
+            | Error::Closed { on, .. } => Some(on),
+            Error::Request(_) | Error::Lost(_) => None,
+        }
+    };
+}
+
 impl Error {
     /// Its owner has closed it.
     pub(crate) fn closed() -> Self {
@@ -266,48 +285,24 @@ impl Error {
     /// there is none.
     pub fn subject(&self) -> Option<Subject> {
         let subject = match self {
-            Self::InvalidInput { on, .. }
-            | Self::LimitConflict { on, .. }
-            | Self::Conflict { on, .. }
-            | Self::NotAnElection { on, .. }
-            | Self::IncompleteView { on, .. }
-            | Self::Timeout { on, .. }
-            | Self::InUse { on, .. }
-            | Self::NotFound { on }
-            | Self::NoTask { on, .. }
-            | Self::Closed { on, .. } => on.clone(),
             Self::Request(error) => error.asked().subject(),
             Self::Lost(lost) => lost.subject()?.clone(),
+            _ => subject_of!(self)?.clone(),
         };
         Some(subject).filter(|subject| !subject.is_unknown())
     }
 
     /// Adds this subject, unless there is one already.
     #[must_use]
-    pub(crate) fn or_about(self, subject: &Subject) -> Self {
-        let mut error = match self {
+    pub(crate) fn or_about(mut self, subject: &Subject) -> Self {
+        if let Some(on) = subject_of!(&mut self) {
+            on.or_set(subject);
+        }
+        match self {
             Self::Request(error) => Self::Request(error.or_about(subject)),
             Self::Lost(lost) => Self::Lost(lost.or_about(subject)),
             error => error,
-        };
-        match &mut error {
-            Self::InvalidInput { on, .. }
-            | Self::LimitConflict { on, .. }
-            | Self::Conflict { on, .. }
-            | Self::NotAnElection { on, .. }
-            | Self::IncompleteView { on, .. }
-            | Self::Timeout { on, .. }
-            | Self::InUse { on, .. }
-            | Self::NotFound { on }
-            | Self::NoTask { on, .. }
-            | Self::Closed { on, .. } => {
-                if on.is_unknown() {
-                    on.clone_from(subject);
-                }
-            }
-            Self::Request(_) | Self::Lost(_) => {}
         }
-        error
     }
 }
 

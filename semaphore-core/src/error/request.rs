@@ -118,6 +118,23 @@ impl ParseError {
     }
 }
 
+/// The request of an error, or of the error in it.
+macro_rules! asked_of {
+    ($error:expr, $asked:ident) => {
+        match $error {
+            RequestError::Transport(error) => error.$asked(),
+            RequestError::RefusedForNow(error) => error.$asked(),
+            RequestError::Unavailable { asked, .. }
+            | RequestError::Garbled { asked, .. }
+            | RequestError::Denied { asked, .. }
+            | RequestError::InvalidSession { asked, .. }
+            | RequestError::Rejected { asked, .. }
+            | RequestError::InvalidKey { asked, .. }
+            | RequestError::Redirected { asked, .. } => asked,
+        }
+    };
+}
+
 impl RequestError {
     /// The answer is not Consul's, and no parser says more.
     pub(crate) fn garbled(what: &'static str) -> Self {
@@ -131,47 +148,24 @@ impl RequestError {
     /// Adds the request of this answer.
     #[must_use]
     pub(crate) fn of(mut self, response: &Response) -> Self {
-        if let Self::Garbled { asked, .. }
-        | Self::Denied { asked, .. }
-        | Self::InvalidSession { asked, .. }
-        | Self::Rejected { asked, .. } = &mut self
-        {
-            asked.clone_from(response.asked());
-        }
+        self.asked_mut().clone_from(response.asked());
         self
     }
 
     /// The request and its subject, as far as they are known.
     pub fn asked(&self) -> &Asked {
-        match self {
-            Self::Transport(error) => error.asked(),
-            Self::RefusedForNow(error) => error.asked(),
-            Self::Unavailable { asked, .. }
-            | Self::Garbled { asked, .. }
-            | Self::Denied { asked, .. }
-            | Self::InvalidSession { asked, .. }
-            | Self::Rejected { asked, .. }
-            | Self::InvalidKey { asked, .. }
-            | Self::Redirected { asked, .. } => asked,
-        }
+        asked_of!(self, asked)
+    }
+
+    fn asked_mut(&mut self) -> &mut Asked {
+        asked_of!(self, asked_mut)
     }
 
     /// Adds this subject, unless there is one already.
     #[must_use]
     pub(crate) fn or_about(mut self, subject: &Subject) -> Self {
-        match &mut self {
-            Self::Transport(error) => error.or_about(subject),
-            Self::RefusedForNow(error) => **error = error.clone().or_about(subject),
-            Self::Unavailable { asked, .. }
-            | Self::Garbled { asked, .. }
-            | Self::Denied { asked, .. }
-            | Self::InvalidSession { asked, .. }
-            | Self::Rejected { asked, .. }
-            | Self::InvalidKey { asked, .. }
-            | Self::Redirected { asked, .. } => {
-                *asked = core::mem::take(asked).or_about(subject);
-            }
-        }
+        let asked = self.asked_mut();
+        *asked = core::mem::take(asked).or_about(subject);
         self
     }
 
