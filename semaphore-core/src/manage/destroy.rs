@@ -6,7 +6,6 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
 use crate::input::{Prefix, Scope};
-use crate::record::Record;
 use crate::subject::Subject;
 use crate::view::View;
 
@@ -44,28 +43,15 @@ impl Task for Destroy {
     fn step(&mut self, answer: &Response) -> Result<Step<()>, RequestError> {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
         if view.is_filtered() {
-            let prefix = self.prefix.to_string();
-            return Ok(Step::Done(Err(Error::IncompleteView {
-                prefix,
-                on: Subject::default(),
-            })));
+            return Ok(Step::Done(Err(super::incomplete(&self.prefix))));
         }
-        let Some(lock) = view.lock() else {
-            return Ok(Step::Done(if self.named.is_some() {
-                Ok(())
-            } else {
-                Err(Error::NotFound {
-                    on: Subject::default(),
-                })
-            }));
+        let (lock, record) = match super::read(&self.prefix, &view) {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) if self.named.is_some() => return Ok(Step::Done(Ok(()))),
+            Err(error) => return Ok(Step::Done(Err(error))),
         };
-        if let Err(conflict) = &lock.record {
-            return Ok(super::conflict(&self.prefix, conflict));
-        }
-        let holders = view
-            .record()
-            .into_iter()
-            .flat_map(Record::holders)
+        let holders = record
+            .holders()
             .filter(|holder| view.is_alive(holder))
             .count();
         let waiters = view.waiters().count();

@@ -8,7 +8,6 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Prefix, Scope};
-use crate::subject::Subject;
 use crate::view::View;
 
 /// Reads a semaphore. The leader confirms the read.
@@ -85,20 +84,11 @@ impl Inspect {
         let list = ListKeys::parse(answer)?;
         let view = View::new(&self.prefix, &list);
         if view.is_filtered() {
-            let prefix = self.prefix.to_string();
-            return Ok(Err(Error::IncompleteView {
-                prefix,
-                on: Subject::default(),
-            }));
+            return Ok(Err(super::incomplete(&self.prefix)));
         }
-        let Some(lock) = view.lock() else {
-            return Ok(Err(Error::NotFound {
-                on: Subject::default(),
-            }));
-        };
-        let record = match &lock.record {
-            Ok(record) => record,
-            Err(conflict) => return Ok(Err(super::conflict_at(&self.prefix, conflict))),
+        let record = match super::read(&self.prefix, &view) {
+            Ok((_, record)) => record,
+            Err(error) => return Ok(Err(error)),
         };
         let mut keys = BTreeMap::new();
         for entry in &list.entries {

@@ -30,13 +30,15 @@ pub use verify::Verify;
 
 use crate::api::{self, ListKeys};
 use crate::defect::{Defect, is_on};
-use crate::error::{Conflict, Error, RequestError};
+use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::input::{Prefix, Scope};
 use crate::machine::{Backoff, Budget, READ_BURST, READ_INTERVAL};
+use crate::record::Record;
 use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
+use crate::view::{Lock, View};
 
 /// What an operation does: what it reads, and what follows from that.
 pub trait Task {
@@ -223,15 +225,27 @@ fn list(prefix: &Prefix, scope: &Scope) -> Request {
     .request(scope)
 }
 
-/// Ends because the record is not understood.
-fn conflict<T>(prefix: &Prefix, conflict: &Conflict) -> Step<T> {
-    Step::Done(Err(conflict_at(prefix, conflict)))
+/// A semaphore's content and its record, or why there is none.
+fn read<'a>(prefix: &Prefix, view: &'a View) -> Result<(&'a Lock, &'a Record), Error> {
+    let on = Subject::default();
+    let lock = match view.lock() {
+        Some(lock) => lock,
+        None if view.is_filtered() => return Err(incomplete(prefix)),
+        None => return Err(Error::NotFound { on }),
+    };
+    match &lock.record {
+        Ok(record) => Ok((lock, record)),
+        Err(conflict) => Err(Error::Conflict {
+            key: prefix.record_key(),
+            conflict: conflict.clone(),
+            on,
+        }),
+    }
 }
 
-fn conflict_at(prefix: &Prefix, conflict: &Conflict) -> Error {
-    Error::Conflict {
-        key: prefix.record_key(),
-        conflict: conflict.clone(),
+fn incomplete(prefix: &Prefix) -> Error {
+    Error::IncompleteView {
+        prefix: prefix.to_string(),
         on: Subject::default(),
     }
 }

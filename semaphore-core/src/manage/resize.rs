@@ -2,11 +2,10 @@
 
 use super::{Step, Task};
 use crate::api::{CasKey, ListKeys};
-use crate::error::{Error, RequestError};
+use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
-use crate::subject::Subject;
 use crate::view::View;
 
 /// Writes another limit into the record, by check-and-set. Everything else in the record stays.
@@ -46,22 +45,9 @@ impl Task for Resize {
 
     fn step(&mut self, answer: &Response) -> Result<Step<()>, RequestError> {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
-        let Some(lock) = view.lock() else {
-            let prefix = self.prefix.to_string();
-            return Ok(Step::Done(Err(if view.is_filtered() {
-                Error::IncompleteView {
-                    prefix,
-                    on: Subject::default(),
-                }
-            } else {
-                Error::NotFound {
-                    on: Subject::default(),
-                }
-            })));
-        };
-        let mut record = match &lock.record {
-            Ok(record) => record.clone(),
-            Err(conflict) => return Ok(super::conflict(&self.prefix, conflict)),
+        let (lock, mut record) = match super::read(&self.prefix, &view) {
+            Ok((lock, record)) => (lock, record.clone()),
+            Err(error) => return Ok(Step::Done(Err(error))),
         };
         if record.limit() == self.limit {
             return Ok(Step::Done(Ok(())));
