@@ -191,7 +191,7 @@ fn a_limit_that_others_have_set_is_a_conflict() {
 #[test]
 fn bad_flags_are_refused_with_the_reason() {
     let cases: [(&[&str], &str); 8] = [
-        (&["--prefix", ""], "the prefix is empty"),
+        (&["--prefix", ""], "the prefix \"\" is empty"),
         (&["--prefix", "a//b"], "has an empty segment"),
         (&["--prefix", "a/../b"], "has a segment of dots"),
         (&["--limit", "0"], "\"0\""),

@@ -9,7 +9,7 @@ const CONTEND: &str = env!("CARGO_BIN_EXE_contend");
 #[test]
 fn bad_flags_are_refused_with_the_reason() {
     let cases: [(&[&str], &str); 6] = [
-        (&["--prefix", ""], "the prefix is empty"),
+        (&["--prefix", ""], "the prefix \"\" is empty"),
         (&["--prefix", "a//b"], "has an empty segment"),
         (&["--prefix", "a/../b"], "has a segment of dots"),
         (&["--limit", "0"], "--limit"),

@@ -17,7 +17,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 pub use crate::asked::Asked;
-pub use crate::input::InvalidInput;
+pub use crate::input::{Flaw, InvalidInput};
 use crate::one_line::{Brief, WithCauses};
 pub use crate::subject::Subject;
 pub use lost::Lost;

@@ -2,69 +2,27 @@
 
 use core::time::Duration;
 
+use super::Flaw;
+
 /// What is wrong with a value from the caller. It is found before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidInput {
-    /// The prefix is empty, or only a slash. Give it a name such as `service/db`.
-    #[error("the prefix is empty; give it a name such as service/db")]
-    PrefixEmpty,
-    /// The prefix has an empty segment (`a//b`), which Consul would redirect to another key.
-    #[error(
-        "the prefix {0:?} has an empty segment, which Consul would redirect to another key; leave one slash out"
-    )]
-    PrefixEmptySegment(String),
-    /// The prefix has a segment `.` or `..`, which Consul would resolve to another key.
-    #[error("the prefix {0:?} has a segment of dots, which Consul would resolve to another key")]
-    PrefixDotSegment(String),
-    /// The prefix has a control character.
-    #[error("the prefix {0:?} has a control character, which Consul does not accept")]
-    PrefixControlCharacter(String),
-    /// The prefix has a character that Consul's HTTP server considers unprintable, such as a
-    /// non-breaking space.
-    #[error(
-        "the prefix {prefix:?} has a character that is not printable: U+{:04X}",
-        u32::from(*character)
-    )]
-    PrefixUnprintable {
-        /// The prefix.
+    /// A semaphore's prefix can't be used, or Consul would read it as another one.
+    #[error("the prefix {prefix:?} {flaw}")]
+    Prefix {
+        /// Its beginning.
         prefix: String,
-        /// The first such character.
-        character: char,
+        /// What is wrong with it.
+        flaw: Flaw,
     },
-    /// The prefix begins or ends with a space, which agents from 1.22 refuse.
-    #[error("the prefix {0:?} has a space at one of its ends, which agents from 1.22 refuse")]
-    PrefixOuterSpace(String),
-    /// The prefix has a `%` before two hexadecimal digits. Some agents decode that again, so it
-    /// would be two keys (1.12.0 to 1.12.2), and some refuse it (1.22).
-    #[error(
-        "the prefix {0:?} has a `%` before two hexadecimal digits, which agents read differently"
-    )]
-    PrefixEncoded(String),
-    /// The prefix is longer than a URL may be.
-    #[error(
-        "the prefix has {len} bytes in a URL, and at most {max} are allowed; choose a shorter one"
-    )]
-    PrefixTooLong {
-        /// Its length in a URL, in bytes.
-        len: usize,
-        /// The limit, in bytes.
-        max: usize,
-    },
-    /// The last segment of the prefix is `.lock`, which is the name of the record. Use the part
-    /// before it.
-    #[error(
-        "the prefix {0:?} ends in `.lock`, the name of the record below the prefix; leave that out"
-    )]
-    PrefixOfRecord(String),
-    /// An election's key is empty, or Consul would read it as another key. Give it a name such as
-    /// `service/db/leader`.
+    /// An election's key can't be used, or Consul would read it as another one.
     #[error("the key {key:?} {flaw}")]
     Key {
-        /// The key.
+        /// Its beginning.
         key: String,
         /// What is wrong with it.
-        flaw: &'static str,
+        flaw: Flaw,
     },
     /// The limit is zero.
     #[error("the limit is 0; a semaphore has at least one slot")]

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::path::{self, Flaw};
+use super::path;
 use crate::id::SessionId;
 use crate::input::InvalidInput;
 
@@ -23,18 +23,8 @@ impl LockKey {
         match path::canonical(given) {
             Ok(key) => Ok(Self(key.to_owned())),
             Err(flaw) => Err(InvalidInput::Key {
-                // A long key is cut.
-                key: given.chars().take(SHOWN).collect(),
-                flaw: match flaw {
-                    Flaw::Empty => "is empty",
-                    Flaw::EmptySegment => "has an empty segment",
-                    Flaw::DotSegment => "has a segment of dots",
-                    Flaw::ControlCharacter => "has a control character",
-                    Flaw::Unprintable(_) => "has a character that is not printable",
-                    Flaw::OuterSpace => "has a space at one of its ends",
-                    Flaw::Encoded => "has a `%` before two hexadecimal digits",
-                    Flaw::TooLong(_) => "is too long for a URL",
-                },
+                key: path::shown(given),
+                flaw,
             }),
         }
     }
@@ -51,9 +41,6 @@ impl LockKey {
     }
 }
 
-/// How many characters of a key an error shows.
-const SHOWN: usize = 200;
-
 impl AsRef<str> for LockKey {
     fn as_ref(&self) -> &str {
         &self.0
@@ -68,6 +55,7 @@ impl fmt::Display for LockKey {
 
 #[cfg(test)]
 mod tests {
+    use super::path::Flaw;
     use super::*;
 
     #[test]
@@ -103,19 +91,19 @@ mod tests {
     #[test]
     fn what_consul_would_read_as_another_key_is_refused() {
         for (given, flaw) in [
-            ("", "is empty"),
-            ("/", "is empty"),
-            ("//", "has an empty segment"),
-            ("a//b", "has an empty segment"),
-            ("a/../b", "has a segment of dots"),
-            (".", "has a segment of dots"),
-            ("a\nb", "has a control character"),
-            ("a\u{a0}b", "has a character that is not printable"),
-            ("a ", "has a space at one of its ends"),
-            ("a%2fb", "has a `%` before two hexadecimal digits"),
-            (&"x".repeat(200_000), "is too long for a URL"),
+            ("", Flaw::Empty),
+            ("/", Flaw::Empty),
+            ("//", Flaw::EmptySegment),
+            ("a//b", Flaw::EmptySegment),
+            ("a/../b", Flaw::DotSegment),
+            (".", Flaw::DotSegment),
+            ("a\nb", Flaw::ControlCharacter),
+            ("a\u{a0}b", Flaw::Unprintable('\u{a0}')),
+            ("a ", Flaw::OuterSpace),
+            ("a%2fb", Flaw::Encoded),
+            (&"x".repeat(200_000), Flaw::TooLong(200_000)),
         ] {
-            let key = given.chars().take(SHOWN).collect();
+            let key = path::shown(given);
             assert_eq!(LockKey::new(given), Err(InvalidInput::Key { key, flaw }));
         }
     }

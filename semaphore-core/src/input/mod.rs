@@ -10,6 +10,7 @@ mod value;
 
 pub use invalid::InvalidInput;
 pub use lock_key::LockKey;
+pub use path::Flaw;
 pub(crate) use prefix::LOCK_NAME;
 pub use prefix::Prefix;
 pub use scope::Scope;

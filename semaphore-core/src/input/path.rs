@@ -20,17 +20,50 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 /// segment and the query.
 pub(super) const MAX_BYTES: usize = 6_000;
 
-/// What is wrong with a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
+/// What is wrong with a prefix or a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// It is empty, or only a slash. Give it a name such as `service/db`.
+    #[error("is empty; give it a name such as service/db")]
     Empty,
+    /// It has an empty segment (`a//b`), which Consul would redirect to another key.
+    #[error(
+        "has an empty segment, which Consul would redirect to another key; leave one slash out"
+    )]
     EmptySegment,
+    /// It has a segment `.` or `..`, which Consul would resolve to another key.
+    #[error("has a segment of dots, which Consul would resolve to another key")]
     DotSegment,
+    /// It has a control character.
+    #[error("has a control character, which Consul does not accept")]
     ControlCharacter,
+    /// It has a character that Consul's HTTP server considers unprintable, such as a non-breaking
+    /// space.
+    #[error("has a character that is not printable: U+{:04X}", u32::from(*_0))]
     Unprintable(char),
+    /// It begins or ends with a space, which agents from 1.22 refuse.
+    #[error("has a space at one of its ends, which agents from 1.22 refuse")]
     OuterSpace,
+    /// It has a `%` before two hexadecimal digits. Some agents decode that again, so it would be
+    /// two keys (1.12.0 to 1.12.2), and some refuse it (1.22).
+    #[error("has a `%` before two hexadecimal digits, which agents read differently")]
     Encoded,
+    /// It is longer than a URL may be.
+    #[error("has {_0} bytes in a URL, and at most {MAX_BYTES} are allowed; choose a shorter one")]
     TooLong(usize),
+    /// Its last segment is `.lock`, which is the name of a semaphore's record. Use the part before
+    /// it.
+    #[error("ends in `.lock`, the name of the record below the prefix; leave that out")]
+    OfRecord,
+}
+
+/// How many characters an error shows.
+const SHOWN: usize = 200;
+
+/// The beginning of what was given.
+pub(super) fn shown(given: &str) -> String {
+    given.chars().take(SHOWN).collect()
 }
 
 /// The path without one leading and one trailing slash.

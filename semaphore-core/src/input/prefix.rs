@@ -18,28 +18,17 @@ impl Prefix {
     /// would redirect or read as another key is refused.
     ///
     /// # Errors
-    /// One of the `Prefix…` variants of [`InvalidInput`].
+    /// [`InvalidInput::Prefix`].
     pub fn new(prefix: impl AsRef<str>) -> Result<Self, InvalidInput> {
         let given = prefix.as_ref();
+        let refused = |flaw| InvalidInput::Prefix {
+            prefix: path::shown(given),
+            flaw,
+        };
         match path::canonical(given) {
-            Ok(prefix) if is_record(prefix) => Err(InvalidInput::PrefixOfRecord(given.to_owned())),
+            Ok(prefix) if is_record(prefix) => Err(refused(Flaw::OfRecord)),
             Ok(prefix) => Ok(Self(prefix.to_owned())),
-            Err(Flaw::Empty) => Err(InvalidInput::PrefixEmpty),
-            Err(Flaw::EmptySegment) => Err(InvalidInput::PrefixEmptySegment(given.to_owned())),
-            Err(Flaw::DotSegment) => Err(InvalidInput::PrefixDotSegment(given.to_owned())),
-            Err(Flaw::ControlCharacter) => {
-                Err(InvalidInput::PrefixControlCharacter(given.to_owned()))
-            }
-            Err(Flaw::Unprintable(character)) => Err(InvalidInput::PrefixUnprintable {
-                prefix: given.to_owned(),
-                character,
-            }),
-            Err(Flaw::OuterSpace) => Err(InvalidInput::PrefixOuterSpace(given.to_owned())),
-            Err(Flaw::Encoded) => Err(InvalidInput::PrefixEncoded(given.to_owned())),
-            Err(Flaw::TooLong(len)) => Err(InvalidInput::PrefixTooLong {
-                len,
-                max: path::MAX_BYTES,
-            }),
+            Err(flaw) => Err(refused(flaw)),
         }
     }
 
@@ -106,40 +95,39 @@ mod tests {
 
     #[test]
     fn what_consul_would_read_as_another_key_is_refused() {
-        use InvalidInput as I;
-        let s = str::to_owned;
-        let cases = [
-            ("", I::PrefixEmpty),
-            ("/", I::PrefixEmpty),
-            ("//", I::PrefixEmptySegment(s("//"))),
-            ("a//b", I::PrefixEmptySegment(s("a//b"))),
-            ("a//", I::PrefixEmptySegment(s("a//"))),
-            ("//a", I::PrefixEmptySegment(s("//a"))),
-            (".", I::PrefixDotSegment(s("."))),
-            ("a/../b", I::PrefixDotSegment(s("a/../b"))),
-            ("a/./b", I::PrefixDotSegment(s("a/./b"))),
-            ("a\nb", I::PrefixControlCharacter(s("a\nb"))),
-            ("a\0", I::PrefixControlCharacter(s("a\0"))),
-            (" a", I::PrefixOuterSpace(s(" a"))),
-            ("/a/b /", I::PrefixOuterSpace(s("/a/b /"))),
-            ("a%20b", I::PrefixEncoded(s("a%20b"))),
-            ("a/%2F", I::PrefixEncoded(s("a/%2F"))),
-            (".lock", I::PrefixOfRecord(s(".lock"))),
-            ("a/.lock/", I::PrefixOfRecord(s("a/.lock/"))),
-        ];
-        for (given, error) in cases {
-            assert_eq!(Prefix::new(given), Err(error));
+        for (given, flaw) in [
+            ("", Flaw::Empty),
+            ("/", Flaw::Empty),
+            ("//", Flaw::EmptySegment),
+            ("a//b", Flaw::EmptySegment),
+            ("a//", Flaw::EmptySegment),
+            ("//a", Flaw::EmptySegment),
+            (".", Flaw::DotSegment),
+            ("a/../b", Flaw::DotSegment),
+            ("a/./b", Flaw::DotSegment),
+            ("a\nb", Flaw::ControlCharacter),
+            ("a\0", Flaw::ControlCharacter),
+            (" a", Flaw::OuterSpace),
+            ("/a/b /", Flaw::OuterSpace),
+            ("a%20b", Flaw::Encoded),
+            ("a/%2F", Flaw::Encoded),
+            (".lock", Flaw::OfRecord),
+            ("a/.lock/", Flaw::OfRecord),
+        ] {
+            assert_eq!(Prefix::new(given), Err(refused(given, flaw)));
         }
+    }
+
+    fn refused(given: &str, flaw: Flaw) -> InvalidInput {
+        let prefix = path::shown(given);
+        InvalidInput::Prefix { prefix, flaw }
     }
 
     #[test]
     fn what_no_agent_takes_for_printable_is_refused_and_named() {
         for character in ['\u{a0}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{3000}'] {
             let prefix = format!("a{character}b");
-            let flaw = InvalidInput::PrefixUnprintable {
-                prefix: prefix.clone(),
-                character,
-            };
+            let flaw = refused(&prefix, Flaw::Unprintable(character));
             assert!(flaw.to_string().contains("U+"), "{flaw}");
             assert_eq!(Prefix::new(&prefix), Err(flaw));
         }
@@ -152,14 +140,13 @@ mod tests {
     fn a_prefix_is_as_long_as_its_url_may_be() {
         let longest = "x".repeat(path::MAX_BYTES);
         assert!(Prefix::new(&longest).is_ok());
-        let too_long = |len| InvalidInput::PrefixTooLong {
-            len,
-            max: path::MAX_BYTES,
-        };
-        let found = Prefix::new(format!("{longest}x"));
-        assert_eq!(found, Err(too_long(path::MAX_BYTES + 1)));
-        let encoded = Prefix::new("ä".repeat(path::MAX_BYTES / 2));
-        assert_eq!(encoded, Err(too_long(path::MAX_BYTES * 3)));
+        for (longer, length) in [
+            (format!("{longest}x"), path::MAX_BYTES + 1),
+            ("ä".repeat(path::MAX_BYTES / 2), path::MAX_BYTES * 3),
+        ] {
+            let error = refused(&longer, Flaw::TooLong(length));
+            assert_eq!(Prefix::new(&longer), Err(error));
+        }
     }
 
     #[test]

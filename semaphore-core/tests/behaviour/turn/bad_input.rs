@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use semaphore_core::error::Flaw;
 use semaphore_core::{Builder, Error, InvalidInput, Prefix, Semaphore, SessionId, Token};
 use transport_mock::MockConsul;
 
@@ -35,54 +36,44 @@ fn refused(builder: Builder) -> InvalidInput {
 
 #[test]
 fn prefixes_that_consul_would_change_or_that_name_nothing() {
-    use InvalidInput::*;
     for prefix in ["", "/"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert_eq!(found, PrefixEmpty, "{prefix:?}");
+        assert_eq!(found, flawed(prefix, Flaw::Empty));
     }
     for prefix in ["a//b", "//a", "a//", "//"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert!(
-            matches!(&found, PrefixEmptySegment(given) if given == prefix),
-            "{prefix:?}: {found:?}"
-        );
+        assert_eq!(found, flawed(prefix, Flaw::EmptySegment));
     }
     for prefix in [".", "..", "a/./b", "a/../b", "a/..", "./a", "../a"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert_eq!(found, PrefixDotSegment(prefix.into()));
+        assert_eq!(found, flawed(prefix, Flaw::DotSegment));
     }
     for prefix in ["a\nb", "a\0", "\u{7f}", "a\r\nHost: b", "a\u{85}b"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert_eq!(found, PrefixControlCharacter(prefix.into()));
+        assert_eq!(found, flawed(prefix, Flaw::ControlCharacter));
     }
     for prefix in [" a", "a ", "/a/b /"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert_eq!(found, PrefixOuterSpace(prefix.into()));
+        assert_eq!(found, flawed(prefix, Flaw::OuterSpace));
     }
     for prefix in [".lock", "a/.lock", "/a/.lock/"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert_eq!(found, PrefixOfRecord(prefix.into()));
+        assert_eq!(found, flawed(prefix, Flaw::OfRecord));
     }
     for prefix in ["a%20b", "a%2Fb", "%41/b"] {
         let found = refused(Semaphore::builder(prefix, 1));
-        assert_eq!(found, PrefixEncoded(prefix.into()));
+        assert_eq!(found, flawed(prefix, Flaw::Encoded));
     }
     let found = refused(Semaphore::builder("a\u{a0}b", 1));
-    assert!(matches!(
-        found,
-        PrefixUnprintable {
-            character: '\u{a0}',
-            ..
-        }
-    ));
+    assert_eq!(found, flawed("a\u{a0}b", Flaw::Unprintable('\u{a0}')));
     let found = refused(Semaphore::builder("x".repeat(200_000), 1));
-    assert!(matches!(
-        found,
-        PrefixTooLong {
-            len: 200_000,
-            max: 6_000
-        }
-    ));
+    let beginning = "x".repeat(200);
+    assert_eq!(found, flawed(&beginning, Flaw::TooLong(200_000)));
+}
+
+fn flawed(prefix: &str, flaw: Flaw) -> InvalidInput {
+    let prefix = prefix.to_owned();
+    InvalidInput::Prefix { prefix, flaw }
 }
 
 #[test]
@@ -237,7 +228,7 @@ fn names_that_are_too_long_for_a_url() {
 #[test]
 fn the_first_thing_that_is_wrong_is_told() {
     let found = refused(Semaphore::builder("", 0).ttl(secs(1)));
-    assert_eq!(found, InvalidInput::PrefixEmpty);
+    assert_eq!(found, flawed("", Flaw::Empty));
     let found = refused(builder(1).lock_delay(secs(61)).ttl(secs(1)));
     assert_eq!(found, InvalidInput::LockDelay(secs(61)));
     // A later valid value does not repair it.
