@@ -34,10 +34,8 @@
 //!   matter.
 //! - *If that is not enough, the session is retired* (`tenancy::pool`): nobody new uses it, and it
 //!   ends with its last user. That is so if only time has settled an attempt, if the way out was
-//!   refused, or if a leader had to write without a fence: its agent now refuses transactions, or
-//!   the value is too large for one.
-//! - *The guide's requests have no fence.* So each election has its own session with them, and also
-//!   with a value that is too large for a transaction.
+//!   refused, or if the key had to be released without a fence: somebody has given it a value that
+//!   is too large for a transaction.
 //! - *An answer from before the session was lent* may show the session as the leader's: another
 //!   candidate of the process led with it, and has given the key back. It is not believed, and the
 //!   key is read again.

@@ -105,13 +105,12 @@ impl Participant {
         let mut token = claim.token(created);
         let mut sequencers = Vec::new();
         let among = Among::of(self.roster.count(Group::Held));
-        let questions = self.roster.questions();
         for no in &claim.contenders {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 if is_on(Defect::TokenOfQueue) {
                     token = FencingToken(contender.create_index().unwrap_or_default().0);
                 }
-                contender.hold(now, claim.acquire, among, questions);
+                contender.hold(now, claim.acquire, among);
                 sequencers.extend(contender.sequencer(&self.settings));
             }
             self.roster.serves(*no, claim.acquire);

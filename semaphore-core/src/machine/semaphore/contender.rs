@@ -24,7 +24,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Life, LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::past::Past;
-use crate::machine::process::tenancy::session::{Among, Questions};
+use crate::machine::process::tenancy::session::Among;
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
@@ -270,14 +270,8 @@ impl Contender {
     }
 
     /// It holds its slot for this acquisition.
-    pub(in crate::machine) fn hold(
-        &mut self,
-        now: Instant,
-        acquire: CommandId,
-        among: Among,
-        questions: Questions,
-    ) {
-        self.session.hold(now, among, questions);
+    pub(in crate::machine) fn hold(&mut self, now: Instant, acquire: CommandId, among: Among) {
+        self.session.hold(now, among);
         self.phase.granted(now, acquire);
     }
 
@@ -289,11 +283,6 @@ impl Contender {
     /// Whether its session waits for a question about many.
     pub(in crate::machine) fn awaits_confirmation(&self) -> bool {
         self.key.is_there() && self.session.awaits_confirmation()
-    }
-
-    /// Nobody can ask about many sessions any more.
-    pub(in crate::machine) fn ask_alone(&mut self) {
-        self.session.ask_alone();
     }
 
     /// Its key is not tied to its session: the leader is asked whether that lives.

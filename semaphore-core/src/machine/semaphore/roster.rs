@@ -21,7 +21,6 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::confirmations::{Confirmations, QuestionNo, Tied};
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::loan::LoanWish;
-use crate::machine::process::tenancy::session::Questions;
 use crate::machine::process::timers::Timer;
 use crate::machine::semaphore::steps::Along;
 use crate::record::Record;
@@ -378,11 +377,6 @@ impl Roster {
     /// How many requests are under way that keep a hold.
     pub(super) fn asked_for_holds(&self) -> usize {
         self.standings.asked_for_holds() + self.confirmations.under_way()
-    }
-
-    /// How the leader is asked about the sessions of those who hold from now on.
-    pub(super) fn questions(&self) -> Questions {
-        self.confirmations.questions()
     }
 
     /// When the next question about many sessions is due.

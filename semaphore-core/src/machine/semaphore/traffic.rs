@@ -269,13 +269,6 @@ impl Participant {
                 }
             }
             Confirmed::Nothing => {}
-            Confirmed::Refused => {
-                for no in self.roster.numbers_of(Group::Held) {
-                    if let Some(mut contender) = self.roster.get_mut(no) {
-                        contender.ask_alone();
-                    }
-                }
-            }
         }
     }
 

@@ -18,7 +18,7 @@ use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::{Check, Stance};
-use crate::machine::process::tenancy::session::{Among, Questions};
+use crate::machine::process::tenancy::session::Among;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -247,7 +247,7 @@ impl Candidacy {
             lock_index: term.lock_index,
             session,
         };
-        self.session.hold(now, Among::Few, Questions::Alone);
+        self.session.hold(now, Among::Few);
         self.phase.elected(term);
         self.led = Some(term);
         self.may_hold = true;

@@ -7,8 +7,8 @@
 //!
 //! No key is tied to an ended session. So a key that is tied to a session proves that it lives. If
 //! one is not, all others are asked about again, and the leader is asked about its session alone:
-//! somebody may have deleted only the key. Without an answer, or where transactions are refused,
-//! each session is asked about alone, as if it were one of few.
+//! somebody may have deleted only the key. Without an answer each session is asked about alone
+//! after a tenth of its lease.
 //!
 //! Sources: Consul's documentation of sessions (`Behavior`: the end of a session unties or deletes
 //! its keys) and of transactions (64 operations; `check-session`; `consistent` for those that only
@@ -23,7 +23,6 @@ use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 use crate::machine::process::reader::backoff::Backoff;
-use crate::machine::process::tenancy::session::Questions;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
@@ -43,8 +42,6 @@ pub(in crate::machine) enum Confirmed<N> {
     /// These may have ended. Nothing is known of the others.
     Without(Vec<N>),
     Nothing,
-    /// No such question will be answered: each is asked about alone.
-    Refused,
 }
 
 /// The questions of one owner of sessions, who knows them as `N`.
@@ -55,8 +52,6 @@ pub(in crate::machine) struct Confirmations<N> {
     last: QuestionNo,
     rests_until: Instant,
     backoff: Backoff,
-    /// Alone, if an agent or a proxy refuses to answer them, or the token may not read all keys.
-    questions: Questions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,14 +78,12 @@ impl<N: Copy + Ord> Confirmations<N> {
             last: QuestionNo(0),
             rests_until: Instant::ORIGIN,
             backoff: Backoff::new(REST, settings.ttl() / 30),
-            questions: Questions::Together,
         }
     }
 
     /// When the next question may be sent, if so many sessions wait for one.
     pub(in crate::machine) fn due_at(&self, waiting: usize) -> Option<Instant> {
-        let is_possible =
-            self.questions == Questions::Together && self.under_way.len() < MOST_IN_FLIGHT;
+        let is_possible = self.under_way.len() < MOST_IN_FLIGHT;
         (is_possible && waiting > self.asked.len()).then_some(self.rests_until)
     }
 
@@ -129,18 +122,6 @@ impl<N: Copy + Ord> Confirmations<N> {
         self.under_way.len()
     }
 
-    /// How the leader is asked about new holders' sessions.
-    pub(in crate::machine) fn questions(&self) -> Questions {
-        self.questions
-    }
-
-    /// It will not be answered.
-    fn refused(&mut self, no: QuestionNo) -> Confirmed<N> {
-        self.take(no);
-        self.questions = Questions::Alone;
-        Confirmed::Refused
-    }
-
     /// Takes the answer to a question.
     pub(in crate::machine) fn hear(
         &mut self,
@@ -152,30 +133,22 @@ impl<N: Copy + Ord> Confirmations<N> {
         let those = self.take(no);
         match answer.and_then(Txn::parse) {
             Ok(TxnOutcome::Applied(results)) => {
-                self.backoff.reset();
                 let shown = results.entries.iter();
-                let are_tied =
-                    shown.len() == those.len() && those.iter().zip(shown).all(|(it, e)| it.is(e));
-                if are_tied {
+                // A token that may not read some keys is not shown them.
+                if shown.len() == those.len() && those.iter().zip(shown).all(|(it, e)| it.is(e)) {
+                    self.backoff.reset();
                     tracing::debug!(name: "confirmed-together", sessions = those.len(), "the leader knows these sessions");
                     return Confirmed::All(those.into_iter().map(|it| it.no).collect());
                 }
-                // A token that may not read some keys is not shown them.
-                return self.refused(no);
             }
             Ok(TxnOutcome::RolledBack(faults)) => {
-                let is_check = |kind: TxnFaultKind| kind == TxnFaultKind::Check;
-                if !faults.iter().all(|fault| is_check(fault.kind)) {
-                    return self.refused(no);
-                }
-                let failed = faults.iter().filter(|fault| is_check(fault.kind));
+                let failed = faults.iter().filter(|it| it.kind == TxnFaultKind::Check);
                 let failed = failed.filter_map(|fault| Some(those.get(fault.operation)?.no));
                 let failed: Vec<_> = failed.collect();
                 if !failed.is_empty() {
                     return Confirmed::Without(failed);
                 }
             }
-            Err(error) if error.is_permanent() => return self.refused(no),
             Err(_) => {}
         }
         self.rests_until = now + self.backoff.next(rng);

@@ -167,7 +167,7 @@ impl Pool {
             self.lent.remove(&tenant);
             self.freed(place, no);
         }
-        let (others, questions) = (self.agenda.held(), self.confirmations.questions());
+        let others = self.agenda.held();
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
@@ -176,7 +176,7 @@ impl Pool {
             LoanStep::Hold => {
                 shared.holders.insert(tenant);
                 match shared.holders.len() {
-                    1 => shared.session.hold(now, Among::of(others), questions),
+                    1 => shared.session.hold(now, Among::of(others)),
                     held => {
                         tracing::debug!(name: "session-shared", held, "several holds stand on one session");
                     }
@@ -371,10 +371,6 @@ impl Pool {
             Confirmed::All(numbers) => (numbers, |it, _, sent_at| it.lived(sent_at)),
             Confirmed::Without(numbers) => (numbers, |it, now, _| it.doubt(now)),
             Confirmed::Nothing => return,
-            Confirmed::Refused => {
-                let all = self.sessions.keys().copied();
-                (all.collect(), |it, _, _| it.ask_alone())
-            }
         };
         for no in numbers {
             if let Some(shared) = self.sessions.get_mut(&no) {

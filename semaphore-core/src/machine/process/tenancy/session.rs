@@ -48,7 +48,7 @@ use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 use crate::transport::TransportErrorKind;
 
-pub(in crate::machine) use self::pace::{Among, Questions};
+pub(in crate::machine) use self::pace::Among;
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Session {
@@ -60,7 +60,6 @@ pub(in crate::machine) struct Session {
     /// Since when it is renewed early. `None` unless somebody holds or leads with it.
     early_from: Option<Instant>,
     among: Among,
-    questions: Questions,
     /// What made the last renewal count.
     belief: Belief,
     /// The leases of successful renewals, until the leader confirms that the session lived since;
@@ -147,7 +146,6 @@ impl Session {
             renewed_at: Instant::ORIGIN,
             early_from: None,
             among: Among::default(),
-            questions: Questions::default(),
             belief: Belief::Answered,
             unconfirmed: Vec::new(),
             unconfirmed_since: None,
@@ -237,15 +235,9 @@ impl Session {
     }
 
     /// Somebody holds or leads with it from now on.
-    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among, questions: Questions) {
+    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among) {
         self.early_from = Some(now + FIRST_MOMENTS);
         self.among = among;
-        self.questions = questions;
-    }
-
-    /// Nobody can ask about many sessions any more.
-    pub(in crate::machine) fn ask_alone(&mut self) {
-        self.questions = Questions::Alone;
     }
 
     /// Nobody does any longer.

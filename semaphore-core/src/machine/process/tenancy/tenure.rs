@@ -8,7 +8,7 @@ use crate::id::SessionId;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Loan, LoanStep, Rest, Shown};
 use crate::machine::process::tenancy::past::Past;
-use crate::machine::process::tenancy::session::{Among, Questions, Session};
+use crate::machine::process::tenancy::session::{Among, Session};
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
@@ -139,11 +139,10 @@ impl Tenure {
         self.own().and_then(Session::timeout)
     }
 
-    /// `among` and `questions` count for a separate session. The pool knows the others of a
-    /// shared one.
-    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among, questions: Questions) {
+    /// `among` counts for a separate session. The pool knows the others of a shared one.
+    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among) {
         match self {
-            Self::Own(session) => session.hold(now, among, questions),
+            Self::Own(session) => session.hold(now, among),
             Self::Shared(loan) => loan.hold(),
         }
     }
@@ -158,13 +157,6 @@ impl Tenure {
     /// Whether it waits for a question about many sessions. The pool asks about shared ones.
     pub(in crate::machine) fn awaits_confirmation(&self) -> bool {
         self.own().is_some_and(Session::awaits_confirmation)
-    }
-
-    /// Nobody can ask about many sessions any more.
-    pub(in crate::machine) fn ask_alone(&mut self) {
-        if let Self::Own(session) = self {
-            session.ask_alone();
-        }
     }
 
     /// Consul may have said elsewhere that it knows no such session: the leader is asked.

@@ -60,8 +60,7 @@ impl Bench {
 
     fn into_held(mut self) -> Self {
         self.contender.admitted(BASE);
-        self.contender
-            .hold(at(0), ACQUIRE, Among::Few, Questions::Alone);
+        self.contender.hold(at(0), ACQUIRE, Among::Few);
         self
     }
 

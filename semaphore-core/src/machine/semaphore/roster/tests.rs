@@ -1,7 +1,7 @@
 use crate::error::RequestError;
 use crate::http::Response;
 use crate::machine::fixture::{A, B, C, Shown, at, settings};
-use crate::machine::process::tenancy::session::{Among, Questions};
+use crate::machine::process::tenancy::session::Among;
 use crate::machine::process::timers::Timers;
 use crate::machine::semaphore::roster::*;
 
@@ -60,7 +60,7 @@ impl Bench {
             2 if contender.is_queued() => contender.claim(BASE),
             3 if contender.is_claiming() => {
                 contender.admitted(BASE);
-                contender.hold(at(now), CommandId(no.0), Among::Few, Questions::Alone);
+                contender.hold(at(now), CommandId(no.0), Among::Few);
             }
             4 if contender.is_held() => contender.pass(),
             5 if rng.u32(..4) == 0 => contender.leave(at(now), moment, settings),

@@ -52,15 +52,6 @@ pub(in crate::machine) enum Among {
     Hundreds,
 }
 
-/// How the leader is asked about the sessions of many holders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(in crate::machine) enum Questions {
-    /// Each by its own request.
-    #[default]
-    Alone,
-    Together,
-}
-
 impl Among {
     /// The most that are each asked about alone.
     const FEW: usize = 16;
@@ -119,8 +110,7 @@ impl Session {
     /// is asked about alone: there is no time for a second attempt.
     fn asks_with_others(&self) -> bool {
         let is_one_of_many = self.early_from.is_some() && self.among != Among::Few;
-        let is_asked = self.questions == Questions::Together;
-        is_one_of_many && is_asked && self.latency == Latency::Prompt && self.missing.is_none()
+        is_one_of_many && self.latency == Latency::Prompt && self.missing.is_none()
     }
 
     /// Whether it waits for a question about many sessions.

@@ -256,7 +256,7 @@ fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before(
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100), Among::Few, Questions::Alone);
+    session.hold(at(100), Among::Few);
     let send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
     let mut answer = |session: &mut Session, now, no, body: &str| {
         let response = Response::new(200, body);
@@ -427,7 +427,7 @@ fn a_renewal_that_is_due_is_sent_while_the_question_to_the_leader_has_to_wait() 
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100), Among::Few, Questions::Alone);
+    session.hold(at(100), Among::Few);
     let mut fail = |session: &mut Session, now, no, kind| {
         let error = RequestError::Transport(TransportError::new(kind));
         session.handle(
@@ -487,9 +487,10 @@ fn the_end_of_an_old_request_says_nothing_once_a_later_one_was_answered() {
     let settings = settings();
     for among in [Among::Few, Among::Hundreds] {
         let mut session = live();
-        session.hold(at(100), among, Questions::Alone);
+        session.hold(at(100), among);
         let (lost, _) = session.transmit(at(105), &settings).unwrap();
-        renew(&mut session, 110, 110, r#"[{"TTL":"15s"}]"#);
+        exchange(&mut session, 110, 110, 200, r#"[{"TTL":"15s"}]"#);
+        session.lived(at(110));
         let due = session.timeout();
         assert!(due.is_some_and(|due| due <= at(115)), "{due:?}");
 
@@ -512,7 +513,7 @@ fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
     let (settings, mut rng) = (settings(), fastrand::Rng::with_seed(1));
     let (no, _) = session.transmit(at(105), &settings).unwrap();
-    session.hold(at(107), Among::Few, Questions::Alone);
+    session.hold(at(107), Among::Few);
     for sent in lived {
         session.lived(at(*sent));
     }
@@ -552,7 +553,7 @@ fn a_renewal_counts_as_soon_as_anything_proves_that_the_session_lived_after_it_w
 /// answered at 106.
 fn renewed_among(among: Among) -> Session {
     let mut session = live();
-    session.hold(at(100), among, Questions::Together);
+    session.hold(at(100), among);
     exchange(&mut session, 105, 106, 200, r#"[{"TTL":"15s"}]"#);
     session
 }
