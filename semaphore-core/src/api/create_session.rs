@@ -1,6 +1,7 @@
 //! `PUT /v1/session/create`: creates a contender's session.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::answer;
 use super::target::Target;
@@ -22,24 +23,28 @@ impl CreateSession<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
         let options = self.options;
-        let body = Body {
-            name: options.name.as_deref(),
-            node: options.standing_on(),
-            ttl: go_duration(options.ttl),
-            lock_delay: go_duration(options.lock_delay()),
-            behavior: options.behavior.as_str(),
-            node_checks: &options.node_checks,
-            service_checks: options
-                .service_checks
-                .iter()
-                .map(|id| ServiceCheck { id })
-                .collect(),
-        };
-        // A struct of strings always serializes.
-        let body = serde_json::to_vec(&body).unwrap_or_default();
+        let mut body = json!({
+            "TTL": go_duration(options.ttl),
+            "LockDelay": go_duration(options.lock_delay()),
+            "Behavior": options.behavior.as_str(),
+            // Without it, Consul would tie the session to `serfHealth`.
+            "NodeChecks": options.node_checks,
+        });
+        for (name, value) in [
+            ("Name", options.name.as_deref()),
+            ("Node", options.standing_on()),
+        ] {
+            if let Some(value) = value {
+                body[name] = value.into();
+            }
+        }
+        if !options.service_checks.is_empty() {
+            let checks = options.service_checks.iter();
+            body["ServiceChecks"] = checks.map(|id| json!({ "ID": id })).collect();
+        }
         Target::new("/v1/session/create")
             .request(Method::Put, scope)
-            .with_body(body)
+            .with_body(body.to_string())
     }
 
     /// The id of the new session.
@@ -51,29 +56,6 @@ impl CreateSession<'_> {
         SessionId::new(created.id)
             .map_err(|error| answer::garbled("not the id of a new session", error))
     }
-}
-
-/// `NodeChecks` is always sent: without it, Consul would tie the session to `serfHealth`.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Body<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<&'a str>,
-    #[serde(rename = "TTL")]
-    ttl: String,
-    lock_delay: String,
-    behavior: &'static str,
-    node_checks: &'a [String],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    service_checks: Vec<ServiceCheck<'a>>,
-}
-
-#[derive(Serialize)]
-struct ServiceCheck<'a> {
-    #[serde(rename = "ID")]
-    id: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -94,8 +76,8 @@ mod tests {
         let request = CreateSession { options: &options }.request(&Scope::new());
         assert_eq!(line(&request), "PUT /v1/session/create");
         assert_eq!(
-            String::from_utf8_lossy(request.body()),
-            r#"{"TTL":"15s","LockDelay":"15s","Behavior":"delete","NodeChecks":[]}"#
+            body(&request),
+            json!({ "TTL": "15s", "LockDelay": "15s", "Behavior": "delete", "NodeChecks": [] })
         );
     }
 
@@ -111,9 +93,21 @@ mod tests {
             .with_behavior(Behavior::Release);
         let request = CreateSession { options: &options }.request(&Scope::new());
         assert_eq!(
-            String::from_utf8_lossy(request.body()),
-            r#"{"Name":"db","Node":"node-1","TTL":"15s","LockDelay":"0s","Behavior":"release","NodeChecks":["serfHealth"],"ServiceChecks":[{"ID":"web"}]}"#
+            body(&request),
+            json!({
+                "Name": "db",
+                "Node": "node-1",
+                "TTL": "15s",
+                "LockDelay": "0s",
+                "Behavior": "release",
+                "NodeChecks": ["serfHealth"],
+                "ServiceChecks": [{ "ID": "web" }]
+            })
         );
+    }
+
+    fn body(request: &Request) -> serde_json::Value {
+        serde_json::from_slice(request.body()).unwrap()
     }
 
     #[test]

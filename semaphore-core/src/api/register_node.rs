@@ -4,8 +4,9 @@
 //! `PUT /v1/catalog/register` would overwrite an existing node. A check-and-set with index zero
 //! does not. (Tried on 1.8.7, also in another datacenter; the node must then name that datacenter.)
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::answer;
 use super::target::Target;
@@ -28,25 +29,26 @@ pub struct RegisterNode<'a> {
 impl RegisterNode<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let node = Node {
-            name: self.node,
-            address: ADDRESS,
-            datacenter: scope.datacenter(),
-            partition: scope.partition(),
-            meta: Meta {
-                is_external: "true",
-                is_probed: "false",
-            },
-            modify_index: 0,
-        };
-        let body = [Element {
-            node: NodeStep { verb: "cas", node },
-        }];
-        // Structs of strings and numbers always serialize.
-        let body = serde_json::to_vec(&body).unwrap_or_default();
+        let mut node = json!({
+            "Node": self.node,
+            "Address": ADDRESS,
+            // How Consul's tools mark a node without an agent that nobody should probe.
+            "Meta": { "external-node": "true", "external-probe": "false" },
+            // The node must not exist.
+            "ModifyIndex": 0,
+        });
+        for (name, value) in [
+            ("Datacenter", scope.datacenter()),
+            ("Partition", scope.partition()),
+        ] {
+            if let Some(value) = value {
+                node[name] = value.into();
+            }
+        }
+        let body = json!([{ "Node": { "Verb": "cas", "Node": node } }]);
         Target::new("/v1/txn")
             .request(Method::Put, scope)
-            .with_body(body)
+            .with_body(body.to_string())
     }
 
     /// The node exists. It was created now, or existed before.
@@ -86,43 +88,6 @@ impl RegisterNode<'_> {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Element<'a> {
-    node: NodeStep<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct NodeStep<'a> {
-    verb: &'static str,
-    node: Node<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Node<'a> {
-    #[serde(rename = "Node")]
-    name: &'a str,
-    address: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    datacenter: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partition: Option<&'a str>,
-    meta: Meta,
-    /// Zero: the node must not exist.
-    modify_index: u64,
-}
-
-/// How Consul's tools mark a node without an agent that nobody should probe.
-#[derive(Serialize)]
-struct Meta {
-    #[serde(rename = "external-node")]
-    is_external: &'static str,
-    #[serde(rename = "external-probe")]
-    is_probed: &'static str,
-}
-
 /// `Results` is required: another object is not the answer to a transaction.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -142,9 +107,16 @@ mod tests {
     fn a_node_is_made_only_if_there_is_none() {
         let request = NODE.request(&Scope::new());
         assert_eq!(line(&request), "PUT /v1/txn");
+        let node = &body(&request)[0]["Node"];
+        assert_eq!(node["Verb"], "cas");
         assert_eq!(
-            String::from_utf8_lossy(request.body()),
-            r#"[{"Node":{"Verb":"cas","Node":{"Node":"semaphores","Address":"192.0.2.1","Meta":{"external-node":"true","external-probe":"false"},"ModifyIndex":0}}}]"#
+            node["Node"],
+            json!({
+                "Node": "semaphores",
+                "Address": "192.0.2.1",
+                "Meta": { "external-node": "true", "external-probe": "false" },
+                "ModifyIndex": 0
+            })
         );
     }
 
@@ -153,11 +125,15 @@ mod tests {
         let scope = Scope::new().with_datacenter("dc2").unwrap();
         let request = NODE.request(&scope.with_partition("team").unwrap());
         assert_eq!(line(&request), "PUT /v1/txn?dc=dc2&partition=team");
-        let body = String::from_utf8_lossy(request.body());
-        assert!(
-            body.contains(r#""Datacenter":"dc2","Partition":"team""#),
-            "{body}"
+        let node = &body(&request)[0]["Node"]["Node"];
+        assert_eq!(
+            (&node["Datacenter"], &node["Partition"]),
+            (&json!("dc2"), &json!("team"))
         );
+    }
+
+    fn body(request: &Request) -> serde_json::Value {
+        serde_json::from_slice(request.body()).unwrap()
     }
 
     #[test]

@@ -6,11 +6,12 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::answer;
+use super::session_info::{nanoseconds, read_ttl};
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Priority, Request, Response};
 use crate::id::SessionId;
-use crate::input::{Scope, parse_go_duration};
+use crate::input::Scope;
 
 /// Renews a session.
 #[derive(Clone, Copy, Debug)]
@@ -46,16 +47,9 @@ impl RenewSession<'_> {
             });
         }
         let [found]: [Found; 1] = answer::json(response, "not one renewed session")?;
-        let ttl = match found.ttl.as_deref() {
-            None | Some("") => None,
-            // Consul treats a TTL of zero as none, and returns it as it was sent.
-            Some(text) => parse_go_duration(text)
-                .map(|ttl| Some(ttl).filter(|ttl| !ttl.is_zero()))
-                .ok_or(RequestError::garbled("a session's TTL that is no duration"))?,
-        };
         Ok(Renewed {
-            ttl,
-            lock_delay: found.lock_delay(),
+            ttl: read_ttl(found.ttl.as_deref().unwrap_or_default())?,
+            lock_delay: nanoseconds(&found.lock_delay),
         })
     }
 }
@@ -78,13 +72,6 @@ struct Found {
     // An unexpected value here does not invalidate the rest.
     #[serde(default)]
     lock_delay: Json,
-}
-
-impl Found {
-    /// Consul's number is in nanoseconds.
-    fn lock_delay(&self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.lock_delay.as_f64()? / 1e9).ok()
-    }
 }
 
 #[cfg(test)]

@@ -61,16 +61,10 @@ impl SessionInfo<'_> {
                 Ok(None)
             };
         };
-        let ttl = match found.ttl.as_str() {
-            "" => None,
-            text => Some(
-                parse_go_duration(text)
-                    .ok_or(RequestError::garbled("a session's TTL that is no duration"))?,
-            ),
-        };
+        let ttl = read_ttl(&found.ttl)?;
         Ok(Some(SessionDetails {
             behavior: found.behavior(),
-            lock_delay: found.lock_delay(),
+            lock_delay: nanoseconds(&found.lock_delay),
             checks: found.checks(),
             name: found.name,
             node: found.node,
@@ -103,11 +97,6 @@ impl Found {
             .find(|behavior| self.behavior == behavior.as_str())
     }
 
-    /// Consul's number is in nanoseconds.
-    fn lock_delay(&self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.lock_delay.as_f64()? / 1e9).ok()
-    }
-
     /// Older agents have `Checks`, and some have both.
     fn checks(&self) -> Vec<String> {
         let node_checks = texts(&self.node_checks, Json::as_str);
@@ -117,6 +106,21 @@ impl Found {
         checks.extend(texts(&self.service_checks, |check| check["ID"].as_str()));
         checks
     }
+}
+
+/// A session's TTL. Consul treats zero as none, and returns it as it was sent.
+pub(super) fn read_ttl(text: &str) -> Result<Option<Duration>, RequestError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let ttl = parse_go_duration(text);
+    let ttl = ttl.ok_or(RequestError::garbled("a session's TTL that is no duration"))?;
+    Ok(Some(ttl).filter(|ttl| !ttl.is_zero()))
+}
+
+/// A lock delay, which Consul prints in nanoseconds.
+pub(super) fn nanoseconds(number: &Json) -> Option<Duration> {
+    Duration::try_from_secs_f64(number.as_f64()? / 1e9).ok()
 }
 
 fn texts(list: &Json, text: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
