@@ -57,30 +57,26 @@ impl SessionSettings {
     /// restores a node that was chosen by name, and the agent's node never belongs to another
     /// datacenter.
     pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
-        let names_no_node = self.options.standing_on().is_none();
-        let is_of_here = self.scope.datacenter().is_none();
         match error {
             RequestError::Rejected {
                 status,
                 text,
                 asked,
-            } if is_not_registered(&text) => match (names_no_node, is_of_here) {
-                (true, true) => RequestError::Unavailable {
+            } if is_not_registered(&text) && self.options.standing_on().is_none() => {
+                if self.scope.datacenter().is_some() {
+                    let text = format!("{text}; {NODE_ELSEWHERE}");
+                    return RequestError::Rejected {
+                        status,
+                        text,
+                        asked,
+                    };
+                }
+                RequestError::Unavailable {
                     status,
                     text,
                     asked,
-                },
-                (true, false) => RequestError::Rejected {
-                    status,
-                    text: format!("{text}; {NODE_ELSEWHERE}"),
-                    asked,
-                },
-                (false, _) => RequestError::Rejected {
-                    status,
-                    text,
-                    asked,
-                },
-            },
+                }
+            }
             error => error,
         }
     }
