@@ -117,11 +117,11 @@ pub struct Candidate {
     timed_at: Instant,
 }
 
-/// An elected campaign.
-#[derive(Clone, Debug)]
-struct Leading {
-    /// Whether nothing of it is left.
-    is_over: bool,
+/// What is left of an elected campaign in Consul.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leading {
+    Something,
+    Nothing,
 }
 
 #[derive(Clone, Debug)]

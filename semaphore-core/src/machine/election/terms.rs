@@ -243,8 +243,8 @@ impl Candidate {
         self.callers.take(ticket.id);
         self.leader = Some(ticket.id);
         let grant = (term.token, term);
-        let leading = Leading { is_over: false };
-        self.callers.granted(now, &ticket, grant, leading);
+        self.callers
+            .granted(now, &ticket, grant, Leading::Something);
     }
 
     pub(super) fn lose(&mut self, now: Instant, campaign: CommandId, reason: Lost) {
@@ -403,7 +403,9 @@ impl Candidate {
     /// earlier one.
     fn end_losses(&mut self) {
         for hold in self.callers.holds_mut() {
-            hold.of.is_over |= hold.lost.is_some();
+            if hold.lost.is_some() {
+                hold.of = Leading::Nothing;
+            }
         }
     }
 
@@ -420,7 +422,7 @@ impl Candidate {
 
     /// A resignation after a loss is answered when nothing is left.
     pub(super) fn tell_resigned(&mut self) {
-        let over = self.callers.take_given_back(|it| it.of.is_over);
+        let over = self.callers.take_given_back(|it| it.of == Leading::Nothing);
         for (campaign, hold) in over {
             let result = hold.lost.map_or(Ok(()), |reason| Err(Error::Lost(reason)));
             self.callers.done(campaign, result);
