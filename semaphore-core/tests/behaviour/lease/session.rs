@@ -434,7 +434,7 @@ fn a_key_that_its_session_has_left_behind_blocks_nobody() {
     let target = format!("/v1/kv/{PREFIX}/.lock");
     operate(&world, Method::Put, &target, &record);
     world.consul(|consul, now| consul.destroy_session(now, &session));
-    assert_eq!(contender_keys(&world), [key]);
+    assert_eq!(contender_keys(&world), [key.as_str()]);
 
     let semaphore = crate::support::semaphore(&world, "b", 1);
     let snapshot = world.run(semaphore.inspect()).expect("a semaphore");
@@ -443,6 +443,8 @@ fn a_key_that_its_session_has_left_behind_blocks_nobody() {
     assert!(!holders(&world).contains(&session));
     assert!(permit.is_held());
     world.run(permit.release()).expect("released");
+    assert_eq!(contender_keys(&world), [key.as_str()], "it is not ours");
+    operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
     assert_nothing_left(&world);
 }
 
