@@ -49,14 +49,11 @@ pub const BRANCHES: [(&str, Of); 34] = [
     ("others-passed", Of::Semaphores),
     // Crowds.
     ("crowd", Of::Semaphores),
-    // Prefixes with expensive lists.
-    ("read-by-name", Of::Semaphores),
     // The possible effects of an answer.
     ("index-reset", Of::Both),
     ("early-answer", Of::Both),
     ("unknown-outcome", Of::Semaphores),
     ("claim-found", Of::Semaphores),
-    ("no-transactions", Of::Semaphores),
     // The sessions of holders and leaders, seen in the requests.
     ("renewal-confirmed", Of::Both),
     ("renewal-revoked", Of::Both),

@@ -10,9 +10,9 @@ use crate::plan::Plan;
 const ONE_IN: u32 = 12;
 
 /// The least and the most that it wants. The sessions of the first sixteen are each asked about
-/// alone. More than 31 are claimed by the record alone.
+/// alone. With those of its own turns they are 31 at most, as a transaction has room for.
 const LEAST: u32 = 18;
-const MOST: u32 = 44;
+const MOST: u32 = 28;
 
 /// Gives one user turns with many permits, and everybody as many more slots. The rest of the plan
 /// does not change.
