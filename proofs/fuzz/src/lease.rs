@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::SessionId;
-use semaphore_core::sans_io::api::{CreateSession, RenewSession, Renewed};
+use semaphore_core::sans_io::api::{CreateSession, RenewSession};
 use semaphore_core::sans_io::{Instant, Request, Response, SessionOptions};
 use transport_mock::RequestKind;
 
@@ -15,8 +15,10 @@ pub(crate) struct Leases(BTreeMap<SessionId, Lease>);
 
 #[derive(Clone, Copy)]
 struct Lease {
-    /// The TTL that the session was created with. `None` for a caller's session.
-    asked: Option<Duration>,
+    /// The TTL that the session was created with.
+    asked: Duration,
+    /// When its last creation or renewal that was answered had been sent.
+    sent_at: Instant,
     /// When belief ends.
     end: Instant,
     /// Whether two sessions have this id, which only a broken agent gives. Then it is unknown which
@@ -30,12 +32,12 @@ impl Leases {
         match RequestKind::of(request) {
             RequestKind::SessionCreate => {
                 if let Ok(session) = CreateSession::parse(response) {
-                    let asked = ttl_in(request);
+                    let asked = ttl_in(request).expect("the TTL of our session");
                     let known = self.0.get(&session).copied();
-                    let length = asked.unwrap_or(Duration::MAX);
-                    let end = end(sent_at, length);
+                    let end = end(sent_at, asked);
                     let lease = Lease {
                         asked,
+                        sent_at,
                         end: known.map_or(end, |known| end.max(known.end)),
                         is_shared: known.is_some(),
                     };
@@ -50,18 +52,16 @@ impl Leases {
                 let name = path.rsplit('/').next().unwrap_or_default();
                 if let (Ok(session), Ok(renewed)) =
                     (SessionId::new(name), RenewSession::parse(response))
+                    && let Some(lease) = self.0.get_mut(&session)
                 {
-                    let lease = self.0.entry(session).or_insert(Lease {
-                        asked: None,
-                        end: sent_at,
-                        is_shared: false,
-                    });
-                    let end = end(sent_at, length(renewed, lease.asked));
-                    lease.end = if lease.is_shared {
-                        end.max(lease.end)
-                    } else {
-                        end
-                    };
+                    let told = renewed.ttl.unwrap_or(Duration::MAX);
+                    let end = end(sent_at, told.min(lease.asked));
+                    if lease.is_shared {
+                        lease.end = end.max(lease.end);
+                    } else if sent_at >= lease.sent_at {
+                        // An answer to an earlier renewal may come later.
+                        (lease.sent_at, lease.end) = (sent_at, end);
+                    }
                 }
             }
             _ => {}
@@ -88,20 +88,6 @@ impl Leases {
 fn end(sent_at: Instant, length: Duration) -> Instant {
     let length = length.min(SessionOptions::MAX_LOCK_DELAY);
     sent_at + length - length / 10
-}
-
-/// The time that the lock delay covers. For a session that we created, it is the TTL. For a
-/// caller's session it is what the agent says, unless renewals could not keep such a short lease.
-fn length(renewed: Renewed, asked: Option<Duration>) -> Duration {
-    let told = renewed.ttl.unwrap_or(Duration::MAX);
-    let delay = renewed
-        .lock_delay
-        .unwrap_or(SessionOptions::DEFAULT_LOCK_DELAY);
-    match asked {
-        Some(asked) => told.min(asked),
-        None if delay < SessionOptions::MIN_TTL => told,
-        None => told.min(delay),
-    }
 }
 
 /// The TTL in a session's creation, in whole seconds.

@@ -173,11 +173,7 @@ fn a_write_that_prunes_is_fenced_when_a_read_has_not_shown_it() {
 fn a_value_that_comes_after_the_resignation_is_not_written() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
-    world.inject(
-        Rule::new(Fault::Delay(secs(5)))
-            .host("a")
-            .kind(ACQUISITION),
-    );
+    world.inject(Rule::new(Fault::Delay(secs(5))).host("a").kind(ACQUISITION));
     let lost = Rule::new(Fault::LoseRequest).host("a").kind(ACQUISITION);
     world.inject(lost.always().optional());
     let leadership = std::sync::Arc::new(leadership);
