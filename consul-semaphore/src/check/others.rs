@@ -55,7 +55,7 @@ async fn below(agent: &Agent, prefix: &Prefix, sees_all: bool) -> Result<Vec<Fin
         let text = format!(
             "below {prefix} lie {keys} keys that are not the semaphore's, and its list has {bytes} bytes"
         );
-        let advice = "whoever waits reads the whole list at each change: keep other keys elsewhere";
+        let advice = "all who wait read the whole list at each change: keep other keys elsewhere";
         found.push(Finding::dear("list", text, advice));
     }
     Ok(found)

@@ -44,7 +44,7 @@ async fn main() -> Outcome<()> {
         guide.holders().await?
     );
 
-    // Whoever comes now waits, whichever client it is.
+    // Everybody who comes now waits, of either client.
     let next = tokio::spawn({
         let ours = ours.clone();
         async move { ours.acquire().await }

@@ -25,7 +25,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With a session of its own.
+    /// With a separate session.
     fn ours() -> Self {
         Self::new(settings())
     }
