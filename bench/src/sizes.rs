@@ -1,4 +1,4 @@
-//! The sizes of real fleets: many slots, many callers in few processes, large values, foreign keys.
+//! The sizes of real fleets: many slots, and many callers in few processes.
 //! Each scene is a row of the table below, with the arguments of `contend` and the targets.
 
 use crate::failure::Failure;
@@ -416,7 +416,7 @@ mod tests {
         );
         assert_eq!(
             size.name(),
-            "limit 2, 20 ms, 10 callers in 5 processes, values of 9 B"
+            "limit 2, 20 ms, 10 callers in 5 processes"
         );
     }
 }

@@ -92,7 +92,7 @@ fn a_report_has_every_field_and_no_other() {
     // Fewer than there are slots.
     let report = measured(
         Consul::InMemory,
-        "--contenders 2 --limit 100 --hold-ms 5 --value-bytes 5000",
+        "--contenders 2 --limit 100 --hold-ms 5 --value-bytes 4000",
     );
     assert_eq!(report["ideal_per_s"], 400.0);
 }
