@@ -414,9 +414,6 @@ mod tests {
             size.args(care(true)),
             format!("{args} --rounds 3 --value-bytes 9")
         );
-        assert_eq!(
-            size.name(),
-            "limit 2, 20 ms, 10 callers in 5 processes"
-        );
+        assert_eq!(size.name(), "limit 2, 20 ms, 10 callers in 5 processes");
     }
 }

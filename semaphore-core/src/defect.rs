@@ -111,8 +111,6 @@ defects! {
     ReleaseGivenUp,
     /// A 404 is taken for Consul's, even if a gateway says it.
     Html404Believed,
-    /// Contender keys are left to the session's behavior.
-    KeyLeftBehind,
     /// A read settles what became of a write that was given up.
     ReadSettles,
     /// A session that is shared is destroyed when one of those leaves that stand on it.

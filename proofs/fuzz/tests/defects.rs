@@ -20,7 +20,6 @@ const DEFECTS: &[Defect] = &[
     Defect::WriteWithoutCas,
     Defect::GarbageOverwritten,
     Defect::LimitExceeded,
-    Defect::IndexResetIgnored,
     Defect::WatchStoppedAfterTransient,
     Defect::RetryWithoutBackoff,
     Defect::CancelledClaimGranted,

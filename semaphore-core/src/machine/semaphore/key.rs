@@ -142,7 +142,6 @@ impl ContenderKey {
         match self.state {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
-            _ if is_on(Defect::KeyLeftBehind) => self.forget(),
             // Nothing was sent for it yet.
             _ if self.is_unsent() && self.is_clean() => self.forget(),
             _ => {

@@ -136,13 +136,10 @@ impl Participant {
             contender.key_index()?;
             Some(Step::Leave(contender.session_id()?.clone()))
         });
-        let leaving: Vec<_> = leaving.collect();
         // Those that don't fit are deleted one by one.
         let room = room_beside(&write.record, &self.settings);
-        if !is_on(Defect::KeyLeftBehind) {
-            let left = room.saturating_sub(rest.steps.len());
-            rest.steps.extend(leaving.into_iter().take(left));
-        }
+        let left = room.saturating_sub(rest.steps.len());
+        rest.steps.extend(leaving.take(left));
         let left = room.saturating_sub(rest.steps.len());
         rest.steps.extend(self.joining(now, write).take(left));
         rest
