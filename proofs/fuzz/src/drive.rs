@@ -19,7 +19,7 @@ use crate::choices::Choices;
 use crate::lease::Leases;
 use crate::mangle;
 use crate::oracle::check_text;
-use crate::subject::{Subject, TOKEN, Wait, check_open};
+use crate::subject::{Subject, TOKEN, Told, Wait};
 
 /// Plays the rest of the input. `seed` is for Consul.
 pub(crate) fn drive<S: Subject>(subject: S, seed: u64, choices: &mut Choices<'_>) {
@@ -42,6 +42,7 @@ struct Run<S> {
     now: Instant,
     consul: Consul,
     subject: S,
+    told: Told,
     leases: Leases,
     open: BTreeMap<RequestId, Open>,
     answered: Vec<(RequestId, Request, Response)>,
@@ -83,6 +84,7 @@ impl<S: Subject> Run<S> {
             now: Instant::from_origin(Duration::from_secs(choices.number() & 0xff)),
             consul: Consul::new(seed),
             subject,
+            told: Told::default(),
             leases: Leases::default(),
             open: BTreeMap::new(),
             answered: Vec::new(),
@@ -171,6 +173,7 @@ impl<S: Subject> Run<S> {
             let body = String::from_utf8_lossy(response.body());
             self.largest_answer = self.largest_answer.max(body.len());
             self.was_told |= body.contains(TOKEN);
+            self.told.show(request, response);
             self.subject.show(request, response);
         }
         self.subject
@@ -306,7 +309,8 @@ impl<S: Subject> Run<S> {
             };
             self.open.remove(&id);
         }
-        check_open::<S>(self.open.values().map(|open| &open.request));
+        let open = self.open.values().map(|open| &open.request);
+        self.told.check_open::<S>(open);
         self.take_outcomes();
         self.subject.machine_mut().handle_timeout(self.now);
         let due = self.subject.machine().poll_timeout();

@@ -10,7 +10,7 @@ use transport_mock::consul::{Consul, Exchange};
 
 use crate::choices::Choices;
 use crate::habit::Habit;
-use crate::subject::{Subject, check_open};
+use crate::subject::{Subject, Told};
 
 /// The answers to each kind of request. Other requests are answered honestly as soon as possible.
 pub(crate) struct Habits(BTreeMap<RequestKind, (Option<Duration>, Habit)>);
@@ -34,6 +34,7 @@ pub(crate) struct Paced<S> {
     now: Instant,
     consul: Consul,
     subject: S,
+    told: Told,
     habits: Habits,
     /// The answers that will be delivered, with their times.
     pending: BTreeMap<(Instant, RequestId), (Request, Response)>,
@@ -53,6 +54,7 @@ impl<S: Subject> Paced<S> {
             now,
             consul: Consul::new(1),
             subject,
+            told: Told::default(),
             habits,
             pending: BTreeMap::new(),
             parked: BTreeMap::new(),
@@ -117,7 +119,7 @@ impl<S: Subject> Paced<S> {
         }
         let pending = self.pending.values().map(|(request, _)| request);
         let parked = self.parked.values().map(|(_, request)| request);
-        check_open::<S>(pending.chain(parked));
+        self.told.check_open::<S>(pending.chain(parked));
     }
 
     /// Delivers the first answer that is due. Returns whether there was one.
@@ -134,6 +136,7 @@ impl<S: Subject> Paced<S> {
             None => Ok(honest),
         };
         if let Ok(response) = &result {
+            self.told.show(&request, response);
             self.subject.show(&request, response);
         }
         let machine = self.subject.machine_mut();

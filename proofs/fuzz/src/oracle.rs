@@ -22,6 +22,8 @@ pub(crate) struct Oracle {
     shown: VecDeque<Shown>,
     /// The sessions that it created.
     ours: BTreeSet<SessionId>,
+    /// The newest key that a transaction of its own has locked, by the index of its creation.
+    entered: u64,
     /// Sessions without their contender key, according to a separate read or a test whether the key
     /// could be acquired.
     missing: BTreeSet<SessionId>,
@@ -42,6 +44,7 @@ impl Oracle {
             prefix: Prefix::new(PREFIX).expect("a prefix"),
             shown: VecDeque::new(),
             ours: BTreeSet::new(),
+            entered: 0,
             missing: BTreeSet::new(),
         }
     }
@@ -100,6 +103,11 @@ impl Oracle {
         if transaction.is_probe() {
             self.missing.extend(transaction.free_after(response));
             return;
+        }
+        for (session, created) in transaction.locked(response) {
+            if self.is_ours(&session) {
+                self.entered = self.entered.max(created);
+            }
         }
         let lock = self.prefix.record_key();
         if let Some(read) = transaction.record_read(&lock, response) {
@@ -257,7 +265,9 @@ impl Oracle {
             .collect::<Vec<_>>();
         let sees_ours = || {
             let mut ours = self.ours.iter();
-            ours.any(|session| matches!(shown.view.key(session), Key::Tied(_)))
+            // A list from before a key of its own was locked can't show that key.
+            shown.view.index().0 < self.entered
+                || ours.any(|session| matches!(shown.view.key(session), Key::Tied(_)))
         };
         let may_prune =
             |holder: &str| !shown.view.is_filtered() && self.is_dead(shown, holder) && sees_ours();

@@ -85,7 +85,7 @@ const KINDS: &[RequestKind] = &[
     RequestKind::SessionCreate,
     RequestKind::SessionRenew,
     RequestKind::KvCas,
-    RequestKind::KvAcquire,
+    RequestKind::SessionRead,
     RequestKind::SessionDestroy,
     RequestKind::KvDelete,
     RequestKind::Txn,

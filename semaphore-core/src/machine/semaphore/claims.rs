@@ -36,6 +36,8 @@ impl Participant {
                 if contender.session_id().is_some_and(deletes) {
                     contender.key_deleted(moment);
                 }
+                // An answer that shows nothing says nothing of the key: it is deleted by itself.
+                contender.write_ended();
                 contender.withdrawn(moment);
             }
         }
