@@ -94,6 +94,40 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+/// Lines of code of the core's tests: of its files and modules of tests, and of the folder `tests`.
+fn lines_of_tests() -> usize {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in ["src", "tests"] {
+        list_all(&root.join(folder), &mut files);
+    }
+    let lines = files.iter().map(|path| {
+        let within = path.strip_prefix(root).expect("below the root");
+        let is_of_tests = within.iter().any(|it| it == "tests" || it == "tests.rs");
+        let text = fs::read_to_string(path).expect("a text");
+        let file = syn::parse_file(&text).expect("Rust");
+        let mut lines = BTreeSet::new();
+        for item in &file.items {
+            if is_of_tests || is_test(attributes(item)) {
+                lines_of(tokens_of(item), &mut lines);
+            }
+        }
+        lines.len()
+    });
+    lines.sum()
+}
+
+fn list_all(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            list_all(&path, files);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
+        }
+    }
+}
+
 impl Source {
     fn read(root: &Path, path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("a text");
@@ -407,6 +441,13 @@ fn report() -> String {
         )
         .expect("room");
     }
+    writeln!(
+        text,
+        "{:<12} {:>6} lines of code",
+        "tests",
+        lines_of_tests()
+    )
+    .expect("room");
     for (name, fields) in machines(&sources) {
         writeln!(text, "{name:<12} {fields:>6} fields").expect("room");
     }
