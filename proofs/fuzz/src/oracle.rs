@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use transport_mock::RequestKind;
 
 use crate::PREFIX;
-use crate::transaction::{Found, Transaction, list_of};
+use crate::transaction::{Found, Transaction, list_of, locked};
 
 /// Everything that one participant or one operation was shown.
 pub(crate) struct Oracle {
@@ -104,7 +104,7 @@ impl Oracle {
             self.missing.extend(transaction.free_after(response));
             return;
         }
-        for (session, created) in transaction.locked(response) {
+        for (session, created) in locked(response) {
             if self.is_ours(&session) {
                 self.entered = self.entered.max(created);
             }

@@ -110,22 +110,6 @@ impl Transaction {
         }
     }
 
-    /// The keys that an answer shows as locked: by which session, and the index of their creation.
-    pub(crate) fn locked(&self, answer: &semaphore_core::sans_io::Response) -> Vec<(String, u64)> {
-        let Ok(TxnOutcome::Applied(_)) = Txn::parse(answer) else {
-            return Vec::new();
-        };
-        let body: Json = serde_json::from_slice(answer.body()).unwrap_or_default();
-        let results = body["Results"].as_array().into_iter().flatten();
-        results
-            .filter_map(|it| {
-                let entry = &it["KV"];
-                let session = entry["Session"].as_str()?;
-                Some((session.to_owned(), entry["CreateIndex"].as_u64()?))
-            })
-            .collect()
-    }
-
     fn reads(&self) -> bool {
         self.0.iter().any(|it| it["Verb"] == "get-tree")
     }
@@ -177,6 +161,20 @@ impl Transaction {
         }
         Some(entries)
     }
+}
+
+/// The keys that a transaction's answer shows as locked: by which session, and the index of their creation.
+pub(crate) fn locked(answer: &semaphore_core::sans_io::Response) -> Vec<(String, u64)> {
+    let Ok(TxnOutcome::Applied(_)) = Txn::parse(answer) else {
+        return Vec::new();
+    };
+    let body: Json = serde_json::from_slice(answer.body()).unwrap_or_default();
+    let results = body["Results"].as_array().into_iter().flatten();
+    let lock = |entry: &Json| {
+        let session = entry["Session"].as_str()?;
+        Some((session.to_owned(), entry["CreateIndex"].as_u64()?))
+    };
+    results.filter_map(|it| lock(&it["KV"])).collect()
 }
 
 /// A list's answer with these entries.
