@@ -9,7 +9,7 @@
 //! A defect is where a slip could happen, and as small as the slip would be.
 
 macro_rules! defects {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident breaks $promise:ident,)*) => {
         /// A removed rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Defect {
@@ -20,124 +20,132 @@ macro_rules! defects {
         impl Defect {
             /// All defects.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The promise that it breaks, by its name in `PROMISES.md`; `Soundness` if observers are
+            /// told something wrong.
+            pub fn promise(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($promise),)*
+                }
+            }
         }
     };
 }
 
 defects! {
     /// Belief lasts for the whole TTL.
-    LeaseMarginGone,
+    LeaseMarginGone breaks S2,
     /// The lease counts from the answer to a renewal instead of from its sending.
-    LeaseFromAnswer,
+    LeaseFromAnswer breaks S2,
     /// Belief ends only when Consul says so.
-    LeaseEndIgnored,
+    LeaseEndIgnored breaks S2,
     /// A renewal that failed for a moment is not tried again.
-    RenewalStoppedAfterTransient,
+    RenewalStoppedAfterTransient breaks L4,
     /// A renewal that failed for a moment is taken for the end of the session.
-    TransientTakenForLoss,
+    TransientTakenForLoss breaks L4,
     /// What is held is renewed as seldom as what waits.
-    RenewalInAThird,
+    RenewalInAThird breaks L4,
     /// A renewal of what is held waits for the answer to the one before it.
-    RenewalsInTurn,
+    RenewalsInTurn breaks L4,
     /// However slow answers are, the next one is waited for as long as usual.
-    LatencyIgnored,
+    LatencyIgnored breaks L4,
     /// A session stands on the node of the agent, whatever node was chosen.
-    OwnNodeForgotten,
+    OwnNodeForgotten breaks L4,
     /// A renewal is believed without asking whether its leader still is one.
-    RenewalUnconfirmed,
+    RenewalUnconfirmed breaks S2,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
-    MissingSessionBelieved,
+    MissingSessionBelieved breaks L4,
     /// An election's token counts the terms of its key, and starts with it.
-    TokenRestarts,
+    TokenRestarts breaks S5,
     /// A follower does not say that it is cut off.
-    SilenceUntold,
+    SilenceUntold breaks L4,
     /// A key that was overwritten under its leader still counts as that leader's.
-    ForeignKeyAnnounced,
+    ForeignKeyAnnounced breaks L4,
     /// A campaign with a session that was kept does not know what the one before it saw.
-    FormerTermForgotten,
+    FormerTermForgotten breaks S5,
     /// An election writes its key as it finds it, not as it has seen it.
-    ElectionUnfenced,
+    ElectionUnfenced breaks S4,
     /// Holders are pruned on a view that shows no contender key of ours.
-    PruneWithoutOwnKey,
+    PruneWithoutOwnKey breaks S3,
     /// Holders are pruned on a view that says that it is filtered.
-    PruneFiltered,
+    PruneFiltered breaks S3,
     /// A holder whose key is not in the view is pruned without asking for the key alone.
-    PruneWithoutInquest,
+    PruneWithoutInquest breaks S1,
     /// A holder whose key has gone is pruned as soon as a read of the key alone says so too.
-    PruneAtOnce,
+    PruneAtOnce breaks S1,
     /// The lock delay of a session is far shorter than its lease.
-    LockDelayShort,
+    LockDelayShort breaks S1,
     /// A claim, or an attempt to lead, whose outcome is unknown counts as not applied.
-    UnknownTakenForNotApplied,
+    UnknownTakenForNotApplied breaks L2,
     /// A claim whose outcome is unknown counts as applied.
-    UnknownTakenForApplied,
+    UnknownTakenForApplied breaks S1,
     /// A contender leaves while its admission may yet be applied.
-    ReleaseNotFenced,
+    ReleaseNotFenced breaks L2,
     /// A write that changes nothing is sent as it is, so that it moves no index and fences nothing.
-    FenceWithoutChange,
+    FenceWithoutChange breaks S5,
     /// A refused decision is written again, on the index of the next view.
-    StaleDecision,
+    StaleDecision breaks S3,
     /// The record is written without check-and-set.
-    WriteWithoutCas,
+    WriteWithoutCas breaks S4,
     /// A record that is not understood is replaced.
-    GarbageOverwritten,
+    GarbageOverwritten breaks S4,
     /// One slot more than the limit is given.
-    LimitExceeded,
+    LimitExceeded breaks S1,
     /// The fencing token is the place in the queue.
-    TokenOfQueue,
+    TokenOfQueue breaks S5,
     /// All that one write admits have one fencing token.
-    TokenRepeated,
+    TokenRepeated breaks S5,
     /// Whom the first write of a record admits has the token of the next one.
-    FirstTokenRepeated,
+    FirstTokenRepeated breaks S5,
     /// Observers are not told of a loss.
-    LossNotNoticed,
+    LossNotNoticed breaks Soundness,
     /// A holder does not look whether the record, or the election's key, still names it.
-    EvictionUnnoticed,
+    EvictionUnnoticed breaks S1,
     /// A view that was asked for before the known one is taken for news.
-    OlderViewAccepted,
+    OlderViewAccepted breaks L4,
     /// A watch goes on from its index when the server's went backwards.
-    IndexResetIgnored,
+    IndexResetIgnored breaks L1,
     /// A watch that failed once is not started again.
-    WatchStoppedAfterTransient,
+    WatchStoppedAfterTransient breaks L1,
     /// Those ahead in the queue are waited for without end.
-    PatienceInfinite,
+    PatienceInfinite breaks L1,
     /// Failures are retried at once.
-    RetryWithoutBackoff,
+    RetryWithoutBackoff breaks L3,
     /// A claim under way goes on when its caller gives up, and is granted to nobody.
-    CancelledClaimGranted,
+    CancelledClaimGranted breaks L2,
     /// Sessions are left to their TTL.
-    SessionLeftBehind,
+    SessionLeftBehind breaks L2,
     /// What is refused when it is given back is given up, and left to the TTL.
-    ReleaseGivenUp,
+    ReleaseGivenUp breaks L2,
     /// A 404 is taken for Consul's, even if a gateway says it.
-    Html404Believed,
+    Html404Believed breaks L4,
     /// A read settles what became of a write that was given up.
-    ReadSettles,
+    ReadSettles breaks L2,
     /// A session that is shared is destroyed when one of those leaves that stand on it.
-    SessionDestroyedUnderOthers,
+    SessionDestroyedUnderOthers breaks S3,
     /// A session that is shared is lent to two contenders of one semaphore.
-    LentTwiceAtAPlace,
+    LentTwiceAtAPlace breaks S1,
     /// What a check of many keys has found is believed without a read, even if it is older than what
     /// is known.
-    OlderCheckBelieved,
+    OlderCheckBelieved breaks L4,
     /// A candidate takes whomever the key shows for itself.
-    AnothersKeyBelieved,
+    AnothersKeyBelieved breaks S1,
     /// An attempt that was refused is repeated at once.
-    LockDelayIgnored,
+    LockDelayIgnored breaks L3,
     /// An attempt that was refused is not repeated.
-    RefusalTakenForGood,
+    RefusalTakenForGood breaks L1,
     /// A leader writes its value by check-and-set instead of acquiring the key.
-    ValueWithoutAcquire,
+    ValueWithoutAcquire breaks S4,
     /// A leader says that the key shows its value when it has not been written yet.
-    ValueToldUnshown,
+    ValueToldUnshown breaks S4,
     /// A leader that can't read the key takes that for the end of its term.
-    FailureTakenForLoss,
+    FailureTakenForLoss breaks L4,
     /// A leader that resigns leaves the key to the end of its session.
-    KeyLeftLocked,
+    KeyLeftLocked breaks L2,
     /// Polls may take as many connections as there are, beside those of everything else.
-    PollsTakeAll,
+    PollsTakeAll breaks L3,
     /// The connection of a poll that is given up counts as free at once.
-    GivenUpPollForgotten,
+    GivenUpPollForgotten breaks L3,
 }
 
 #[cfg(not(feature = "unstable-defects"))]

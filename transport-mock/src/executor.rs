@@ -79,6 +79,8 @@ struct State {
     /// moves it later.
     longest_wait: Option<Duration>,
     stranded: Stranded,
+    /// Whether the advice was printed.
+    is_advised: bool,
     is_watched: bool,
 }
 
@@ -134,14 +136,20 @@ impl Executor {
             Stranded::Ended => return true,
         };
         let is_awaited = !outside.is_empty() || !state.tasks.is_empty();
-        let is_over = state.longest_wait.is_some_and(|it| since.elapsed() >= it);
-        if !is_awaited || !is_over {
+        let Some(longest) = state.longest_wait.filter(|_| is_awaited) else {
+            return false;
+        };
+        let waited = since.elapsed();
+        if waited >= watchdog::SOON.min(longest) && !state.is_advised {
+            eprintln!("{}", watchdog::ADVICE);
+            state.is_advised = true;
+        }
+        if waited < longest {
             return false;
         }
         let tasks = std::mem::take(&mut state.tasks);
         let before = std::mem::replace(&mut state.stranded, Stranded::Ended);
         drop(state);
-        eprintln!("{}", watchdog::ADVICE);
         // Dropping them tells those who wait for these tasks.
         drop(tasks);
         if let Stranded::Since(_, outside) = before {

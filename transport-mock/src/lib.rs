@@ -66,7 +66,7 @@
 //! | [`MockConsul::run`] with code that needs tokio's timers or sockets | it panics at once, as tokio does |
 //! | `MockConsul::on_tokio` outside of a runtime, or [`MockConsul::run`] or [`MockConsul::advance`] of its world | it panics at once |
 //! | a blocking handle of a world on tokio whose time is paused | it panics at once: tokio's time does not wait for threads |
-//! | a world of [`MockConsul::new`] on smol or another executor, which does not move its time | after 5 s of real time its handles and requests panic with the advice, which is also on standard error |
+//! | a world of [`MockConsul::new`] on smol or another executor, which does not move its time | after 5 s of real time the advice is on standard error, and after two minutes its handles and requests panic with it |
 //! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: tokio's time jumps before an answer arrives |
 //! | two clocks, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
 //!

@@ -305,7 +305,7 @@ impl MockConsul {
     }
 
     /// Sets how long, in real time, somebody may wait in this world while nobody moves it. The
-    /// default is 5 s.
+    /// default is two minutes; the advice is printed after 5 s.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
     pub(crate) fn set_longest_wait(&self, longest: Duration) {
         self.world().executor.set_longest_wait(Some(longest));

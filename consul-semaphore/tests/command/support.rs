@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,9 +23,16 @@ pub(crate) fn scene() -> (Client, String) {
     (agent, prefix)
 }
 
-/// The program, without Consul's variables except for the address.
+/// No test waits longer than this for anything. All of them together take a minute or two.
+const END_OF_ALL: Duration = Duration::from_secs(600);
+
+/// The program, without Consul's variables except for the address. Signals that whoever started the
+/// tests ignores, as `nohup` does, act as usual.
 pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_consul-semaphore"));
+    end_in_time();
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,QUIT,TERM");
+    command.arg(env!("CARGO_BIN_EXE_consul-semaphore"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CONSUL_") {
             command.env_remove(name);
@@ -32,6 +40,18 @@ pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
     }
     command.env("CONSUL_HTTP_ADDR", url).args(arguments);
     command
+}
+
+/// Ends this program of tests if one of them waits for something that never comes.
+fn end_in_time() {
+    static WATCHES: Once = Once::new();
+    WATCHES.call_once(|| {
+        thread::spawn(|| {
+            thread::sleep(END_OF_ALL);
+            eprintln!("a test has waited for {END_OF_ALL:?}");
+            std::process::exit(101);
+        });
+    });
 }
 
 /// A program that runs another one, which comes last among its arguments.

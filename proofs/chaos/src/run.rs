@@ -197,6 +197,14 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     tell("what is left expires");
     wait_for_expiry(&admins[0], OURS, healed + expiry(run.longest_ttl()))?;
     look_for_ours(&admins[0], run, &mut end).doing("looking for what is left")?;
+    if !end.sessions.is_empty() {
+        tell("sessions are left: whether they expire, too");
+        let later = Instant::now() + expiry(run.longest_ttl());
+        wait_for_expiry(&admins[0], OURS, later)?;
+        let left = sessions(&admins[0]).doing("looking for sessions again")?;
+        let ours = left.into_values().filter(|name| name.starts_with(OURS));
+        end.sessions_later = ours.collect();
+    }
     end.hung_locks = lockers.end().doing("ending consul lock")?;
     // A `consul lock` gives up when it can't reach a leader, and leaves its session and its keys.
     wait_for_expiry(&admins[0], THEIRS, healed + expiry(THEIR_TTL))?;

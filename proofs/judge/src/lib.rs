@@ -44,9 +44,11 @@ mod event;
 mod leases;
 mod limit;
 mod losses;
+mod record;
 mod tokens;
 
 pub use event::{Admission, Event, Follower, Hold, Lease, Moment, Place, Sight, Write};
+pub use record::{Record, Spelling};
 
 use std::fmt;
 

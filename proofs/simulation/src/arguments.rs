@@ -8,6 +8,7 @@ use std::str::FromStr;
 use lexopt::prelude::*;
 use simulation::Figures;
 use simulation::branches::{self, Of};
+use simulation::check::LEAST_DECIDED;
 use simulation::plan::{Place, Plan};
 
 /// What `--help` says.
@@ -213,6 +214,23 @@ impl Arguments {
             Only::Semaphores => Of::Semaphores,
         };
         branches::missed(&figures.branches, of)
+    }
+
+    /// The checks that decided less often than so many seeds must lead them to.
+    pub(crate) fn idle_checks(&self, figures: &Figures) -> Vec<String> {
+        let all_worlds = self.worlds == Worlds::default();
+        if self.count < ENOUGH_SEEDS || self.defects != Defects::None || !all_worlds {
+            return Vec::new();
+        }
+        let decided = |name| figures.checks.get(name).map_or(0, |counts| counts.decided);
+        let idle = LEAST_DECIDED
+            .iter()
+            .filter(|(name, least)| decided(name) < *least);
+        let said = idle.map(|(name, least)| {
+            let decided = decided(name);
+            format!("the check {name:?} decided {decided} times; {least} are the least")
+        });
+        said.collect()
     }
 
     pub(crate) fn seeds(&self) -> Range<u64> {

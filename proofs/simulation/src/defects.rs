@@ -1,4 +1,7 @@
 //! Deliberate defects of the semaphore: whether the checks find them, and how soon.
+//!
+//! A defect is found by a world that breaks the promise that the defect names, and that is clean
+//! without the defect.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -79,7 +82,7 @@ pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
         switch(Some(*defect));
         let name = defect.to_string();
         let known = remembered(&name).filter(|_| remembers);
-        let found = known.and_then(|seed| Some((seed, try_one(seed, arguments)?)));
+        let found = known.and_then(|seed| Some((seed, try_one(seed, *defect, arguments)?)));
         if let Some((seed, violation)) = found {
             println!("{name:<32} {:<9}  1: seed {seed}", violation.invariant);
             let _ = writeln!(table, "{name} {seed}");
@@ -88,7 +91,7 @@ pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
         if remembers {
             stale.push(name.clone());
         }
-        if let Some((seed, violation)) = search(arguments) {
+        if let Some((seed, violation)) = search(*defect, arguments) {
             let took = seed - arguments.seeds().start + 1;
             println!("{name:<32} {:<9}  {took}", violation.invariant);
             let _ = writeln!(table, "{name} {seed}");
@@ -126,16 +129,37 @@ fn remembered(name: &str) -> Option<u64> {
     seed.parse().ok()
 }
 
-fn try_one(seed: u64, arguments: &Arguments) -> Option<Violation> {
-    let result = campaign::run_all(seed..seed.checked_add(1)?, arguments.worlds, 1, true);
-    result.violations.into_iter().next().map(|(_, it)| it)
+/// How this world breaks the promise, if it does and is clean without the defect.
+fn try_one(seed: u64, defect: Defect, arguments: &Arguments) -> Option<Violation> {
+    let run = || {
+        let seeds = seed..seed.saturating_add(1);
+        let result = campaign::run_all(seeds, arguments.worlds, 1, |_| true);
+        result.violations.into_iter().next().map(|(_, it)| it)
+    };
+    let violation = run().filter(|it| it.invariant.to_string() == defect.promise())?;
+    switch(None);
+    let control = run();
+    switch(Some(defect));
+    if let Some(of_all) = &control {
+        println!("seed {seed} violates {of_all} without any defect");
+    }
+    control.is_none().then_some(violation)
 }
 
-fn search(arguments: &Arguments) -> Option<(u64, Violation)> {
-    let first = arguments.seeds().start;
-    let seeds = first..first.saturating_add(arguments.most);
-    let result = campaign::run_all(seeds, arguments.worlds, arguments.jobs, true);
-    result.violations.into_iter().next()
+fn search(defect: Defect, arguments: &Arguments) -> Option<(u64, Violation)> {
+    let mut first = arguments.seeds().start;
+    let end = first.saturating_add(arguments.most);
+    let is_its = |it: &Violation| it.invariant.to_string() == defect.promise();
+    while first < end {
+        let result = campaign::run_all(first..end, arguments.worlds, arguments.jobs, is_its);
+        let mut found = result.violations.iter().filter(|(_, it)| is_its(it));
+        let (seed, _) = found.next()?;
+        if let Some(violation) = try_one(*seed, defect, arguments) {
+            return Some((*seed, violation));
+        }
+        first = seed.saturating_add(1);
+    }
+    None
 }
 
 #[cfg(test)]

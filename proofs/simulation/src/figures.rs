@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::branches::Taken;
+use crate::check::Counts;
 
 /// The counts of one or more runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct Figures {
     pub unserved: BTreeMap<&'static str, u64>,
     /// How often each rare branch of the core was taken.
     pub branches: Taken,
+    /// What each check has done.
+    pub checks: BTreeMap<&'static str, Counts>,
     /// Broken invariants.
     pub violations: u64,
 }
@@ -51,6 +54,9 @@ impl Figures {
         self.values_set += other.values_set;
         self.grants_to_strangers += other.grants_to_strangers;
         self.violations += other.violations;
+        for (name, counts) in &other.checks {
+            self.checks.entry(name).or_default().add(*counts);
+        }
         for (sum, other) in [
             (&mut self.consuls, &other.consuls),
             (&mut self.faults, &other.faults),
@@ -87,6 +93,10 @@ impl fmt::Display for Figures {
             for (name, count) in counts {
                 writeln!(f, "{count:>16} {name}")?;
             }
+        }
+        writeln!(f, "{:>12} checks: armed, decided", self.checks.len())?;
+        for (name, Counts { armed, decided }) in &self.checks {
+            writeln!(f, "{armed:>16} {decided:>12} {name}")?;
         }
         write!(f, "{:>12} violations", self.violations)
     }

@@ -7,12 +7,12 @@ use std::fmt;
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
-use semaphore_core::{FencingToken, Lost};
+use semaphore_core::{Error, FencingToken, Lost};
 
-pub use change::{Change, Found, KeyState, Removed, Subject};
+pub use change::{Change, Foreign, Found, KeyState, Removed, Subject, Waiting};
 pub(crate) use change::{holders, leader};
 
-use crate::plan::Place;
+use crate::plan::{HostBounds, Place};
 
 /// The name of one grant of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,31 @@ pub enum Who {
     Stranger(usize),
     /// Somebody who changes Consul directly.
     Operator,
+}
+
+/// What an error that a user was told says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// What stands at the key is no record, or no election's.
+    Foreign,
+    /// The limit is another, or lower than what was asked for.
+    Limit,
+    /// A request was refused for good, or something may not be seen.
+    Refused,
+    /// Something that nothing excuses.
+    Other,
+}
+
+impl Why {
+    /// What this error says.
+    pub fn of(error: &Error) -> Self {
+        match error {
+            Error::Conflict { .. } | Error::NotAnElection { .. } => Self::Foreign,
+            Error::LimitConflict { .. } | Error::InvalidInput { .. } => Self::Limit,
+            Error::IncompleteView { .. } | Error::Request(_) => Self::Refused,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A belief to hold something.
@@ -120,11 +145,15 @@ pub enum Happening {
         host: usize,
         prefix: usize,
         place: Place,
+        bounds: HostBounds,
     },
     /// A process ends, in order or not.
     Stopped { host: usize },
     /// A request is sent.
     Sent { host: usize, what: Asked },
+    /// A request of this host met a fault, and may be without an answer until then. What costs a hold
+    /// time is told as trouble besides.
+    Hindered { host: usize, until: Instant },
     /// This host, or all, may feel a fault until then.
     Trouble { host: Option<usize>, until: Instant },
     /// A belief begins.
@@ -135,7 +164,26 @@ pub enum Happening {
     Released { belief: BeliefNo },
     /// An acquisition or another request of a user failed with an error that is not its caller's
     /// fault.
-    Failed { host: usize, error: String },
+    Failed {
+        host: usize,
+        prefix: usize,
+        why: Why,
+        error: String,
+    },
+    /// A user of ours waits for this many slots, until it gets them or gives up.
+    Waits {
+        host: usize,
+        prefix: usize,
+        permits: u32,
+    },
+    /// A user of ours no longer waits, and got nothing: it was refused, gave up, or ran out of time.
+    GaveUp {
+        host: usize,
+        prefix: usize,
+        permits: u32,
+    },
+    /// The answer that created this session has reached its host.
+    Known { host: usize, session: String },
     /// A session was created.
     SessionBegan { session: String, owner: Who },
     /// A session ended.
@@ -161,6 +209,10 @@ pub enum Happening {
     Blinded { host: usize },
     /// A token may no longer write something.
     Narrowed { host: usize },
+    /// From now on, requests of this host may be refused for good: by its token, or by a gateway.
+    Denied { host: usize },
+    /// They are served again. Each of these ends one of the three above.
+    Served { host: usize },
     /// An answer of the watch shows a host that these are no longer holders.
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards. They can only be compared with later ones.
@@ -230,8 +282,16 @@ impl fmt::Display for Happening {
             Self::Granted { belief, token } => write!(f, "{belief} begins, token {token}"),
             Self::Lost { belief, reason } => write!(f, "{belief} is lost: {reason}"),
             Self::Released { belief } => write!(f, "hold {} is given back", belief.0),
-            Self::Failed { host, error } => {
+            Self::Failed { host, error, .. } => {
                 write!(f, "what node-{host} asked for fails: {error}")
+            }
+            Self::Hindered { host, until } => write!(f, "node-{host} is hindered until {until}"),
+            Self::Waits { host, permits, .. } => {
+                write!(f, "a user of node-{host} waits for {permits}")
+            }
+            Self::GaveUp { host, .. } => write!(f, "a user of node-{host} waits no more"),
+            Self::Known { host, session } => {
+                write!(f, "node-{host} knows session {}", short(session))
             }
             Self::SessionBegan { session, owner } => {
                 write!(f, "session {} of {owner} begins", short(session))
@@ -256,6 +316,8 @@ impl fmt::Display for Happening {
             Self::Informed { host, of } => write!(f, "node-{host} knows the state of {of}"),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Narrowed { host } => write!(f, "node-{host} may not write everything"),
+            Self::Denied { host } => write!(f, "node-{host} may be refused"),
+            Self::Served { host } => write!(f, "node-{host} is served again"),
             Self::Shown { host, gone } => {
                 write!(f, "node-{host} is shown a record without")?;
                 gone.iter().try_for_each(|it| write!(f, " {}", short(it)))

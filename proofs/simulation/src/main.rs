@@ -42,12 +42,9 @@ fn main() -> ExitCode {
     if arguments.shows != Shows::Nothing {
         return stories::show(&arguments);
     }
-    let result = campaign::run_all(
-        arguments.seeds(),
-        arguments.worlds,
-        arguments.jobs,
-        arguments.fails_fast,
-    );
+    let result = campaign::run_all(arguments.seeds(), arguments.worlds, arguments.jobs, |_| {
+        arguments.fails_fast
+    });
     println!("{}", result.figures);
     println!("{}", result.pace());
     for (seed, violation) in &result.violations {
@@ -57,8 +54,12 @@ fn main() -> ExitCode {
     for branch in &missed {
         println!("the branch {branch} was never taken");
     }
+    let idle = arguments.idle_checks(&result.figures);
+    for check in &idle {
+        println!("{check}");
+    }
     let Some((seed, violation)) = result.violations.first() else {
-        return if missed.is_empty() {
+        return if missed.is_empty() && idle.is_empty() {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE

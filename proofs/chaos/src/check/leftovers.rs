@@ -1,8 +1,8 @@
 //! L2: nothing of ours is left.
 //!
 //! If a session's creation got no answer in time, nobody owns the session, and its TTL ends it.
-//! That happens when the cluster or the machine is slow. So leftover sessions only count against
-//! the clients if the witnesses got all answers in time during the calm.
+//! That happens when the cluster or the machine is slow. So if the witnesses did not get all answers
+//! in time during the calm, the sessions count that are left when another expiry is over.
 
 use super::reach::BLINK;
 use super::{Invariant, Logs, Report};
@@ -13,11 +13,14 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
     let end = &logs.end;
     report.figures.hung_locks = end.hung_locks;
     let mut kinds = vec![("the key", &end.keys), ("at last", &end.at_last)];
-    if was_slow(logs) {
-        report.figures.orphans = end.sessions.len() as u64;
+    let sessions = if was_slow(logs) {
+        report.figures.orphans =
+            (end.sessions.len().saturating_sub(end.sessions_later.len())) as u64;
+        &end.sessions_later
     } else {
-        kinds.push(("the session", &end.sessions));
-    }
+        &end.sessions
+    };
+    kinds.push(("the session", sessions));
     for (what, left) in kinds {
         for one in left {
             report.figures.leftovers += 1;
@@ -72,6 +75,10 @@ mod tests {
         story.sighting(1_500, 0, None);
         let report = story.check();
         assert_eq!((report.figures.leftovers, report.figures.orphans), (0, 1));
+        let later = "chaos-client-0-1".to_owned();
+        story.logs().end.sessions_later.push(later);
+        let report = story.check();
+        assert_eq!((report.figures.leftovers, report.figures.orphans), (1, 0));
     }
 
     #[test]

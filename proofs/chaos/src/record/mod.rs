@@ -79,6 +79,9 @@ pub struct End {
     pub latest: Duration,
     /// Names of our sessions that existed after all clients had ended.
     pub sessions: Vec<String>,
+    /// Those of them that still existed when everything had time to expire once more.
+    #[serde(default)]
+    pub sessions_later: Vec<String>,
     /// Our contender keys, and election keys held by our sessions, after all clients had ended.
     pub keys: Vec<String>,
     /// What was left after one client had acquired and released everything.

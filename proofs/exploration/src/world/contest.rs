@@ -1,7 +1,8 @@
 //! The contest as it is stored in Consul: one key, and the sessions that it names.
 
+use judge::Record;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
-use semaphore_core::sans_io::{Method, Record, Request};
+use semaphore_core::sans_io::{Method, Request};
 use transport_mock::consul::Entry;
 
 use super::agent::{LEADER, LOCK};
@@ -21,7 +22,7 @@ impl Contest {
     pub(super) fn holders(self, entry: &Entry) -> Option<Vec<String>> {
         match self {
             Self::Semaphore => {
-                let record = Record::decode(entry.value(), entry.flags()).ok()?;
+                let record = Record::read(entry.value(), entry.flags())?;
                 Some(record.holders().map(str::to_owned).collect())
             }
             Self::Election => {
@@ -35,7 +36,7 @@ impl Contest {
     pub(super) fn limit(self, entry: &Entry) -> Option<u32> {
         match self {
             Self::Semaphore => {
-                let record = Record::decode(entry.value(), entry.flags()).ok()?;
+                let record = Record::read(entry.value(), entry.flags())?;
                 Some(record.limit())
             }
             Self::Election => Some(1),

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
+use super::clouded::Clouded;
+use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Change, Ending, Happening, Subject, Who};
 
 pub(super) struct CleanEnd {
@@ -27,8 +28,8 @@ pub(super) struct CleanEnd {
     deleted: BTreeSet<usize>,
     /// When each session acquired an election's key.
     tied_at: BTreeMap<String, Instant>,
-    /// Whether indexes went backwards, or somebody could not see or write the record.
-    is_excused: bool,
+    counts: Counts,
+    clouded: Clouded,
 }
 
 impl CleanEnd {
@@ -41,7 +42,8 @@ impl CleanEnd {
             late: BTreeSet::new(),
             deleted: BTreeSet::new(),
             tied_at: BTreeMap::new(),
-            is_excused: false,
+            counts: Counts::default(),
+            clouded: Clouded::default(),
         }
     }
 
@@ -50,6 +52,10 @@ impl CleanEnd {
     fn was_just_tied(&self, at: Instant, session: &str) -> bool {
         let tied_at = self.tied_at.get(session);
         tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency * 2)
+    }
+
+    fn is_clouded(&self, by: Who) -> bool {
+        matches!(by, Who::Ours(host) if self.clouded.covers(host))
     }
 
     fn is_late(&self, at: Instant, change: &Change) -> bool {
@@ -69,12 +75,14 @@ impl Check for CleanEnd {
         Invariant::L2
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("clean end", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        self.clouded.happen(at, what);
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
-            Happening::NewEpoch | Happening::Blinded { .. } | Happening::Narrowed { .. } => {
-                self.is_excused = true;
-            }
             Happening::Taken {
                 session, prefix, ..
             } => {
@@ -89,7 +97,9 @@ impl Check for CleanEnd {
                 let is_taken = |prefix| self.taken.contains(&(prefix, session.clone()));
                 let stays = places.any(|(prefix, _)| !is_taken(*prefix));
                 let is_late = self.late.contains(session) || self.was_just_tied(at, session);
-                if stays && !is_late && !self.is_excused {
+                let is_judged = !is_late && !self.is_clouded(*by);
+                self.counts.came(is_judged);
+                if stays && is_judged {
                     return Err(format!("{by} leaves, and {session} stays in the record"));
                 }
             }
@@ -108,7 +118,7 @@ impl Check for CleanEnd {
                 let (by, added) = (change.by, &change.added);
                 let late = added.iter().find(|it| self.left.contains(*it));
                 if let (Who::Ours(_), Some(session)) = (by, late)
-                    && !self.is_excused
+                    && !self.is_clouded(by)
                 {
                     return Err(format!("{by} has left, and {session} gets into the record"));
                 }

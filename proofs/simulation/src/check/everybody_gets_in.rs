@@ -2,13 +2,14 @@
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
+use super::{Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening};
 
 #[derive(Default)]
 pub(super) struct EverybodyGetsIn {
     waiting: usize,
     until: Option<Instant>,
+    counts: Counts,
 }
 
 impl Check for EverybodyGetsIn {
@@ -16,14 +17,22 @@ impl Check for EverybodyGetsIn {
         Invariant::L1
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("everybody gets in", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::Round { users, within } => {
                 self.late(at)?;
                 self.waiting = *users;
+                self.counts.armed += u64::try_from(*users).unwrap_or(u64::MAX);
                 self.until = Some(at + *within);
             }
-            Happening::GotIn { .. } => self.waiting = self.waiting.saturating_sub(1),
+            Happening::GotIn { .. } => {
+                self.waiting = self.waiting.saturating_sub(1);
+                self.counts.decided += 1;
+            }
             _ => {}
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
+use super::{Check, Counts, Invariant, Verdict};
 use crate::history::{BeliefNo, Change, Happening, KeyState, Subject, Who};
 
 #[derive(Default)]
@@ -24,6 +24,7 @@ pub(super) struct KeyThroughAcquire {
     /// The sessions that wrote each value.
     written: BTreeSet<(String, Vec<u8>)>,
     leaders: BTreeMap<BeliefNo, String>,
+    counts: Counts,
 }
 
 impl KeyThroughAcquire {
@@ -97,6 +98,10 @@ impl Check for KeyThroughAcquire {
         Invariant::S4
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("key through acquire", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::SessionBegan { session, owner } => {
@@ -124,7 +129,10 @@ impl Check for KeyThroughAcquire {
                     return Ok(());
                 };
                 let verdict = match change.by {
-                    Who::Ours(_) => self.judge(change, before.as_ref(), after.as_ref()),
+                    Who::Ours(_) => {
+                        self.counts.came(!self.is_excused(change));
+                        self.judge(change, before.as_ref(), after.as_ref())
+                    }
                     _ => Ok(()),
                 };
                 self.note(at, change, after.as_ref());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
+use super::{Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening, Who};
 use crate::plan::is_own;
 
@@ -23,11 +23,16 @@ pub(super) struct LossIsNoticed {
     /// The host's losses that the last answer has shown.
     shown: Vec<(usize, String)>,
     quiet_since: Option<Instant>,
+    counts: Counts,
 }
 
 impl Check for LossIsNoticed {
     fn invariant(&self) -> Invariant {
         Invariant::S1
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("loss is noticed", self.counts)
     }
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
@@ -51,6 +56,7 @@ impl Check for LossIsNoticed {
 
     fn settle(&mut self, at: Instant, held: &[&Belief]) -> Verdict {
         for (host, gone) in self.shown.drain(..) {
+            self.counts.came(true);
             let mut held = held.iter();
             if let Some(belief) = held.find(|it| {
                 it.who == Who::Ours(host) && !is_own(it.prefix) && it.sessions.contains(&gone)

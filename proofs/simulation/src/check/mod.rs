@@ -4,7 +4,9 @@
 //! chaos. `told` translates for it. Each of the other files is a check that needs more.
 
 mod clean_end;
+mod clouded;
 mod everybody_gets_in;
+mod in_order;
 mod key_through_acquire;
 mod loss_is_noticed;
 mod no_live_holder_removed;
@@ -13,9 +15,12 @@ mod notices_are_true;
 mod record_by_check_and_set;
 mod release_goes_on;
 mod request_rate;
+mod slot_is_filled;
 mod told;
 mod vacancy_filled;
+mod vigour;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -37,6 +42,7 @@ pub enum Invariant {
     L2,
     L3,
     L4,
+    Queue,
     /// The library's code did not panic, everything ended, and observers were told the truth.
     Soundness,
 }
@@ -67,9 +73,38 @@ impl fmt::Display for Violation {
 /// The result of a check: nothing, or how its invariant is broken.
 type Verdict = Result<(), String>;
 
+/// What a check has done. One that is never armed, or that always has an excuse, proves nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How often something came that it is there for.
+    pub armed: u64,
+    /// How often it judged that, because there was no excuse.
+    pub decided: u64,
+}
+
+impl Counts {
+    /// Something came that the check is there for. `is_judged` says whether it has no excuse.
+    fn came(&mut self, is_judged: bool) {
+        self.armed += 1;
+        self.decided += u64::from(is_judged);
+    }
+
+    /// Adds those of another run.
+    pub fn add(&mut self, other: Self) {
+        self.armed += other.armed;
+        self.decided += other.decided;
+    }
+}
+
+/// How often each check must decide in 600 worlds: about half as often as it was seen to.
+pub const LEAST_DECIDED: &[(&str, u64)] = &[];
+
 /// One invariant.
 trait Check: Send {
     fn invariant(&self) -> Invariant;
+
+    /// Its name in the figures, and what it has done.
+    fn counts(&self) -> (&'static str, Counts);
 
     /// An event.
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict;
@@ -89,57 +124,37 @@ pub struct Bounds {
     pub changes_limits: bool,
     /// The longest wait of a participant between two attempts of a request.
     pub retry_cap: Duration,
-    /// The length of leases, if all are alike and each has the connections that it needs.
-    pub lease: Option<Duration>,
     /// The longest that a message travels.
     pub latency: Duration,
     /// The shortest lock delay of our sessions in elections.
     pub lock_delay: Duration,
     /// The longest lock delay of all sessions.
     pub longest_lock_delay: Duration,
-    /// The longest time without a look, if polls may have no connection.
-    pub unseen: Duration,
     /// The longest time without contact after a lost poll.
     pub lost_poll: Duration,
-    /// Whether to expect errors about a foreign record, a changed limit or a missing permission.
-    pub expects_refusals: bool,
     /// The longest lease that a former leader can give, if there is one. On a separate node, the
     /// session does not end with that leader's server.
     pub of_yesterday: Option<Duration>,
-    /// Whether a release may not reach Consul although it is right. Tokens may lose permissions for
-    /// a while, requests may wait for others' connections, or they may be so slow that the record
-    /// changes each time.
-    pub holds_back: bool,
+    /// The longest that a request of ours takes.
+    pub request_timeout: Duration,
+    /// Whether messages are so slow that an answer may come after its request was given up.
+    pub is_slow: bool,
 }
 
 impl Bounds {
     /// The bounds of a plan.
     pub fn of(plan: &Plan) -> Self {
-        use crate::plan::Deed;
         Self {
             limit: plan.limit,
             changes_limits: plan.hosts.iter().any(|it| it.rolling.is_some()),
             retry_cap: plan.retry_cap(),
-            lease: plan.lease(),
             latency: plan.latency,
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),
-            unseen: plan.unseen(),
             lost_poll: plan.lost_poll(),
             of_yesterday: plan.lease_of_yesterday(),
-            holds_back: plan.shares_connections()
-                || plan.is_slow()
-                || plan.has(|deed| matches!(deed, Deed::Restrict { .. } | Deed::Narrow { .. })),
-            expects_refusals: plan.changes_limits()
-                || plan.has(|deed| {
-                    matches!(
-                        deed,
-                        Deed::Garble { .. }
-                            | Deed::Restrict { .. }
-                            | Deed::Narrow { .. }
-                            | Deed::Gateway { .. }
-                    )
-                }),
+            request_timeout: plan.request_timeout(),
+            is_slow: plan.is_slow(),
         }
     }
 }
@@ -162,10 +177,12 @@ impl Judge {
                 Box::new(release_goes_on::ReleaseGoesOn::new(bounds)),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
+                Box::new(in_order::InOrder::new(bounds)),
+                Box::new(slot_is_filled::SlotIsFilled::new(bounds)),
                 Box::new(vacancy_filled::VacancyFilled::new(bounds)),
                 Box::new(clean_end::CleanEnd::new(bounds)),
                 Box::new(request_rate::RequestRate::new(bounds)),
-                Box::new(nothing_fails::NothingFails(bounds)),
+                Box::new(nothing_fails::NothingFails::new(bounds)),
                 Box::new(notices_are_true::NoticesAreTrue::default()),
             ],
         }
@@ -187,6 +204,12 @@ impl Judge {
     pub fn settle(&mut self, at: Instant, held: &[&Belief]) -> Result<(), Violation> {
         self.told.settle(at, held)?;
         self.ask(at, |check| check.settle(at, held))
+    }
+
+    /// What each check has done so far.
+    pub fn counts(&self) -> BTreeMap<&'static str, Counts> {
+        let own = self.checks.iter().map(|check| check.counts());
+        self.told.counts().into_iter().chain(own).collect()
     }
 
     fn ask(

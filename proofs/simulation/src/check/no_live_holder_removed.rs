@@ -1,5 +1,5 @@
 //! S3: our writes never remove a holder whose session lives and has its contender key, unless the
-//! writer made that session. And we never end a foreign session.
+//! writer made that session and does not hold with it any more. And we never end a foreign session.
 //!
 //! Only a restored snapshot revives the dead. A client that saw them dead learns of it by the
 //! answer to its next requests, and can't stop a write that is under way. Only what was sent before
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
-use crate::history::{Ending, Happening, Removed, Who};
+use super::{Check, Counts, Invariant, Verdict};
+use crate::history::{Belief, BeliefNo, Ending, Happening, Removed, Who};
 
 #[derive(Default)]
 pub(super) struct NoLiveHolderRemoved {
@@ -19,6 +19,9 @@ pub(super) struct NoLiveHolderRemoved {
     revived: BTreeMap<String, Instant>,
     /// What each host has learned since then: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
+    /// What is held.
+    held: BTreeMap<BeliefNo, Belief>,
+    counts: Counts,
 }
 
 impl NoLiveHolderRemoved {
@@ -38,10 +41,26 @@ impl Check for NoLiveHolderRemoved {
         Invariant::S3
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("no live holder removed", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::SessionBegan { session, owner } => {
                 self.owners.insert(session.clone(), *owner);
+            }
+            Happening::Granted { belief, .. } => {
+                self.held.insert(belief.no, belief.clone());
+            }
+            Happening::Released { belief } => {
+                self.held.remove(belief);
+            }
+            Happening::Lost { belief, .. } => {
+                self.held.remove(&belief.no);
+            }
+            Happening::Stopped { host } => {
+                self.held.retain(|_, it| it.who != Who::Ours(*host));
             }
             Happening::Revived { session } => {
                 self.revived.insert(session.clone(), at);
@@ -57,22 +76,39 @@ impl Check for NoLiveHolderRemoved {
                 if owner.is_some_and(|owner| owner != by) {
                     return Err(format!("{by} destroyed session {session} of somebody else"));
                 }
+                let mut held = self.held.values();
+                let held = held.find(|it| it.who == *by && it.sessions.contains(session));
+                if let Some(belief) = held.filter(|_| !self.revived.contains_key(session)) {
+                    return Err(format!(
+                        "{by} destroyed the session of {belief}, which goes on"
+                    ));
+                }
             }
             Happening::Changed(change) => {
                 let Who::Ours(host) = change.by else {
                     return Ok(());
                 };
                 let by = change.by;
-                let mut removed = change.removed.iter();
-                let wrong = removed.find(|it| {
+                for it in &change.removed {
+                    let is_excused = self.is_excused(host, change.sent_at, it);
+                    self.counts.came(!is_excused);
                     let is_anothers = it.is_alive && it.owner != Some(by);
-                    is_anothers && !self.is_excused(host, change.sent_at, it)
-                });
-                if let Some(it) = wrong {
-                    return Err(format!(
-                        "{by} removed the holder {}, which lives",
-                        it.session
-                    ));
+                    if is_anothers && !is_excused {
+                        return Err(format!(
+                            "{by} removed the holder {}, which lives",
+                            it.session
+                        ));
+                    }
+                    // Whoever gives something back stops believing first.
+                    let mut held = self.held.values();
+                    let believed = held.find(|belief| {
+                        belief.who == by
+                            && belief.prefix == change.prefix
+                            && belief.sessions.contains(&it.session)
+                    });
+                    if let Some(belief) = believed.filter(|_| it.is_alive && !is_excused) {
+                        return Err(format!("{by} withdrew {belief}, which goes on"));
+                    }
                 }
             }
             _ => {}

@@ -1,23 +1,147 @@
 //! L4: an acquisition, or another command, only fails for a permanent reason.
+//!
+//! A host may be told of foreign data, of another limit or of a refusal while there is one, and for
+//! as long as an answer of that time may be on its way or asked about again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
-use crate::history::Happening;
+use super::{Bounds, Check, Counts, Invariant, Verdict};
+use crate::history::{Happening, KeyState, Subject, Who, Why};
 
-pub(super) struct NothingFails(pub(super) Bounds);
+pub(super) struct NothingFails {
+    limit: u32,
+    /// How long something may be heard of when it is over.
+    heard_for: Duration,
+    foreign: BTreeMap<usize, Spell>,
+    /// By prefix: the record has another limit than the first one.
+    limits: BTreeMap<usize, Spell>,
+    /// The prefixes with hosts that were started with another limit.
+    rolling: BTreeSet<usize>,
+    refused: BTreeMap<usize, Spell>,
+    counts: Counts,
+}
+
+/// Something that is wrong for a while, maybe for several reasons.
+#[derive(Default)]
+struct Spell {
+    reasons: u32,
+    ended_at: Option<Instant>,
+}
+
+impl Spell {
+    fn begins(&mut self) {
+        self.reasons += 1;
+    }
+
+    fn ends(&mut self, at: Instant) {
+        self.reasons = self.reasons.saturating_sub(1);
+        self.ended_at = Some(at);
+    }
+
+    /// It is, or it is not, from now on.
+    fn set(&mut self, at: Instant, is_wrong: bool) {
+        if is_wrong {
+            self.reasons = 1;
+        } else if self.reasons > 0 {
+            self.ends(at);
+        }
+    }
+
+    fn is_heard(&self, at: Instant, heard_for: Duration) -> bool {
+        self.reasons > 0 || self.ended_at.is_some_and(|ended| at <= ended + heard_for)
+    }
+}
+
+impl NothingFails {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            limit: bounds.limit,
+            heard_for: bounds.request_timeout * 2 + bounds.latency * 4,
+            foreign: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            rolling: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn is_excused(&self, at: Instant, host: usize, prefix: usize, why: Why) -> bool {
+        let heard = |spells: &BTreeMap<usize, Spell>, of: usize| {
+            let spell = spells.get(&of);
+            spell.is_some_and(|it| it.is_heard(at, self.heard_for))
+        };
+        match why {
+            Why::Foreign => heard(&self.foreign, prefix),
+            Why::Limit => self.rolling.contains(&prefix) || heard(&self.limits, prefix),
+            Why::Refused => heard(&self.refused, host),
+            Why::Other => false,
+        }
+    }
+}
 
 impl Check for NothingFails {
     fn invariant(&self) -> Invariant {
         Invariant::L4
     }
 
-    fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
+    fn counts(&self) -> (&'static str, Counts) {
+        ("nothing fails", self.counts)
+    }
+
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
-            Happening::Failed { host, error } if !self.0.expects_refusals => {
-                Err(format!("what node-{host} asked for failed: {error}"))
+            Happening::Booted { prefix, bounds, .. } if bounds.limit != self.limit => {
+                self.rolling.insert(*prefix);
             }
-            _ => Ok(()),
+            Happening::Changed(change) => match &change.of {
+                Subject::Record { after, .. } => {
+                    let (is_foreign, is_other) = match after {
+                        Some(Ok(record)) => (false, record.limit() != self.limit),
+                        Some(Err(_)) => (true, false),
+                        None => (false, false),
+                    };
+                    let spell = self.foreign.entry(change.prefix).or_default();
+                    spell.set(at, is_foreign);
+                    let spell = self.limits.entry(change.prefix).or_default();
+                    spell.set(at, is_other);
+                }
+                Subject::Key { after, .. } => {
+                    let is_elections = after.as_ref().is_none_or(KeyState::is_elections);
+                    let spell = self.foreign.entry(change.prefix).or_default();
+                    spell.set(at, !is_elections);
+                }
+            },
+            Happening::Blinded { host }
+            | Happening::Narrowed { host }
+            | Happening::Denied { host } => self.refused.entry(*host).or_default().begins(),
+            Happening::Served { host } => self.refused.entry(*host).or_default().ends(at),
+            // It could have failed just as well.
+            Happening::Granted { belief, .. } => {
+                if let Who::Ours(host) = belief.who {
+                    let reasons = [Why::Foreign, Why::Limit, Why::Refused];
+                    let mut reasons = reasons.iter();
+                    let is_excused =
+                        reasons.any(|why| self.is_excused(at, host, belief.prefix, *why));
+                    self.counts.came(!is_excused);
+                }
+            }
+            Happening::Failed {
+                host,
+                prefix,
+                why,
+                error,
+            } => {
+                let is_excused = self.is_excused(at, *host, *prefix, *why);
+                self.counts.came(!is_excused);
+                if !is_excused {
+                    return Err(format!("what node-{host} asked for failed: {error}"));
+                }
+            }
+            _ => {}
         }
+        Ok(())
     }
 }

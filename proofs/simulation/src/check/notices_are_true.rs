@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use semaphore_core::FencingToken;
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
+use super::{Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Happening, Noticed, Who};
 
 /// A process's name for a hold: the host, the prefix, and the fencing token.
@@ -19,6 +19,7 @@ pub(super) struct NoticesAreTrue {
     /// The last notice about each hold.
     told: BTreeMap<Name, Noticed>,
     beliefs: BTreeMap<BeliefNo, Name>,
+    counts: Counts,
 }
 
 impl NoticesAreTrue {
@@ -33,6 +34,10 @@ impl Check for NoticesAreTrue {
         Invariant::Soundness
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("notices are true", self.counts)
+    }
+
     fn happen(&mut self, _at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::Booted { host, .. } => self.told.retain(|(of, ..), _| of != host),
@@ -43,6 +48,7 @@ impl Check for NoticesAreTrue {
                 what,
             } => {
                 self.observed.insert(*host);
+                self.counts.came(true);
                 let name = (*host, *prefix, *token);
                 let before = self.told.insert(name, what.clone());
                 let is_end = *what != Noticed::Granted;

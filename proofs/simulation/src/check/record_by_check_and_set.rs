@@ -1,20 +1,24 @@
 //! S4: we only change the record by check-and-set, and never overwrite what can't be understood. We
 //! keep its dialect, and its limit unless a new one is to be written while nobody holds.
 
-use semaphore_core::sans_io::{Instant, Record};
+use judge::Record;
+use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
+use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Who};
 
 pub(super) struct RecordByCheckAndSet {
     /// Whether somebody writes another limit.
     changes_limits: bool,
+    counts: Counts,
 }
 
 impl RecordByCheckAndSet {
     pub(super) fn new(bounds: Bounds) -> Self {
-        let changes_limits = bounds.changes_limits;
-        Self { changes_limits }
+        Self {
+            changes_limits: bounds.changes_limits,
+            counts: Counts::default(),
+        }
     }
 }
 
@@ -28,6 +32,10 @@ impl Check for RecordByCheckAndSet {
         Invariant::S4
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("record by check-and-set", self.counts)
+    }
+
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
         let Happening::Changed(change) = what else {
             return Ok(());
@@ -36,6 +44,7 @@ impl Check for RecordByCheckAndSet {
         let (Who::Ours(_), Subject::Record { before, after }) = (by, &change.of) else {
             return Ok(());
         };
+        self.counts.came(true);
         if !is_bound {
             return Err(format!("{by} wrote the record without check-and-set"));
         }
@@ -53,7 +62,7 @@ impl Check for RecordByCheckAndSet {
             {
                 Err(format!("{by} changed the limit"))
             }
-            (Some(Ok(before)), Some(Ok(after))) if before.dialect() != after.dialect() => {
+            (Some(Ok(before)), Some(Ok(after))) if before.spelling() != after.spelling() => {
                 Err(format!("{by} changed the dialect"))
             }
             _ => Ok(()),

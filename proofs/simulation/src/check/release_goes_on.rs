@@ -1,12 +1,14 @@
-//! L2: a release reaches Consul, however long it takes. After a release no session ends by its TTL,
-//! if its host keeps running and had enough time without trouble.
+//! L2: a release reaches Consul, however long it takes, and so does the end of an acquisition that
+//! was cancelled, ran out of time or failed. A session that its host knows and does not use any more
+//! never ends by its TTL, if the host keeps running and had enough time without trouble.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
+use super::clouded::Clouded;
+use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
 
 /// Long enough for several requests that each meet a fault, and for the pauses between them, which
@@ -20,24 +22,58 @@ const ENOUGH_PAUSES: u32 = 15;
 #[derive(Default)]
 pub(super) struct ReleaseGoesOn {
     beliefs: BTreeMap<BeliefNo, Belief>,
-    /// The released sessions, with their hosts and moments.
-    given: BTreeMap<String, (usize, Instant)>,
+    /// The sessions that hosts know, and since when nothing is held with each of them.
+    known: BTreeMap<String, (usize, Instant)>,
+    /// When a user of each host last gave up waiting.
+    gave_up: BTreeMap<usize, Instant>,
+    /// How much longer it may take on each host.
+    held_up: BTreeMap<usize, Duration>,
     /// Until when each host has trouble.
     troubled: BTreeMap<usize, Instant>,
     all_troubled: Instant,
-    /// Whether something was taken away or hidden, so others may have to clean it up.
-    is_excused: bool,
+    clouded: Clouded,
+    /// Whether messages are so slow that nothing is judged.
+    is_slow: bool,
     enough: Duration,
+    counts: Counts,
 }
 
 impl ReleaseGoesOn {
-    /// The check judges nothing if releases may be held back.
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            is_excused: bounds.holds_back,
+            is_slow: bounds.is_slow,
             enough: ENOUGH.max(bounds.retry_cap * ENOUGH_PAUSES),
             ..Self::default()
         }
+    }
+
+    fn ended(&mut self, at: Instant, session: &str, by: Ending) -> Verdict {
+        let Some((host, since)) = self.known.remove(session) else {
+            return Ok(());
+        };
+        // What is held must be renewed, which other checks judge.
+        let mut held = self.beliefs.values().flat_map(|it| &it.sessions);
+        if held.any(|it| it == session) {
+            return Ok(());
+        }
+        if by != Ending::Ttl {
+            self.counts.came(by == Ending::Destroyed(Who::Ours(host)));
+            return Ok(());
+        }
+        let last = |of: &BTreeMap<usize, Instant>| of.get(&host).copied().unwrap_or_default();
+        let trouble = last(&self.troubled).max(self.all_troubled);
+        let quiet_since = since.max(last(&self.gave_up)).max(trouble);
+        let time = at.saturating_since(quiet_since);
+        let held_up = self.held_up.get(&host).copied().unwrap_or_default();
+        let is_judged =
+            time >= self.enough + held_up && !self.is_slow && !self.clouded.covers(host);
+        self.counts.came(is_judged);
+        if is_judged {
+            return Err(format!(
+                "session {session} ends by its TTL: node-{host} needed it no more since {since}, and nothing was wrong for {time:?}"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -46,11 +82,27 @@ impl Check for ReleaseGoesOn {
         Invariant::L2
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("release goes on", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        self.clouded.happen(at, what);
         match what {
+            Happening::Booted { host, bounds, .. } => {
+                self.held_up.insert(*host, bounds.held_up);
+            }
+            Happening::Known { host, session } => {
+                self.known.insert(session.clone(), (*host, at));
+            }
+            Happening::GaveUp { host, .. } => {
+                self.gave_up.insert(*host, at);
+            }
             Happening::Granted { belief, .. } => {
-                for session in &belief.sessions {
-                    self.given.remove(session);
+                if let Who::Ours(host) = belief.who {
+                    for session in &belief.sessions {
+                        self.known.entry(session.clone()).or_insert((host, at));
+                    }
                 }
                 self.beliefs.insert(belief.no, belief.clone());
             }
@@ -61,15 +113,21 @@ impl Check for ReleaseGoesOn {
                     // A shared session is released with the last hold on it.
                     let others = self.beliefs.values();
                     let others: BTreeSet<_> = others.flat_map(|it| &it.sessions).collect();
-                    let sessions = belief.sessions.into_iter();
-                    let sessions = sessions.filter(|it| !others.contains(it));
-                    self.given.extend(sessions.map(|it| (it, (host, at))));
+                    let sessions = belief.sessions.iter();
+                    for session in sessions.filter(|it| !others.contains(it)) {
+                        if let Some(known) = self.known.get_mut(session) {
+                            *known = (host, at);
+                        }
+                    }
                 }
             }
             Happening::Lost { belief, .. } => {
                 self.beliefs.remove(&belief.no);
             }
-            Happening::Stopped { host } => self.given.retain(|_, (by, _)| by != host),
+            Happening::Stopped { host } => {
+                self.known.retain(|_, (by, _)| by != host);
+                self.beliefs.retain(|_, it| it.who != Who::Ours(*host));
+            }
             Happening::Trouble { host: None, until } => {
                 self.all_troubled = self.all_troubled.max(*until);
             }
@@ -80,23 +138,11 @@ impl Check for ReleaseGoesOn {
                 let troubled = self.troubled.entry(*host).or_default();
                 *troubled = (*troubled).max(*until);
             }
-            Happening::NewEpoch
-            | Happening::Blinded { .. }
-            | Happening::Revived { .. }
-            | Happening::Taken { .. } => self.is_excused = true,
-            Happening::SessionEnded { session, by } => {
-                let Some((host, since)) = self.given.remove(session) else {
-                    return Ok(());
-                };
-                let troubled = self.troubled.get(&host).copied().unwrap_or_default();
-                let quiet_since = since.max(troubled).max(self.all_troubled);
-                let time = at.saturating_since(quiet_since);
-                if *by == Ending::Ttl && time >= self.enough && !self.is_excused {
-                    return Err(format!(
-                        "session {session} ends by its TTL: node-{host} gave it back at {since}, and nothing was wrong for {time:?}"
-                    ));
-                }
+            // Its owner knows that it had ended.
+            Happening::Revived { session } => {
+                self.known.remove(session);
             }
+            Happening::SessionEnded { session, by } => return self.ended(at, session, *by),
             _ => {}
         }
         Ok(())

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
+use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Asked, Change, Happening, Subject, leader};
 use crate::plan::FASTEST_CLOCK;
 
@@ -50,6 +50,7 @@ pub(super) struct RequestRate {
     reads: Ceiling,
     writes: Ceiling,
     hosts: BTreeMap<usize, Rates>,
+    counts: Counts,
 }
 
 #[derive(Default)]
@@ -90,12 +91,17 @@ impl Check for RequestRate {
         Invariant::L3
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("request rate", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::Booted {
                 host,
                 place,
                 prefix,
+                ..
             } => {
                 let rates = Rates {
                     is_election: place.is_election(),
@@ -105,6 +111,7 @@ impl Check for RequestRate {
                 self.hosts.insert(*host, rates);
             }
             Happening::Sent { host, what } => {
+                self.counts.came(true);
                 let rates = self.hosts.entry(*host).or_default();
                 return rates
                     .add(at, what, &self.reads, &self.writes)
@@ -128,6 +135,7 @@ impl RequestRate {
             reads: with_others(&READS),
             writes: with_others(&WRITES),
             hosts: BTreeMap::new(),
+            counts: Counts::default(),
         }
     }
 

@@ -7,7 +7,9 @@ mod followers;
 mod losses;
 mod sessions;
 
-use judge::{Event, Moment, Promise};
+use std::collections::BTreeMap;
+
+use judge::{Event, Lease, Moment, Promise};
 use semaphore_core::sans_io::Instant;
 
 use self::admissions::Admissions;
@@ -16,7 +18,7 @@ use self::delays::Delays;
 use self::followers::Followers;
 use self::losses::Losses;
 use self::sessions::Sessions;
-use super::{Bounds, Invariant, Violation};
+use super::{Bounds, Counts, Invariant, Violation};
 use crate::history::{Belief, Happening};
 
 type Judged = Result<(), Violation>;
@@ -29,6 +31,7 @@ pub(super) struct Told {
     followers: Followers,
     losses: Losses,
     sessions: Sessions,
+    counts: BTreeMap<&'static str, Counts>,
 }
 
 impl Told {
@@ -41,7 +44,13 @@ impl Told {
             followers: Followers::new(bounds),
             losses: Losses::new(bounds),
             sessions: Sessions::new(bounds),
+            counts: BTreeMap::new(),
         }
+    }
+
+    /// What the checks of the shared judge have done.
+    pub(super) fn counts(&self) -> BTreeMap<&'static str, Counts> {
+        self.counts.clone()
     }
 
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Judged {
@@ -65,6 +74,9 @@ impl Told {
     fn tell(&mut self, at: Instant, events: &[Event]) -> Judged {
         let moment = Moment(at.since_origin());
         events.iter().try_for_each(|event| {
+            if let Some((name, is_judged)) = judged(event) {
+                self.counts.entry(name).or_default().came(is_judged);
+            }
             self.judge.hear(moment, event).map_err(|found| Violation {
                 invariant: match found.promise {
                     Promise::Limit | Promise::LockDelay => Invariant::S1,
@@ -78,4 +90,25 @@ impl Told {
             })
         })
     }
+}
+
+/// The name of the check that this event is for, and whether it leaves something to judge.
+fn judged(event: &Event) -> Option<(&'static str, bool)> {
+    Some(match event {
+        Event::Begins { .. } => ("limit", true),
+        Event::Acquired { .. } => ("lock delay", true),
+        Event::Believed { .. } => ("belief after the session", true),
+        Event::Granted { admitted, .. } => ("tokens rise", !admitted.is_empty()),
+        Event::Sees { .. } => ("leaders in their order", true),
+        Event::CaughtUp { .. } => ("leaders in time", true),
+        Event::Lost {
+            lease: Lease::Lasts,
+            ..
+        } => ("losses that were taken", true),
+        Event::Lost {
+            lease: Lease::Over { in_reach, .. },
+            ..
+        } => ("losses by the lease", !in_reach.is_zero()),
+        _ => return None,
+    })
 }

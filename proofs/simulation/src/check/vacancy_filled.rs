@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
+use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject};
 
 /// The longest time for which a key may stay free.
@@ -21,6 +21,9 @@ pub(super) struct VacancyFilled {
     quiet_since: Option<Instant>,
     ended: BTreeSet<String>,
     elections: BTreeMap<usize, Election>,
+    /// How long the polls of the hosts at each prefix may have no connection.
+    unseen: BTreeMap<usize, Duration>,
+    counts: Counts,
 }
 
 #[derive(Default)]
@@ -40,6 +43,8 @@ impl VacancyFilled {
             quiet_since: None,
             ended: BTreeSet::new(),
             elections: BTreeMap::new(),
+            unseen: BTreeMap::new(),
+            counts: Counts::default(),
         }
     }
 }
@@ -49,8 +54,16 @@ impl Check for VacancyFilled {
         Invariant::L1
     }
 
+    fn counts(&self) -> (&'static str, Counts) {
+        ("vacancy is filled", self.counts)
+    }
+
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
+            Happening::Booted { prefix, bounds, .. } => {
+                let unseen = self.unseen.entry(*prefix).or_default();
+                *unseen = (*unseen).max(bounds.unseen);
+            }
             Happening::Quiet => self.quiet_since = Some(at),
             Happening::SessionEnded { session, .. } => {
                 self.ended.insert(session.clone());
@@ -70,7 +83,11 @@ impl Check for VacancyFilled {
             Happening::Changed(change) => {
                 if let Subject::Key { after, .. } = &change.of {
                     let election = self.elections.entry(change.prefix).or_default();
+                    let was_led = election.is_led;
                     election.is_led = after.as_ref().is_some_and(|key| key.session.is_some());
+                    if election.is_led && !was_led && election.waiting > 0 {
+                        self.counts.came(self.quiet_since.is_some());
+                    }
                     election.free_since = election.free_since.max(at);
                     let mut removed = change.removed.iter();
                     if removed.any(|it| self.ended.contains(&it.session)) {
@@ -87,8 +104,9 @@ impl Check for VacancyFilled {
         let Some(quiet_since) = self.quiet_since else {
             return Ok(());
         };
-        let within = ACQUIRED_WITHIN + self.bounds.latency * 12 + self.bounds.unseen;
         for (prefix, election) in &self.elections {
+            let unseen = self.unseen.get(prefix).copied().unwrap_or_default();
+            let within = ACQUIRED_WITHIN + self.bounds.latency * 12 + unseen;
             let in_touch_since = quiet_since + self.bounds.lost_poll;
             let since = election.free_since.max(election.waited_since);
             let is_late = at > since.max(in_touch_since) + within;

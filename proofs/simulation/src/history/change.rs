@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use semaphore_core::Conflict;
+use judge::Record;
+use semaphore_core::sans_io::Instant;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
-use semaphore_core::sans_io::{Instant, Record};
 
 use super::{Who, short};
 use crate::plan::Plan;
@@ -30,6 +30,8 @@ pub struct Change {
     pub may_have_passed: Vec<String>,
     /// The holders that were removed.
     pub removed: Vec<Removed>,
+    /// The waiters of other owners that stand before the last new holder in the queue.
+    pub ahead: Vec<Waiting>,
     /// The state before and after.
     pub of: Subject,
 }
@@ -48,7 +50,11 @@ pub enum Subject {
 }
 
 /// The content of a record's key: nothing, a record, or foreign data.
-pub type Found = Option<Result<Record, Conflict>>;
+pub type Found = Option<Result<Record, Foreign>>;
+
+/// A value that is no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foreign;
 
 /// The content of an election's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +80,17 @@ impl KeyState {
             _ => false,
         }
     }
+}
+
+/// A live contender that waits: its key is tied, and the record does not name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its session.
+    pub session: String,
+    /// The creator of the session.
+    pub owner: Who,
+    /// When its contender key was created.
+    pub since: Instant,
 }
 
 /// A holder that a write removed.

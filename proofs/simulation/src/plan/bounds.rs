@@ -12,6 +12,12 @@ use super::{
 /// If an agent allows no more connections, requests that wait may take all of them.
 const FEW_CONNECTIONS: usize = 8;
 
+/// How long no connection is opened after many refusals, with its jitter.
+pub(crate) const SHUT: Duration = Duration::from_secs(40);
+
+/// The most requests that a turn sends one after the other.
+pub(crate) const TURN_REQUESTS: u32 = 12;
+
 /// The longest time between two looks of a poll without a connection.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -22,7 +28,33 @@ const LONGEST_POLL: Duration = Duration::from_secs(16);
 /// The longest lock delay. Belief is at most as long as the lock delay.
 const MAX_LOCK_DELAY: Duration = SessionOptions::MAX_LOCK_DELAY;
 
+/// What the limits of the checks depend on for one host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostBounds {
+    /// The limit that it was started with.
+    pub limit: u32,
+    /// The longest time without a look, if its polls may have no connection.
+    pub unseen: Duration,
+    /// How much longer everything may take because its requests wait for connections.
+    pub held_up: Duration,
+    /// The length of its leases, if its requests have the connections that they need.
+    pub lease: Option<Duration>,
+}
+
 impl Plan {
+    /// What the limits of the checks depend on for this host.
+    pub(crate) fn bounds_of(&self, host: &HostPlan) -> HostBounds {
+        let shares = host.shared.is_some();
+        let unseen = || LOOK.div_f64(SLOWEST_CLOCK) + self.queueing(host.number) * 2;
+        let held_up = || SHUT + self.queueing(host.number) * TURN_REQUESTS;
+        HostBounds {
+            limit: host.rolling.map_or(self.limit, |it| it.limit),
+            unseen: shares.then(unseen).unwrap_or_default(),
+            held_up: shares.then(held_up).unwrap_or_default(),
+            lease: (!shares).then(|| host.ttl.min(MAX_LOCK_DELAY)),
+        }
+    }
+
     /// How long the requests of all semaphores of a host may take if all are due at once.
     pub(crate) fn queueing(&self, host: usize) -> Duration {
         let mut hosts = self.hosts.iter().filter(|it| it.number == host);
@@ -39,7 +71,7 @@ impl Plan {
     /// clock. Where an agent allows few connections, all of them may be taken. After a timeout, the
     /// next answer is waited for twice as long.
     pub(crate) fn longest_request(&self, host: usize) -> Duration {
-        let usual = self.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
+        let usual = self.shortest_request();
         let mut shared = self.hosts.iter().filter(|it| it.number == host);
         let allows_few = shared.any(|it| {
             it.shared
@@ -49,19 +81,16 @@ impl Plan {
         if allows_few { usual * 2 } else { usual }
     }
 
-    /// How long it may take until a poll without a connection shows a change: until its next look
-    /// on a slow clock, and after the requests before it.
-    pub(crate) fn unseen(&self) -> Duration {
-        let hosts = self.hosts.iter().filter(|it| it.shared.is_some());
-        let unseen = hosts.map(|it| LOOK.div_f64(SLOWEST_CLOCK) + self.queueing(it.number) * 2);
-        unseen.max().unwrap_or_default()
+    /// The same where there are enough connections.
+    pub(crate) fn shortest_request(&self) -> Duration {
+        self.request_timeout().mul_f64(FASTEST_CLOCK + 0.01)
     }
 
-    /// The length of the leases of all hosts, if they are alike and share no connections.
-    pub(crate) fn lease(&self) -> Option<Duration> {
-        let is_alike = self.hosts.iter().all(|it| it.ttl == self.ttl);
-        let lease = self.ttl.min(MAX_LOCK_DELAY);
-        Some(lease).filter(|_| is_alike && !self.shares_connections())
+    /// How long it may take on the slowest host until a poll without a connection shows a change:
+    /// until its next look on a slow clock, and after the requests before it.
+    pub(crate) fn unseen(&self) -> Duration {
+        let unseen = self.hosts.iter().map(|host| self.bounds_of(host).unseen);
+        unseen.max().unwrap_or_default()
     }
 
     /// The longest lease that a former leader can give, if there is such a leader.

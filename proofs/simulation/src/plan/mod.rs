@@ -18,6 +18,8 @@ use semaphore_core::sans_io::{Dialect, SessionOptions};
 use transport_mock::Fault;
 use transport_mock::consul::Profile;
 
+pub use bounds::HostBounds;
+pub(crate) use bounds::TURN_REQUESTS;
 pub use deed::{Deed, Fate, Gateway, Hidden, ReadOnly};
 pub use pieces::{Piece, Pieces};
 

@@ -42,6 +42,7 @@ impl Run<'_> {
             host: number,
             prefix: plan.prefix,
             place: self.plan.place(plan.prefix),
+            bounds: self.plan.bounds_of(plan),
         });
         let tasks = users.iter().map(|(turns, next)| {
             let user = User {

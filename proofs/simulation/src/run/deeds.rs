@@ -227,6 +227,7 @@ impl Run<'_> {
             }
             Deed::Gateway { time, answer, .. } => {
                 host.line.lock().gateway = Some(*answer);
+                self.book.happened(Happening::Denied { host: number });
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::GatewayGone(number));
             }
@@ -236,11 +237,14 @@ impl Run<'_> {
                 self.later(*time, Undo::CatchUp(number));
             }
             Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
-                host.line.lock().is_fooled = true;
+                host.line.lock().restrict();
                 let is_election = self.plan.place(host.plan.prefix).is_election();
-                if *what != Hidden::Others || is_election {
-                    self.book.happened(Happening::Blinded { host: number });
-                }
+                self.book
+                    .happened(if *what != Hidden::Others || is_election {
+                        Happening::Blinded { host: number }
+                    } else {
+                        Happening::Denied { host: number }
+                    });
                 self.forbid(number, *what);
                 self.later(*time, Undo::Permit(number));
             }
@@ -290,6 +294,7 @@ impl Run<'_> {
             Undo::GatewayGone(number) => {
                 if let Some(host) = self.hosts.get(&number) {
                     host.line.lock().gateway = None;
+                    self.book.happened(Happening::Served { host: number });
                 }
             }
             Undo::CatchUp(number) => {
@@ -401,6 +406,10 @@ impl Run<'_> {
         self.world.consul(|consul, _| {
             consul.add_token(&format!("node-{number}"), Policy::management());
         });
+        if let Some(host) = self.hosts.get(&number) {
+            host.line.lock().is_restricted = false;
+            self.book.happened(Happening::Served { host: number });
+        }
     }
 
     fn restore(&mut self, snapshot: &Snapshot) {
@@ -441,11 +450,18 @@ impl Run<'_> {
 
     /// The trouble of this length ends when the requests that it has hit have timed out.
     fn trouble(&mut self, host: Option<usize>, time: Duration) {
+        let ends = self.world.now() + time;
+        if host.is_none() {
+            let until: Instant = ends + self.plan.shortest_request();
+            self.book.happened(Happening::Trouble { host, until });
+        }
         let hosts = self.plan.hosts.iter().map(|it| it.number);
-        let hosts = hosts.filter(|it| host.is_none_or(|host| host == *it));
-        let felt = hosts.map(|it| self.plan.longest_request(it) + self.plan.queueing(it));
-        let felt = felt.max().unwrap_or_default();
-        let until: Instant = self.world.now() + time + felt;
-        self.book.happened(Happening::Trouble { host, until });
+        for number in hosts.filter(|it| host.is_none_or(|host| host == *it)) {
+            let felt = self.plan.longest_request(number) + self.plan.queueing(number);
+            self.book.happened(Happening::Trouble {
+                host: Some(number),
+                until: ends + felt,
+            });
+        }
     }
 }

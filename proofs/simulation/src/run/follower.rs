@@ -13,7 +13,7 @@ use transport_mock::{MockClient, MockProcess};
 use super::book::Book;
 use super::user::is_of_an_operators_write;
 use super::wire::Wire;
-use crate::history::{Followed, Happening};
+use crate::history::{Followed, Happening, Why};
 use crate::plan::HostPlan;
 
 /// The pause before it follows again.
@@ -93,9 +93,7 @@ impl Follower {
             let polls = self.through != Through::ClientWithPolls(0);
             self.tell(Followed::Begins { polls });
             if let Err(error) = self.follow().await {
-                let host = self.host;
-                let error = format!("{error:?}");
-                self.book.happened(Happening::Failed { host, error });
+                self.failed(Why::of(&error), format!("{error:?}"));
             }
             self.truth.sleep(PAUSE).await;
         }
@@ -128,8 +126,7 @@ impl Follower {
             };
             let Some(event) = news else {
                 if let Some(age) = ages.too_old(self.process.now(), &follower) {
-                    let (host, error) = (self.host, format!("knows what is {age:?} old"));
-                    self.book.happened(Happening::Failed { host, error });
+                    self.failed(Why::Other, format!("knows what is {age:?} old"));
                 }
                 continue;
             };
@@ -137,8 +134,7 @@ impl Follower {
             if let Err(error) = event.as_ref()
                 && !is_of_an_operators_write(error)
             {
-                let (host, error) = (self.host, format!("{error:?}"));
-                self.book.happened(Happening::Failed { host, error });
+                self.failed(Why::of(error), format!("{error:?}"));
             }
             self.judge(follower.current());
             self.tell(match follower.current() {
@@ -155,10 +151,19 @@ impl Follower {
         if let Some(LeaderStatus::Led(leader)) = current
             && leader.lock_index == 0
         {
-            let (host, value) = (self.host, leader.text());
+            let value = leader.text();
             let error = format!("announces {value:?}, who acquired nothing");
-            self.book.happened(Happening::Failed { host, error });
+            self.failed(Why::Other, error);
         }
+    }
+
+    fn failed(&self, why: Why, error: String) {
+        self.book.happened(Happening::Failed {
+            host: self.host,
+            prefix: self.prefix,
+            why,
+            error,
+        });
     }
 
     fn tell(&self, what: Followed) {

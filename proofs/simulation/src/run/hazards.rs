@@ -59,20 +59,23 @@ impl Hazards {
         // A renewal counts when the read after it has confirmed it.
         let kinds = [RequestKind::SessionRenew, RequestKind::SessionRead];
         let is_of_renewal = kinds.contains(&RequestKind::of(request));
-        if !is_of_renewal && self.queueing.is_none() {
-            return;
-        }
         let lasts = match fault {
-            Fault::Duplicate(_) | Fault::Index(_) => return,
+            Fault::Duplicate(_) => return,
+            // The watch may have to ask again whether its index went backwards.
+            Fault::Index(_) => request.timeout().mul_f64(FASTEST_CLOCK + 0.01),
             Fault::LoseRequest | Fault::LoseAnswer | Fault::Delay(_) | Fault::DelayAnswer(_) => {
                 request.timeout().mul_f64(FASTEST_CLOCK + 0.01)
             }
             _ => self.latency * 2,
         };
-        book.happenings.push(Happening::Trouble {
-            host: Some(self.host),
-            until: self.truth.now() + lasts + self.queueing.unwrap_or_default(),
-        });
+        let until = self.truth.now() + lasts + self.queueing.unwrap_or_default();
+        let host = self.host;
+        book.happenings.push(Happening::Hindered { host, until });
+        let is_felt = is_of_renewal || self.queueing.is_some();
+        if is_felt && !matches!(fault, Fault::Index(_)) {
+            let host = Some(host);
+            book.happenings.push(Happening::Trouble { host, until });
+        }
     }
 }
 

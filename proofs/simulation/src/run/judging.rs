@@ -13,14 +13,14 @@ use crate::plan::{Place, Plan};
 
 impl Run<'_> {
     pub(super) fn judge_step(&mut self) -> Judged {
-        let writes = self.world.take_writes();
+        let (writes, now) = (self.world.take_writes(), self.world.now());
         let seen = &mut self.seen;
         let book = &self.book;
         let changes = self.world.consul(|consul, _| {
             if !seen.is_behind(consul) {
                 return Vec::new();
             }
-            let changes = seen.compare(consul, Some(&writes));
+            let changes = seen.compare(consul, now, Some(&writes));
             for change in &changes {
                 if let Happening::Changed(change) = change {
                     let admitted = change.added.iter();
@@ -46,8 +46,10 @@ impl Run<'_> {
 
     fn judge_deed(&mut self, guards: impl Fn(Who) -> bool) -> Judged {
         let before = self.seen.index();
-        let seen = &mut self.seen;
-        let changes = self.world.consul(|consul, _| seen.compare(consul, None));
+        let (seen, now) = (&mut self.seen, self.world.now());
+        let changes = self
+            .world
+            .consul(|consul, _| seen.compare(consul, now, None));
         let is_guarded = |session: &str| self.seen.owner(session).is_some_and(&guards);
         let mut book = self.book.lock();
         for change in &changes {

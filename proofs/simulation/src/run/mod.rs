@@ -312,6 +312,7 @@ impl<'a> Run<'a> {
         }
         figures.unserved = std::mem::take(&mut book.unserved);
         figures.branches = std::mem::take(&mut book.branches);
+        figures.checks = self.judge.counts();
         figures
     }
 

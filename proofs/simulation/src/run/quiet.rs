@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use judge::Record;
 use semaphore_core::{Election, Semaphore};
 
 use super::contest::Contest;
@@ -183,8 +184,7 @@ impl Run<'_> {
         let lock = self.prefixes.get(prefix)?.record_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;
-            let record =
-                semaphore_core::sans_io::Record::decode(entry.value(), entry.flags()).ok()?;
+            let record = Record::read(entry.value(), entry.flags())?;
             (record.holders().len() > 0).then(|| record.limit())
         })
     }
@@ -203,9 +203,8 @@ impl Run<'_> {
                         continue;
                     }
                     let is_lock = entry.key().strip_prefix(&directory) == Some(".lock");
-                    let record =
-                        semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());
-                    let is_empty = record.is_ok_and(|it| it.holders().len() == 0);
+                    let record = Record::read(entry.value(), entry.flags());
+                    let is_empty = record.is_some_and(|it| it.holders().len() == 0);
                     if !is_lock || !is_empty {
                         left.push(format!("key {}", entry.key()));
                     }
@@ -237,10 +236,8 @@ impl Run<'_> {
                         left.extend(is_garbled.then(|| format!("the key {lock}, changed")));
                         continue;
                     }
-                    let record =
-                        semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());
-                    let record = record.iter();
-                    let holders = record.flat_map(semaphore_core::sans_io::Record::holders);
+                    let record = Record::read(entry.value(), entry.flags());
+                    let holders = record.iter().flat_map(Record::holders);
                     left.extend(holders.map(|it| format!("holder {it} of {prefix}")));
                 }
             }
@@ -275,16 +272,9 @@ pub(super) fn second_round(plan: &Plan) -> Duration {
 /// How much longer it takes with shared connections. After a refusal none is opened for a while, a
 /// look comes only every few seconds, and the requests of all turns are sent one after the other.
 fn sharing(plan: &Plan) -> Duration {
-    let hosts = plan.hosts.iter().filter(|it| it.shared.is_some());
-    let longest = hosts.map(|it| SHUT + plan.queueing(it.number) * TURN_REQUESTS);
+    let longest = plan.hosts.iter().map(|host| plan.bounds_of(host).held_up);
     longest.max().unwrap_or_default() + plan.unseen()
 }
-
-/// How long no connection is opened after many refusals, with its jitter.
-const SHUT: Duration = Duration::from_secs(40);
-
-/// The most requests that a turn sends one after the other.
-pub(super) const TURN_REQUESTS: u32 = 12;
 
 /// Each user holds for its time, and leaves the slot to a stranger for at most its patience.
 fn turns(plan: &Plan) -> Duration {

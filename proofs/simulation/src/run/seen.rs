@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::Prefix;
-use semaphore_core::sans_io::Request;
+use semaphore_core::sans_io::{Instant, Request};
 use transport_mock::consul::Consul;
 use transport_mock::{Delivered, RequestKind};
 
 use super::state::State;
 use super::transaction::Transaction;
 use super::turns::{Holders, Turns};
-use crate::history::{Change, Ending, Happening, Removed, Who};
+use crate::history::{Change, Ending, Happening, Removed, Waiting, Who};
 use crate::plan::{HostPlan, Place, Plan, is_own, is_own_election};
 
 pub(super) struct Seen {
@@ -25,6 +25,8 @@ pub(super) struct Seen {
     /// Sessions that exist again after they had ended.
     returned: BTreeSet<String>,
     turns: Turns,
+    /// When each index was first seen, in order.
+    times: Vec<(u64, Instant)>,
 }
 
 /// A prefix, and its state after the last step.
@@ -55,6 +57,7 @@ impl Seen {
             .map(|(number, it)| (it.prefix.record_key(), *number));
         Self {
             turns: Turns::new(plan),
+            times: Vec::new(),
             index: 0,
             owners: BTreeMap::new(),
             places: plan.hosts.iter().map(places).collect(),
@@ -79,9 +82,11 @@ impl Seen {
     pub(super) fn compare(
         &mut self,
         consul: &Consul,
+        now: Instant,
         writes: Option<&[Delivered]>,
     ) -> Vec<Happening> {
         self.index = consul.last_index();
+        self.note_time(now);
         let mut changes = Vec::new();
         self.compare_sessions(consul, writes, &mut changes);
         for prefix in self.touched(writes) {
@@ -209,17 +214,72 @@ impl Seen {
             }
             _ => (Vec::new(), Vec::new()),
         };
+        let added: Vec<_> = has.difference(&had).cloned().collect();
+        let ahead = match &after {
+            State::Record(_) => self.ahead(consul, &prefix, by, &added, &has),
+            State::Key(_) => Vec::new(),
+        };
         changes.push(Happening::Changed(Change {
             prefix: number,
             by,
+            ahead,
             sent_at: last.map(|it| it.sent_at),
             is_bound: last.is_some_and(is_bound),
             removed,
             passed,
             may_have_passed,
-            added: has.difference(&had).cloned().collect(),
+            added,
             of: before.into_change(after),
         }));
+    }
+
+    /// Remembers when this index was first seen. After a snapshot, indexes begin again.
+    fn note_time(&mut self, now: Instant) {
+        if self
+            .times
+            .last()
+            .is_some_and(|(last, _)| *last > self.index)
+        {
+            self.times.clear();
+        }
+        self.times.push((self.index, now));
+    }
+
+    /// The waiters of others before the last of these in the queue.
+    fn ahead(
+        &self,
+        consul: &Consul,
+        prefix: &Prefix,
+        by: Who,
+        added: &[String],
+        holders: &BTreeSet<String>,
+    ) -> Vec<Waiting> {
+        let place =
+            |session: &String| Some(consul.entry(&format!("{prefix}/{session}"))?.create_index());
+        let Some(last) = added.iter().filter_map(place).max() else {
+            return Vec::new();
+        };
+        let directory = prefix.directory();
+        let entries = consul
+            .entries(&directory)
+            .filter(|it| it.create_index() < last);
+        let waiting = entries.filter_map(|entry| {
+            let session = entry.session().filter(|it| entry.key().ends_with(*it))?;
+            let owner = self.owner(session).filter(|owner| *owner != by)?;
+            let at = self
+                .times
+                .partition_point(|(index, _)| *index < entry.create_index());
+            let is_waiting = !holders.contains(session) && self.alive.contains(session);
+            is_waiting.then(|| Waiting {
+                session: session.to_owned(),
+                owner,
+                since: self
+                    .times
+                    .get(at)
+                    .map_or(Instant::ORIGIN, |(_, seen)| *seen),
+            })
+        });
+        waiting.collect()
     }
 
     /// Whether a session existed after the last step, with the contender key that it needs in a

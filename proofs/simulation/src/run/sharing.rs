@@ -11,13 +11,12 @@ use semaphore_core::{BuildError, Client, Election, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient, Task};
 
 use super::contest::Contest;
-use super::quiet::TURN_REQUESTS;
 use super::user::User;
 use super::wire::{Line, Looks, Wire};
 use super::{Judged, Run};
 use crate::check::{Invariant, Violation};
 use crate::history::Happening;
-use crate::plan::{HostPlan, Place, Plan};
+use crate::plan::{HostPlan, Place, Plan, TURN_REQUESTS};
 
 /// A transport may leave at most this many abandoned requests to agents that hold them: 60 of any
 /// kind, and 40 more renewals. Seed 2629 reaches the second number.

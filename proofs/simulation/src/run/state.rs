@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use semaphore_core::sans_io::Record;
+use judge::Record;
 use transport_mock::consul::Entry;
 
-use crate::history::{Found, KeyState, Subject, holders, leader};
+use crate::history::{Foreign, Found, KeyState, Subject, holders, leader};
 use crate::plan::Place;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,8 @@ impl State {
     pub(super) fn of(place: Place, entry: Option<&Entry>) -> Self {
         match place {
             Place::Semaphore => {
-                Self::Record(entry.map(|entry| Record::decode(entry.value(), entry.flags())))
+                let read = |entry: &Entry| Record::read(entry.value(), entry.flags());
+                Self::Record(entry.map(|entry| read(entry).ok_or(Foreign)))
             }
             Place::Election { .. } => Self::Key(entry.map(|entry| KeyState {
                 session: entry.session().map(str::to_owned),

@@ -11,7 +11,7 @@ use transport_mock::MockClient;
 
 use super::book::Book;
 use super::contest::{Contest, Held};
-use crate::history::{BeliefNo, Happening};
+use crate::history::{BeliefNo, Happening, Why};
 use crate::plan::{End, How, Turn};
 
 /// How long a permit is held in a round: long enough to ask about all dead holders in the record.
@@ -55,6 +55,7 @@ impl User {
 
     async fn turn(&self, turn: &Turn) {
         let (contest, permits) = (&self.contest, turn.permits);
+        self.waits(permits);
         let outcome = match turn.how {
             How::Acquire => contest.wait(permits).await.map(Some),
             How::Within(time) => contest.wait_for(permits, time).await.map(Some),
@@ -63,10 +64,16 @@ impl User {
                 let wait = Box::pin(contest.wait(permits));
                 match select(wait, Box::pin(self.pause(time))).await {
                     Either::Left((outcome, _)) => outcome.map(Some),
-                    Either::Right(_) => return self.book.unserved("cancelled"),
+                    Either::Right(_) => {
+                        self.gave_up(permits);
+                        return self.book.unserved("cancelled");
+                    }
                 }
             }
         };
+        if !matches!(outcome, Ok(Some(_))) {
+            self.gave_up(permits);
+        }
         match outcome {
             Ok(Some(held)) => {
                 // The storm's holds end with the storm. Otherwise the others would have to wait.
@@ -98,13 +105,17 @@ impl User {
             self.book.happened(Happening::Campaigns { prefix });
         }
         loop {
+            self.waits(1);
             match self.contest.wait(1).await {
                 Ok(held) => {
                     let (host, prefix) = (self.host, self.prefix);
                     self.book.happened(Happening::GotIn { host, prefix });
                     return self.hold(held, ROUND_HOLD, 0, End::Release).await;
                 }
-                Err(error) => self.failed(&error),
+                Err(error) => {
+                    self.gave_up(1);
+                    self.failed(&error);
+                }
             }
             self.pause(Duration::from_millis(500)).await;
         }
@@ -170,9 +181,30 @@ impl User {
         if is_of_an_operators_write(error) {
             return;
         }
-        let host = self.host;
-        let error = format!("{error:?}");
-        self.book.happened(Happening::Failed { host, error });
+        self.book.happened(Happening::Failed {
+            host: self.host,
+            prefix: self.prefix,
+            why: Why::of(error),
+            error: format!("{error:?}"),
+        });
+    }
+
+    fn waits(&self, permits: u32) {
+        let (host, prefix) = (self.host, self.prefix);
+        self.book.happened(Happening::Waits {
+            host,
+            prefix,
+            permits,
+        });
+    }
+
+    fn gave_up(&self, permits: u32) {
+        let (host, prefix) = (self.host, self.prefix);
+        self.book.happened(Happening::GaveUp {
+            host,
+            prefix,
+            permits,
+        });
     }
 
     async fn pause(&self, time: Duration) {

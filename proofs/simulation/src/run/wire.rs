@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use semaphore_core::Prefix;
 use semaphore_core::adapter::{Runtime as _, Transport};
-use semaphore_core::sans_io::api::{ListKeys, ReadKey};
+use semaphore_core::sans_io::api::{CreateSession, ListKeys, ReadKey};
 use semaphore_core::sans_io::{Instant, Method, Request, Response, TransportError, View};
 use transport_mock::{MockClient, PooledClient, RequestKind};
 
@@ -66,9 +66,11 @@ pub(super) struct LineState {
     pub(super) lags_since: Option<Instant>,
     /// The knowledge of the present process.
     pub(super) knowledge: Knowledge,
-    /// The watch may be shown a wrong index or an incomplete list. So its next answer need not be
-    /// believed.
+    /// The watch was shown a wrong index or an incomplete list. So it need not believe an answer,
+    /// until it has relied on a whole one.
     pub(super) is_fooled: bool,
+    /// Whether its token may not see everything. Until then, no answer is whole.
+    pub(super) is_restricted: bool,
     highest_index: u64,
     /// Whether Consul has renewed each session at the last request.
     renewals: BTreeMap<String, bool>,
@@ -89,6 +91,7 @@ impl Line {
             lags_since: None,
             knowledge: Knowledge::default(),
             is_fooled: false,
+            is_restricted: false,
             highest_index: 0,
             renewals: BTreeMap::new(),
             faults: 0,
@@ -111,6 +114,12 @@ impl Line {
 }
 
 impl LineState {
+    /// From now on its token may not see everything.
+    pub(super) fn restrict(&mut self) {
+        self.is_restricted = true;
+        self.is_fooled = true;
+    }
+
     /// The trouble of the next request of this sort.
     pub(super) fn next_trouble(&mut self, sort: Sort) -> Option<Trouble> {
         if self.troubles.is_empty() {
@@ -159,10 +168,10 @@ impl Wire {
         }
     }
 
-    /// Notes the state that the host relies on from now on.
-    fn learn(&self, answer: &Response, sent: &Sent) {
+    /// Notes the state that the host relies on from now on. Returns whether it relies on this answer.
+    fn learn(&self, answer: &Response, sent: &Sent) -> bool {
         let Some(index) = index(answer) else {
-            return;
+            return false;
         };
         let answer = Answer {
             index,
@@ -171,9 +180,20 @@ impl Wire {
             received_at: self.truth.now(),
             lags_since: sent.lags_since,
         };
-        if let Some(of) = self.line.lock().knowledge.learn(&answer) {
+        let learned = self.line.lock().knowledge.learn(&answer);
+        if let Some(of) = learned {
             let host = self.host;
             self.book.happened(Happening::Informed { host, of });
+        }
+        learned.is_some()
+    }
+
+    /// An answer without a fault, on which the host relies, shows everything.
+    fn is_shown_all(&self, answer: &Response) {
+        let mut line = self.line.lock();
+        if line.is_fooled && !line.is_restricted {
+            line.is_fooled = false;
+            line.highest_index = index(answer).unwrap_or_default();
         }
     }
 
@@ -285,16 +305,26 @@ impl Transport for Wire {
         let what = asked(&request, self.looks);
         let is_attempt = matches!(what, Asked::Attempt(_));
         let about = about_session(&request);
+        let creates = RequestKind::of(&request) == RequestKind::SessionCreate;
         self.book.happened(Happening::Sent { host, what });
         let (answer, was_met) = self.send_on(request).await;
         if let Ok(answer) = &answer
             && is_view
             && matches!(answer.status(), 200 | 404)
         {
-            self.learn(answer, &sent);
+            let is_relied_on = self.learn(answer, &sent);
             if !was_met {
                 self.look_at(answer, &sent);
+                if is_relied_on {
+                    self.is_shown_all(answer);
+                }
             }
+        }
+        if let (true, Ok(answer)) = (creates, &answer)
+            && let Ok(session) = CreateSession::parse(answer)
+        {
+            let (host, session) = (self.host, session.to_string());
+            self.book.happened(Happening::Known { host, session });
         }
         if let (Some((kind, session)), Ok(answer)) = (about, &answer) {
             self.note_session(kind, session, answer);

@@ -7,7 +7,7 @@ use simulation::check::Invariant;
 use simulation::history::{
     Asked, BeliefNo, Change, Ending, Followed, Happening, KeyState, Removed, Subject, Who,
 };
-use simulation::plan::Place;
+use simulation::plan::{HostBounds, Place};
 
 use crate::support::*;
 
@@ -48,6 +48,7 @@ fn change(by: Who, before: Option<KeyState>, after: Option<KeyState>) -> Change 
         passed: Vec::new(),
         may_have_passed: Vec::new(),
         removed: Vec::new(),
+        ahead: Vec::new(),
         of: Subject::Key { before, after },
     }
 }
@@ -347,6 +348,7 @@ fn booted() -> Happening {
         place: Place::Election {
             lock_delay: Some(Duration::ZERO),
         },
+        bounds: HostBounds::default(),
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use semaphore_core::sans_io::{Instant, Record};
+use judge::Record;
+use semaphore_core::sans_io::Instant;
 use semaphore_core::{FencingToken, Lost};
 use simulation::check::{Bounds, Invariant};
 use simulation::history::{
-    Asked, Change, Ending, Found, Happening, Noticed, Removed, Subject, Who,
+    Asked, BeliefNo, Change, Ending, Foreign, Found, Happening, Noticed, Removed, Subject, Waiting,
+    Who, Why,
 };
 
 use crate::support::*;
@@ -38,6 +40,7 @@ fn change(by: Who, before: Found, after: Found, added: &[&str]) -> Change {
         passed: Vec::new(),
         may_have_passed: Vec::new(),
         removed: Vec::new(),
+        ahead: Vec::new(),
         of: Subject::Record { before, after },
     }
 }
@@ -224,7 +227,7 @@ fn s3_a_session_is_only_destroyed_by_its_owner() {
 
 #[test]
 fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
-    let garbled = || Some(Record::decode(b"maintenance", 0));
+    let garbled = || Some(Err(Foreign));
     let verdict = |what| history().then(&what).verdict;
     assert_eq!(verdict(written(None, record(1, &[]), &[])), None);
     for wrong in [
@@ -401,14 +404,11 @@ fn l4_a_lease_runs_out_only_while_nothing_works() {
 #[test]
 fn l4_a_lease_outlasts_what_is_left_of_it_whenever_an_outage_begins() {
     let verdict = |from: u64, until: u64| {
-        let all = Bounds {
-            lease: Some(Duration::from_secs(15)),
-            ..bounds()
-        };
         let host = Some(0);
         let until = at(until);
         let outage = Happening::Trouble { host, until };
-        let history = history_within(all).at(from);
+        let history = history().then(&booted(0, Some(Duration::from_secs(15))));
+        let history = history.at(from);
         let history = history.then(&outage).at(30);
         history.then(&lost(lease_expired())).verdict
     };
@@ -429,15 +429,183 @@ fn l4_a_loss_has_somebody_who_took_it() {
     };
     assert_eq!(history().then(&gone()).verdict, Some(Invariant::L4));
     assert_eq!(history().then(&taken(A)).then(&gone()).verdict, None);
-    let blinded = Happening::Blinded { host: 0 };
-    assert_eq!(history().then(&blinded).then(&gone()).verdict, None);
+    let blinded = || history().then(&Happening::Blinded { host: 0 });
+    assert_eq!(blinded().then(&gone()).verdict, None);
+    // The excuse ends with the first whole answer after it.
+    let served = || blinded().at(5).then(&Happening::Served { host: 0 });
+    assert_eq!(served().then(&gone()).verdict, None);
+    let informed = |of| Happening::Informed {
+        host: 0,
+        of: at(of),
+    };
+    assert_eq!(served().then(&informed(4)).then(&gone()).verdict, None);
+    let seen = served().then(&informed(5)).then(&gone());
+    assert_eq!(seen.verdict, Some(Invariant::L4));
+}
+
+fn failed(host: usize, why: Why) -> Happening {
+    Happening::Failed {
+        host,
+        prefix: 0,
+        why,
+        error: "an error".to_owned(),
+    }
 }
 
 #[test]
 fn l4_an_acquisition_fails_for_permanent_reasons_only() {
-    let (host, error) = (0, "no cluster leader".to_owned());
-    let failed = Happening::Failed { host, error };
-    assert_eq!(history().then(&failed).verdict, Some(Invariant::L4));
+    for why in [Why::Foreign, Why::Limit, Why::Refused, Why::Other] {
+        let verdict = history().then(&failed(0, why)).verdict;
+        assert_eq!(verdict, Some(Invariant::L4), "{why:?}");
+    }
+}
+
+#[test]
+fn l4_a_reason_to_fail_excuses_its_host_and_prefix_while_it_lasts_and_nobody_else() {
+    let foreign = || {
+        let what = Some(Err(Foreign));
+        history().then(&Happening::Changed(change(
+            Who::Operator,
+            record(1, &[]),
+            what,
+            &[],
+        )))
+    };
+    assert_eq!(foreign().then(&failed(0, Why::Foreign)).verdict, None);
+    let other = foreign().then(&failed(0, Why::Refused)).verdict;
+    assert_eq!(other, Some(Invariant::L4));
+    let repaired = || foreign().at(1).then(&written(None, record(1, &[]), &[]));
+    assert_eq!(repaired().then(&failed(0, Why::Foreign)).verdict, None);
+    let later = repaired().at(10).then(&failed(0, Why::Foreign)).verdict;
+    assert_eq!(later, Some(Invariant::L4));
+
+    let denied = || history().then(&Happening::Denied { host: 0 });
+    assert_eq!(denied().then(&failed(0, Why::Refused)).verdict, None);
+    let anothers = denied().then(&failed(1, Why::Refused)).verdict;
+    assert_eq!(anothers, Some(Invariant::L4));
+    let served = denied().at(1).then(&Happening::Served { host: 0 });
+    let later = served.at(10).then(&failed(0, Why::Refused)).verdict;
+    assert_eq!(later, Some(Invariant::L4));
+}
+
+#[test]
+fn s3_a_client_does_not_withdraw_what_it_still_holds() {
+    let removed = Removed {
+        session: A.to_owned(),
+        is_alive: true,
+        owner: Some(Who::Ours(0)),
+    };
+    let withdraws = Happening::Changed(Change {
+        removed: vec![removed],
+        ..change(Who::Ours(0), record(1, &[A]), record(1, &[]), &[])
+    });
+    let held = || history().then(&admits(A)).granted(&belief(1, 0, A), 10);
+    assert_eq!(held().then(&withdraws).verdict, Some(Invariant::S3));
+    let released = Happening::Released {
+        belief: BeliefNo(1),
+    };
+    assert_eq!(held().then(&released).then(&withdraws).verdict, None);
+}
+
+#[test]
+fn s3_a_client_does_not_end_the_session_of_what_it_still_holds() {
+    let destroyed = ended(A, Ending::Destroyed(Who::Ours(0)));
+    let held = history().then(&began(A, 0)).then(&admits(A));
+    let held = held.granted(&belief(1, 0, A), 10);
+    assert_eq!(held.then(&destroyed).verdict, Some(Invariant::S3));
+}
+
+#[test]
+fn l2_a_session_that_nobody_needs_any_more_does_not_run_out() {
+    let known = || {
+        let session = A.to_owned();
+        history().then(&Happening::Known { host: 0, session })
+    };
+    let gave_up = Happening::GaveUp {
+        host: 0,
+        prefix: 0,
+        permits: 1,
+    };
+    let by_ttl = ended(A, Ending::Ttl);
+    let cancelled = || known().at(5).then(&gave_up);
+    let soon = cancelled().at(20).then(&by_ttl).verdict;
+    assert_eq!(soon, None);
+    let late = cancelled().at(40).then(&by_ttl).verdict;
+    assert_eq!(late, Some(Invariant::L2));
+    let trouble = Happening::Trouble {
+        host: Some(0),
+        until: at(30),
+    };
+    let troubled = cancelled().then(&trouble).at(40).then(&by_ttl).verdict;
+    assert_eq!(troubled, None);
+    let unknown = history().then(&gave_up).at(60).then(&by_ttl).verdict;
+    assert_eq!(unknown, None, "its creation was never answered");
+}
+
+/// Host 0 takes the only slot while this waiter of host 1 stands ahead of it. The slot has been free
+/// since 30 s, and host 0 has known the state of this second since then.
+fn passes(known: u64, sent_at: u64, waiting: Waiting, begin: History) -> Option<Invariant> {
+    let waits = |host| Happening::Waits {
+        host,
+        prefix: 0,
+        permits: 1,
+    };
+    let history = begin.then(&waits(0)).then(&waits(1)).at(30);
+    let history = history.then(&written(record(1, &[B]), record(1, &[]), &[]));
+    let informed = Happening::Informed {
+        host: 0,
+        of: at(known),
+    };
+    let history = history.then(&informed).at(sent_at);
+    let passing = Change {
+        ahead: vec![waiting],
+        sent_at: Some(at(sent_at)),
+        ..change(Who::Ours(0), record(1, &[]), record(1, &[A]), &[A])
+    };
+    history.then(&Happening::Changed(passing)).verdict
+}
+
+fn waiter(since: u64) -> Waiting {
+    Waiting {
+        session: B.to_owned(),
+        owner: Who::Ours(1),
+        since: at(since),
+    }
+}
+
+#[test]
+fn queue_whoever_came_first_is_admitted_first() {
+    let begin = || history().then(&booted(0, None)).then(&booted(1, None));
+    let verdict = passes(29, 30, waiter(10), begin());
+    assert_eq!(verdict, Some(Invariant::Queue));
+    assert_eq!(passes(9, 30, waiter(10), begin()), None, "not known yet");
+    assert_eq!(passes(29, 31, waiter(10), begin()), None, "left unused");
+    let cut_off = begin().then(&Happening::Hindered {
+        host: 1,
+        until: at(31),
+    });
+    assert_eq!(passes(29, 30, waiter(10), cut_off), None, "could not act");
+}
+
+#[test]
+fn l1_a_free_slot_is_filled_in_the_storm_too() {
+    let waits = || {
+        let begin = history().then(&booted(0, None)).at(1);
+        begin
+            .then(&written(record(1, &[A]), record(1, &[]), &[]))
+            .then(&Happening::Waits {
+                host: 0,
+                prefix: 0,
+                permits: 1,
+            })
+    };
+    assert_eq!(waits().at(20).verdict, None);
+    assert_eq!(waits().at(60).verdict, Some(Invariant::L1));
+    let hindered = Happening::Hindered {
+        host: 0,
+        until: at(50),
+    };
+    assert_eq!(waits().then(&hindered).at(60).verdict, None);
 }
 
 #[test]

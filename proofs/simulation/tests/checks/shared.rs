@@ -1,7 +1,7 @@
 //! The rules for a session that is used at several prefixes, as with a client.
 
+use judge::Record;
 use semaphore_core::Lost;
-use semaphore_core::sans_io::Record;
 use simulation::check::Invariant;
 use simulation::history::{Belief, Change, Ending, Happening, Subject, Who};
 
@@ -27,6 +27,7 @@ fn written(prefix: usize, session: &str, is_admitted: bool) -> Happening {
         passed: Vec::new(),
         may_have_passed: Vec::new(),
         removed: Vec::new(),
+        ahead: Vec::new(),
         of: Subject::Record {
             before: Some(Ok(before)),
             after: Some(Ok(after)),

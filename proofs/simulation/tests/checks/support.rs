@@ -7,6 +7,7 @@ use semaphore_core::sans_io::Instant;
 use semaphore_core::{FencingToken, Lost, SessionId};
 use simulation::check::{Bounds, Invariant, Judge};
 use simulation::history::{Belief, BeliefNo, Ending, Happening, Who};
+use simulation::plan::{HostBounds, Place};
 
 pub(crate) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
 pub(crate) const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
@@ -28,14 +29,12 @@ pub(crate) fn bounds() -> Bounds {
         limit: 1,
         changes_limits: false,
         retry_cap: Duration::from_secs(1),
-        lease: None,
         latency: Duration::from_millis(1),
         lock_delay: Duration::from_secs(15),
         longest_lock_delay: Duration::from_secs(15),
-        unseen: Duration::ZERO,
         lost_poll: Duration::from_secs(22),
-        expects_refusals: false,
-        holds_back: false,
+        request_timeout: Duration::from_secs(2),
+        is_slow: false,
         of_yesterday: None,
     }
 }
@@ -91,6 +90,20 @@ pub(crate) fn belief(no: u32, host: usize, session: &str) -> Belief {
         prefix: 0,
         sessions: vec![session.to_owned()],
         permits: 1,
+    }
+}
+
+/// A process of this host starts, with leases of 15 s unless it shares connections.
+pub(crate) fn booted(host: usize, lease: Option<Duration>) -> Happening {
+    Happening::Booted {
+        host,
+        prefix: 0,
+        place: Place::Semaphore,
+        bounds: HostBounds {
+            limit: 1,
+            lease,
+            ..HostBounds::default()
+        },
     }
 }
 

@@ -45,49 +45,64 @@ fn answering(world: &MockConsul, fault: Fault, time: Duration) {
     world.clear_faults();
 }
 
-/// For each kind of outage, the length that a hold certainly survives with a TTL of 15 s, whenever
-/// it begins.
-fn outages() -> [(Outage, Duration); 4] {
-    [
-        (Outage::Frozen, millis(11_500)),
-        (Outage::CutOff, secs(11)),
-        (Outage::Down, millis(11_500)),
-        (Outage::Leaderless, millis(11_500)),
-    ]
+impl Outage {
+    const ALL: [Self; 4] = [Self::Frozen, Self::CutOff, Self::Down, Self::Leaderless];
+
+    /// The length that a hold certainly survives, whenever it begins (PROMISES). The leases of a TTL
+    /// above a minute are as those of a minute.
+    fn survived(self, ttl: Duration) -> Duration {
+        match self {
+            Self::CutOff => ttl * 2 / 3,
+            Self::Frozen | Self::Down | Self::Leaderless => ttl * 3 / 4,
+        }
+    }
 }
 
-/// The times from the beginning of the hold to that of the outage.
-fn moments() -> impl Iterator<Item = Duration> {
-    (0..48).map(|tenth| millis(1_000 + 110 * tenth))
+/// The shortest TTL, the usual one, and the one with the longest lease.
+const TTLS: [Duration; 3] = [secs(10), secs(15), secs(60)];
+
+/// The times from the beginning of the hold to that of the outage: over several renewals.
+fn moments(ttl: Duration) -> impl Iterator<Item = Duration> {
+    (0..40).map(move |step| ttl / 15 + ttl * step / 110)
 }
 
-#[test]
-fn a_slot_outlasts_an_outage_of_three_quarters_of_its_ttl_whenever_it_begins() {
-    for (outage, time) in outages() {
-        for after in moments() {
-            let world = MockConsul::new(1);
-            let semaphore = semaphore(&world, "a", 1);
-            let permit = world.run(semaphore.acquire()).expect("a free slot");
-            world.advance(after);
-            outage.pass(&world, time);
-            world.advance(secs(20));
-            assert!(permit.is_held(), "{outage:?} after {after:?}");
+/// Calls `survives` with each outage, for each TTL, at each moment.
+fn survive(survives: impl Fn(&MockConsul, Duration, &dyn Fn()) -> bool) {
+    for outage in Outage::ALL {
+        for ttl in TTLS {
+            for after in moments(ttl) {
+                let world = MockConsul::new(1);
+                let pass = || {
+                    world.advance(after);
+                    outage.pass(&world, outage.survived(ttl));
+                    world.advance(ttl * 2);
+                };
+                let is_kept = survives(&world, ttl, &pass);
+                assert!(is_kept, "{outage:?} {after:?} after a TTL of {ttl:?}");
+            }
         }
     }
 }
 
 #[test]
-fn a_leader_outlasts_an_outage_of_three_quarters_of_its_ttl_whenever_it_begins() {
-    for (outage, time) in outages() {
-        for after in moments() {
-            let world = MockConsul::new(1);
-            let (_election, leadership) = leader(&world);
-            world.advance(after);
-            outage.pass(&world, time);
-            world.advance(secs(20));
-            assert!(leadership.is_leader(), "{outage:?} after {after:?}");
-        }
-    }
+fn a_slot_outlasts_the_promised_part_of_its_ttl_in_silence_whenever_that_begins() {
+    survive(|world, ttl, pass| {
+        let semaphore = connect(builder(1).ttl(ttl), &world.client("a"));
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        pass();
+        permit.is_held()
+    });
+}
+
+#[test]
+fn a_leader_outlasts_the_promised_part_of_its_ttl_in_silence_whenever_that_begins() {
+    survive(|world, ttl, pass| {
+        let election = builder_for(KEY).ttl(ttl);
+        let election = elect_with(election, &world.client("a"));
+        let leadership = world.run(election.campaign()).expect("a free key");
+        pass();
+        leadership.is_leader()
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A request without an answer is given up after 26 s on a clock that may run slow, and the next
 //! one follows at most 5 s later. From then on each change is seen as soon as an answer can travel.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use judge::{Event, Follower, Place, Sight};
@@ -22,8 +22,10 @@ const SLACK: Duration = Duration::from_millis(500);
 const CHECKED_WITHIN: Duration = Duration::from_millis(1_200);
 
 pub(super) struct Followers {
-    /// Within this time, a change is seen.
+    /// Within this time, a change is seen where polls have their connections.
     travel: Duration,
+    /// How much longer it takes on each host.
+    unseen: BTreeMap<usize, Duration>,
     quiet_since: Option<Instant>,
     hosts: BTreeSet<usize>,
     /// Those whose client checks for them.
@@ -33,7 +35,8 @@ pub(super) struct Followers {
 impl Followers {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            travel: bounds.latency * 4 + SLACK + bounds.unseen,
+            travel: bounds.latency * 4 + SLACK,
+            unseen: BTreeMap::new(),
             quiet_since: None,
             hosts: BTreeSet::new(),
             checked: BTreeSet::new(),
@@ -43,6 +46,10 @@ impl Followers {
     /// The judge's events.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Vec<Event> {
         match what {
+            Happening::Booted { host, bounds, .. } => {
+                self.unseen.insert(*host, bounds.unseen);
+                Vec::new()
+            }
             Happening::Quiet => {
                 self.quiet_since = Some(at);
                 Vec::new()
@@ -84,13 +91,17 @@ impl Followers {
             .quiet_since
             .is_some_and(|since| at > since + BACK_WITHIN);
         let hosts = self.hosts.iter().filter(move |_| is_in_touch);
-        hosts.map(|host| Event::CaughtUp {
-            follower: follower(*host),
-            within: if self.checked.contains(host) {
-                self.travel * 2 + CHECKED_WITHIN
-            } else {
-                self.travel
-            },
+        hosts.map(|host| {
+            let unseen = self.unseen.get(host).copied().unwrap_or_default();
+            let travel = self.travel + unseen;
+            Event::CaughtUp {
+                follower: follower(*host),
+                within: if self.checked.contains(host) {
+                    travel * 2 + CHECKED_WITHIN
+                } else {
+                    travel
+                },
+            }
         })
     }
 }

@@ -13,7 +13,8 @@ use semaphore_core::Lost;
 use semaphore_core::sans_io::Instant;
 
 use crate::check::Bounds;
-use crate::history::{Belief, BeliefNo, Happening, Subject, Who};
+use crate::check::clouded::Clouded;
+use crate::history::{Belief, BeliefNo, Happening, Who};
 use crate::plan::FASTEST_CLOCK;
 
 /// The longest time of a renewal, in addition to its travel and the wait before it.
@@ -27,8 +28,11 @@ pub(super) struct Losses {
     gone: BTreeSet<(usize, String)>,
     /// When their contender key, or what it depended on, was taken away.
     taken_at: BTreeMap<(usize, String), Instant>,
-    blinded: BTreeSet<Who>,
+    /// Whose tokens hide something.
+    clouded: Clouded,
     trouble: Vec<Trouble>,
+    /// The leases of the hosts that have the connections that they need.
+    leases: BTreeMap<usize, Duration>,
     /// Since when each belief has lasted.
     held_since: BTreeMap<BeliefNo, Instant>,
     /// The present beliefs. Below, those of them that existed when indexes started again. A leader
@@ -62,8 +66,9 @@ impl Losses {
             ended: BTreeSet::new(),
             gone: BTreeSet::new(),
             taken_at: BTreeMap::new(),
-            blinded: BTreeSet::new(),
+            clouded: Clouded::default(),
             trouble: Vec::new(),
+            leases: BTreeMap::new(),
             held_since: BTreeMap::new(),
             holding: BTreeSet::new(),
             renumbered: BTreeSet::new(),
@@ -74,6 +79,7 @@ impl Losses {
 
     /// The judge's event, if any.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Option<Event> {
+        self.clouded.happen(at, what);
         match what {
             Happening::Trouble { host, until } => {
                 self.trouble.push(Trouble {
@@ -82,9 +88,10 @@ impl Losses {
                     until: *until,
                 });
             }
-            Happening::Blinded { host } => {
-                self.blinded.insert(Who::Ours(*host));
-            }
+            Happening::Booted { host, bounds, .. } => match bounds.lease {
+                Some(lease) => _ = self.leases.insert(*host, lease),
+                None => _ = self.leases.remove(host),
+            },
             Happening::SessionEnded { session, .. } => {
                 self.ended.insert(session.clone());
             }
@@ -98,14 +105,11 @@ impl Losses {
                 let removed = change.removed.iter();
                 let removed = removed.map(|it| (change.prefix, it.session.clone()));
                 self.gone.extend(removed);
-                // If a leader's key was deleted, its late attempt begins another term. The earlier
-                // term stays excused.
-                let is_record = matches!(change.of, Subject::Record { .. });
                 for session in &change.added {
-                    if is_record && change.by != Who::Operator {
+                    if change.by != Who::Operator {
                         let of = (change.prefix, session.clone());
-                        // A separate claim may be sent before its sender knows that its key was
-                        // deleted.
+                        // A claim, or an attempt to lead, may be sent before its sender knows that
+                        // its key was deleted.
                         let troubled = self.troubled_until(&change.by);
                         let is_known = |taken: &Instant| at > troubled.max(*taken) + UNKNOWN_FOR;
                         if self.taken_at.get(&of).is_none_or(is_known) {
@@ -159,7 +163,8 @@ impl Losses {
         let needed = (self.bounds.retry_cap + self.bounds.latency * 2).mul_f64(1.1) + SLACK;
         let at_the_end = calm.last().filter(|(_, to)| *to == at);
         let in_reach = at_the_end.map_or(Duration::ZERO, |(from, to)| to.saturating_since(*from));
-        let Some(lease) = self.bounds.lease.filter(|_| in_reach < needed) else {
+        let lease = self.leases.get(&host).copied();
+        let Some(lease) = lease.filter(|_| in_reach < needed) else {
             return Lease::Over { in_reach, needed };
         };
         // If a holder could reach Consul for that long, it had renewed at most a twelfth of the
@@ -205,7 +210,7 @@ impl Losses {
             Lost::KeyDeleted { .. } | Lost::KeyOverwritten { .. } | Lost::KeyReleased { .. }
         );
         (is_by_index && self.renumbered.contains(&belief.no))
-            || self.blinded.contains(&belief.who)
+            || matches!(belief.who, Who::Ours(host) if self.clouded.covers(host))
             || belief.is_among(&self.gone)
             || belief.sessions.iter().any(|it| self.ended.contains(it))
     }

@@ -1,0 +1,237 @@
+//! Queue: waiters for a semaphore are served in the order in which their contender keys were
+//! created, with the exceptions of PROMISES and no others.
+//!
+//! A waiter is passed without fault
+//! - if there are slots for all who wait before it and for those who passed it,
+//! - if its key is newer than what the other host knew when it sent its claim,
+//! - if its host could not act, or a slot had been free for half a second: it was left unused. Who
+//!   was passed so may be passed again for 5 s,
+//! - if a slot passes among the callers of one process, for 70 ms, or 3 ms for each slot and 300 ms
+//!   at most,
+//! - if it stands for a caller who waits for several slots, or for no caller any more.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::sans_io::Instant;
+
+use super::vigour::Vigour;
+use super::{Bounds, Check, Counts, Invariant, Verdict};
+use crate::history::{Change, Happening, Subject, Waiting, Who};
+use crate::plan::{FASTEST_CLOCK, SLOWEST_CLOCK};
+
+/// After this time a free slot that the first waiter leaves unused may be taken by others.
+const LEFT_UNUSED: Duration = Duration::from_millis(500);
+
+/// How long who was passed may be passed again.
+const PASSED_FOR: Duration = Duration::from_secs(5);
+
+/// The longest time for which a slot stays in its process while another one's waiter is first.
+const STAYS_FOR: Duration = Duration::from_millis(300);
+
+pub(super) struct InOrder {
+    latency: Duration,
+    vigour: Vigour,
+    prefixes: BTreeMap<usize, Prefix>,
+    /// How long the state is known that each host relies on: when it learned it, and of when it is.
+    informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Prefix {
+    /// Since when fewer hold than may. `None` while no slot is free.
+    free_since: Option<Instant>,
+    /// Until when each waiter may be passed again.
+    passed_until: BTreeMap<String, Instant>,
+    /// Since when each waiter has been passed within another process.
+    passed_within: BTreeMap<String, Instant>,
+    /// For how many slots each waiting caller of each host waits.
+    callers: BTreeMap<usize, Vec<u32>>,
+    /// When a caller of each host last stopped waiting.
+    left_at: BTreeMap<usize, Instant>,
+}
+
+impl InOrder {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            latency: bounds.latency,
+            vigour: Vigour::default(),
+            prefixes: BTreeMap::new(),
+            informed: BTreeMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The moment of the state that the host relied on at that time.
+    fn known_at(&self, host: usize, at: Instant) -> Instant {
+        let mut informed = self.informed.get(&host).into_iter().flatten().rev();
+        let known = informed.find(|(learned, _)| *learned <= at);
+        known.map(|(_, of)| *of).unwrap_or_default()
+    }
+
+    fn judge(&mut self, at: Instant, change: &Change, host: usize) -> Verdict {
+        let Subject::Record {
+            after: Some(Ok(after)),
+            ..
+        } = &change.of
+        else {
+            return Ok(());
+        };
+        let (holders, limit) = (after.holders().len(), after.limit() as usize);
+        if change.ahead.is_empty() || holders + change.ahead.len() <= limit {
+            return Ok(());
+        }
+        let sent_at = change.sent_at.unwrap_or(at);
+        let known = self.known_at(host, sent_at);
+        let prefix = self.prefixes.entry(change.prefix).or_default();
+        let left = LEFT_UNUSED.mul_f64(1.0 / FASTEST_CLOCK);
+        // The claim was decided when it was sent.
+        let is_left_unused = prefix
+            .free_since
+            .is_some_and(|since| sent_at >= since + left);
+        let passes_within = change.removed.iter().any(|it| it.owner == Some(change.by));
+        let mut wrong = None;
+        for waiting in &change.ahead {
+            let Waiting {
+                session,
+                owner: Who::Ours(owner),
+                since,
+            } = waiting
+            else {
+                continue;
+            };
+            let vigour = self.vigour.since(*owner);
+            let can_act = vigour.is_some_and(|since| sent_at > since + LEFT_UNUSED);
+            let is_wanted = prefix.callers.get(owner).is_some_and(|callers| {
+                !callers.is_empty() && callers.iter().all(|permits| *permits == 1)
+            });
+            let left_at = prefix.left_at.get(owner).copied().unwrap_or_default();
+            let travel = self.latency * 4;
+            let is_expected = is_wanted && sent_at > left_at + travel + LEFT_UNUSED;
+            let was_known = *since + travel < known;
+            let may_again = prefix
+                .passed_until
+                .get(session)
+                .is_some_and(|until| at <= *until);
+            let stays = STAYS_FOR.div_f64(SLOWEST_CLOCK) + travel;
+            let within_since = *prefix.passed_within.entry(session.clone()).or_insert(at);
+            let is_within = passes_within && at <= within_since + stays;
+            if is_left_unused || !can_act {
+                let until = at + PASSED_FOR.div_f64(SLOWEST_CLOCK) + travel;
+                prefix.passed_until.insert(session.clone(), until);
+                continue;
+            }
+            if !is_expected || !was_known || may_again || is_within {
+                continue;
+            }
+            wrong.get_or_insert_with(|| session.clone());
+        }
+        self.counts.came(wrong.is_some());
+        match wrong {
+            Some(session) => Err(format!(
+                "{} takes a slot before the waiter {session}, who was known to stand ahead",
+                change.by
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Check for InOrder {
+    fn invariant(&self) -> Invariant {
+        Invariant::Queue
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("in order", self.counts)
+    }
+
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        self.vigour.happen(at, what);
+        match what {
+            Happening::Waits {
+                host,
+                prefix,
+                permits,
+            } => {
+                let prefix = self.prefixes.entry(*prefix).or_default();
+                prefix.callers.entry(*host).or_default().push(*permits);
+            }
+            Happening::GaveUp {
+                host,
+                prefix,
+                permits,
+            } => {
+                let prefix = self.prefixes.entry(*prefix).or_default();
+                prefix.left(at, *host, *permits);
+            }
+            Happening::Granted { belief, .. } => {
+                if let Who::Ours(host) = belief.who {
+                    let prefix = self.prefixes.entry(belief.prefix).or_default();
+                    prefix.left(at, host, belief.permits);
+                }
+            }
+            Happening::Stopped { host } => {
+                for prefix in self.prefixes.values_mut() {
+                    prefix.callers.remove(host);
+                }
+            }
+            Happening::Informed { host, of } => {
+                let informed = self.informed.entry(*host).or_default();
+                informed.push((at, *of));
+                // No request is on its way for so many answers.
+                if informed.len() > 512 {
+                    informed.drain(..256);
+                }
+            }
+            // Indexes no longer tell who came first.
+            Happening::NewEpoch | Happening::Revived { .. } => self.informed.clear(),
+            Happening::Changed(change) => {
+                let verdict = match change.by {
+                    Who::Ours(host) if !change.added.is_empty() => self.judge(at, change, host),
+                    _ => Ok(()),
+                };
+                self.prefixes
+                    .entry(change.prefix)
+                    .or_default()
+                    .changed(at, change);
+                return verdict;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Prefix {
+    /// A caller of this host waits no more.
+    fn left(&mut self, at: Instant, host: usize, permits: u32) {
+        if let Some(callers) = self.callers.get_mut(&host)
+            && let Some(place) = callers.iter().position(|it| *it == permits)
+        {
+            callers.swap_remove(place);
+        }
+        self.left_at.insert(host, at);
+    }
+
+    fn changed(&mut self, at: Instant, change: &Change) {
+        let Subject::Record { after, .. } = &change.of else {
+            return;
+        };
+        let is_free = match after {
+            Some(Ok(record)) => record.holders().len() < record.limit() as usize,
+            Some(Err(_)) => false,
+            None => true,
+        };
+        if is_free {
+            self.free_since.get_or_insert(at);
+        } else {
+            self.free_since = None;
+        }
+        for session in &change.added {
+            self.passed_until.remove(session);
+            self.passed_within.remove(session);
+        }
+    }
+}

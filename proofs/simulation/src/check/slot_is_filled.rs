@@ -1,0 +1,173 @@
+//! L1 of semaphores: while a slot is free and live contenders wait, one of them is admitted in
+//! bounded time. It is judged in the storm, too: while no host that contends is kept from Consul.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::sans_io::Instant;
+
+use super::vigour::Vigour;
+use super::{Bounds, Check, Counts, Invariant, Verdict};
+use crate::history::{Belief, Happening, Subject, Who};
+
+/// How long a slot may stay free: the patience with who does not use it, and the pauses and polls of
+/// a crowd, on a clock that may run slow.
+const FILLED_WITHIN: Duration = Duration::from_secs(6);
+
+pub(super) struct SlotIsFilled {
+    bounds: Bounds,
+    vigour: Vigour,
+    prefixes: BTreeMap<usize, Prefix>,
+    /// How much longer it may take on each host.
+    held_up: BTreeMap<usize, Duration>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Prefix {
+    /// How many slots are free, and since when at least one is.
+    free: usize,
+    free_since: Instant,
+    callers: BTreeMap<usize, Callers>,
+}
+
+/// Those of one host.
+#[derive(Default)]
+struct Callers {
+    /// For how many slots each of them waits.
+    waiting: Vec<u32>,
+    /// When one of them last came first, or left.
+    since: Instant,
+}
+
+impl SlotIsFilled {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            vigour: Vigour::default(),
+            prefixes: BTreeMap::new(),
+            held_up: BTreeMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Until when a slot of this prefix must be filled. `None` if nobody must fill it.
+    fn due(&self, prefix: &Prefix) -> Option<Instant> {
+        if prefix.free == 0 {
+            return None;
+        }
+        let mut since: Option<Instant> = None;
+        for (host, callers) in &prefix.callers {
+            if callers.waiting.is_empty() {
+                continue;
+            }
+            // Free slots may be kept for who waits for several.
+            if callers.waiting.iter().any(|permits| *permits > 1) {
+                return None;
+            }
+            let held_up = self.held_up.get(host).copied().unwrap_or_default();
+            let able = callers.since.max(self.vigour.since(*host)?) + held_up;
+            since = Some(since.map_or(able, |since| since.max(able)));
+        }
+        let within = FILLED_WITHIN + self.bounds.latency * 30 + self.bounds.lost_poll;
+        Some(since?.max(prefix.free_since) + within)
+    }
+}
+
+impl Check for SlotIsFilled {
+    fn invariant(&self) -> Invariant {
+        Invariant::L1
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("slot is filled", self.counts)
+    }
+
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        self.vigour.happen(at, what);
+        match what {
+            Happening::Booted { host, bounds, .. } => {
+                self.held_up.insert(*host, bounds.held_up + bounds.unseen);
+            }
+            Happening::Waits {
+                host,
+                prefix,
+                permits,
+            } => {
+                let prefix = self.prefixes.entry(*prefix).or_default();
+                let callers = prefix.callers.entry(*host).or_default();
+                if callers.waiting.is_empty() {
+                    callers.since = at;
+                }
+                callers.waiting.push(*permits);
+            }
+            Happening::GaveUp {
+                host,
+                prefix,
+                permits,
+            } => {
+                let prefix = self.prefixes.entry(*prefix).or_default();
+                prefix.left(at, *host, *permits);
+            }
+            Happening::Granted { belief, .. } => {
+                if let Who::Ours(host) = belief.who {
+                    let prefix = self.prefixes.entry(belief.prefix).or_default();
+                    prefix.left(at, host, belief.permits);
+                }
+            }
+            Happening::Stopped { host } => {
+                for prefix in self.prefixes.values_mut() {
+                    prefix.callers.remove(host);
+                }
+            }
+            Happening::Changed(change) => {
+                let Subject::Record { after, .. } = &change.of else {
+                    return Ok(());
+                };
+                let free = match after {
+                    Some(Ok(record)) => {
+                        (record.limit() as usize).saturating_sub(record.holders().len())
+                    }
+                    Some(Err(_)) => 0,
+                    None => self.bounds.limit as usize,
+                };
+                let prefix = self.prefixes.entry(change.prefix).or_default();
+                let mut callers = prefix.callers.values();
+                let is_waited_for = callers.any(|it| !it.waiting.is_empty());
+                if !change.added.is_empty() && is_waited_for {
+                    self.counts.came(matches!(change.by, Who::Ours(_)));
+                }
+                if prefix.free == 0 || !change.added.is_empty() {
+                    prefix.free_since = at;
+                }
+                prefix.free = free;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, at: Instant, _: &[&Belief]) -> Verdict {
+        for (number, prefix) in &self.prefixes {
+            if self.due(prefix).is_some_and(|due| at > due) {
+                return Err(format!(
+                    "a slot of {} stays free since {}, and somebody waits",
+                    crate::plan::Plan::prefix(*number),
+                    prefix.free_since
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Prefix {
+    fn left(&mut self, at: Instant, host: usize, permits: u32) {
+        if let Some(callers) = self.callers.get_mut(&host)
+            && let Some(place) = callers.waiting.iter().position(|it| *it == permits)
+        {
+            callers.waiting.swap_remove(place);
+            callers.since = at;
+        }
+    }
+}
