@@ -13,7 +13,7 @@ use semaphore_core::sans_io::Instant;
 
 use super::clouded::Clouded;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
-use crate::history::{Change, Ending, Happening, Subject, Who};
+use crate::history::{Belief, BeliefNo, Change, Ending, Happening, Subject, Who};
 
 pub(super) struct CleanEnd {
     bounds: Bounds,
@@ -30,6 +30,9 @@ pub(super) struct CleanEnd {
     tied_at: BTreeMap<String, Instant>,
     counts: Counts,
     clouded: Clouded,
+    beliefs: BTreeMap<BeliefNo, Belief>,
+    /// What was given back under a cloud: a step that Consul refused may have been left out.
+    left_out: BTreeSet<(usize, String)>,
 }
 
 impl CleanEnd {
@@ -44,6 +47,8 @@ impl CleanEnd {
             tied_at: BTreeMap::new(),
             counts: Counts::default(),
             clouded: Clouded::default(),
+            beliefs: BTreeMap::new(),
+            left_out: BTreeSet::new(),
         }
     }
 
@@ -83,6 +88,20 @@ impl Check for CleanEnd {
         self.clouded.happen(at, what);
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
+            Happening::Granted { belief, .. } => {
+                for session in &belief.sessions {
+                    self.left_out.remove(&(belief.prefix, session.clone()));
+                }
+                self.beliefs.insert(belief.no, belief.clone());
+            }
+            Happening::Released { belief } => {
+                if let Some(belief) = self.beliefs.remove(belief)
+                    && self.is_clouded(belief.who)
+                {
+                    let sessions = belief.sessions.into_iter();
+                    self.left_out.extend(sessions.map(|it| (belief.prefix, it)));
+                }
+            }
             Happening::Taken {
                 session, prefix, ..
             } => {
@@ -94,7 +113,10 @@ impl Check for CleanEnd {
             } => {
                 self.left.insert(session.clone());
                 let mut places = self.holders.iter().filter(|(_, it)| it.contains(session));
-                let is_taken = |prefix| self.taken.contains(&(prefix, session.clone()));
+                let is_taken = |prefix| {
+                    let of = (prefix, session.clone());
+                    self.taken.contains(&of) || self.left_out.contains(&of)
+                };
                 let stays = places.any(|(prefix, _)| !is_taken(*prefix));
                 let is_late = self.late.contains(session) || self.was_just_tied(at, session);
                 let is_judged = !is_late && !self.is_clouded(*by);

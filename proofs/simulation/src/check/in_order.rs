@@ -4,13 +4,15 @@
 //! A waiter is passed without fault
 //! - if there are slots for all who wait before it and for those who passed it,
 //! - if its key is newer than what the other host knew when it sent its claim,
-//! - if its host could not act, or a slot had been free for half a second: it was left unused. Who
+//! - if its host could not act, the other one may not see it, or a slot had been free for half a second: it was left unused. Who
 //!   was passed so may be passed again for 5 s,
 //! - if a slot passes among the callers of one process, for 70 ms, or 3 ms for each slot and 300 ms
 //!   at most,
+//! - if the slot was that of a dead holder: it goes to the waiter whose clock is first to say that the
+//!   lock delay is over,
 //! - if it stands for a caller who waits for several slots, or for no caller any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
@@ -32,6 +34,8 @@ const STAYS_FOR: Duration = Duration::from_millis(300);
 pub(super) struct InOrder {
     latency: Duration,
     vigour: Vigour,
+    /// The hosts whose requests wait for connections.
+    sharing: BTreeSet<usize>,
     prefixes: BTreeMap<usize, Prefix>,
     /// How long the state is known that each host relies on: when it learned it, and of when it is.
     informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
@@ -42,8 +46,9 @@ pub(super) struct InOrder {
 struct Prefix {
     /// Since when fewer hold than may. `None` while no slot is free.
     free_since: Option<Instant>,
-    /// Until when each waiter may be passed again.
-    passed_until: BTreeMap<String, Instant>,
+    /// When a slot was last filled that had been left unused, or was a dead holder's. Who waited then
+    /// may be passed again for a while.
+    left_unused_at: Option<Instant>,
     /// Since when each waiter has been passed within another process.
     passed_within: BTreeMap<String, Instant>,
     /// For how many slots each waiting caller of each host waits.
@@ -57,6 +62,7 @@ impl InOrder {
         Self {
             latency: bounds.latency,
             vigour: Vigour::default(),
+            sharing: BTreeSet::new(),
             prefixes: BTreeMap::new(),
             informed: BTreeMap::new(),
             counts: Counts::default(),
@@ -79,13 +85,20 @@ impl InOrder {
             return Ok(());
         };
         let (holders, limit) = (after.holders().len(), after.limit() as usize);
-        if change.ahead.is_empty() || holders + change.ahead.len() <= limit {
+        if change.waiting == 0 {
+            return Ok(());
+        }
+        let has_room_for_all = holders + change.ahead.len() <= limit;
+        let is_of_the_dead = change.removed.iter().any(|it| it.owner != Some(change.by));
+        let sees_all = self.vigour.since(host).is_some();
+        if change.ahead.is_empty() || has_room_for_all || is_of_the_dead || !sees_all {
+            self.counts.came(change.ahead.is_empty());
             return Ok(());
         }
         let sent_at = change.sent_at.unwrap_or(at);
         let known = self.known_at(host, sent_at);
         let prefix = self.prefixes.entry(change.prefix).or_default();
-        let left = LEFT_UNUSED.mul_f64(1.0 / FASTEST_CLOCK);
+        let left = LEFT_UNUSED.div_f64(FASTEST_CLOCK);
         // The claim was decided when it was sent.
         let is_left_unused = prefix
             .free_since
@@ -102,7 +115,8 @@ impl InOrder {
                 continue;
             };
             let vigour = self.vigour.since(*owner);
-            let can_act = vigour.is_some_and(|since| sent_at > since + LEFT_UNUSED);
+            let can_act = vigour.is_some_and(|since| sent_at > since + LEFT_UNUSED)
+                && !self.sharing.contains(owner);
             let is_wanted = prefix.callers.get(owner).is_some_and(|callers| {
                 !callers.is_empty() && callers.iter().all(|permits| *permits == 1)
             });
@@ -110,19 +124,15 @@ impl InOrder {
             let travel = self.latency * 4;
             let is_expected = is_wanted && sent_at > left_at + travel + LEFT_UNUSED;
             let was_known = *since + travel < known;
-            let may_again = prefix
-                .passed_until
-                .get(session)
-                .is_some_and(|until| at <= *until);
+            let may_again = prefix.left_unused_at.is_some_and(|left| {
+                *since <= left && at <= left + PASSED_FOR.div_f64(SLOWEST_CLOCK) + travel
+            });
             let stays = STAYS_FOR.div_f64(SLOWEST_CLOCK) + travel;
-            let within_since = *prefix.passed_within.entry(session.clone()).or_insert(at);
-            let is_within = passes_within && at <= within_since + stays;
-            if is_left_unused || !can_act {
-                let until = at + PASSED_FOR.div_f64(SLOWEST_CLOCK) + travel;
-                prefix.passed_until.insert(session.clone(), until);
-                continue;
-            }
-            if !is_expected || !was_known || may_again || is_within {
+            let is_within = passes_within && {
+                let since = prefix.passed_within.entry(session.clone());
+                at <= *since.or_insert(at) + stays
+            };
+            if is_left_unused || !can_act || !is_expected || !was_known || may_again || is_within {
                 continue;
             }
             wrong.get_or_insert_with(|| session.clone());
@@ -150,6 +160,9 @@ impl Check for InOrder {
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.vigour.happen(at, what);
         match what {
+            Happening::Booted { host, bounds, .. } if !bounds.held_up.is_zero() => {
+                self.sharing.insert(*host);
+            }
             Happening::Waits {
                 host,
                 prefix,
@@ -224,13 +237,17 @@ impl Prefix {
             Some(Err(_)) => false,
             None => true,
         };
+        let was_left = |since: Instant| at >= since + LEFT_UNUSED.div_f64(FASTEST_CLOCK);
+        let is_of_the_dead = change.removed.iter().any(|it| it.owner != Some(change.by));
+        if self.free_since.is_some_and(was_left) || is_of_the_dead {
+            self.left_unused_at = Some(at);
+        }
         if is_free {
             self.free_since.get_or_insert(at);
         } else {
             self.free_since = None;
         }
         for session in &change.added {
-            self.passed_until.remove(session);
             self.passed_within.remove(session);
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use semaphore_core::sans_io::Instant;
 
 use super::{Check, Counts, Invariant, Verdict};
-use crate::history::{Belief, BeliefNo, Ending, Happening, Removed, Who};
+use crate::history::{Belief, Ending, Happening, Removed, Who};
 
 #[derive(Default)]
 pub(super) struct NoLiveHolderRemoved {
@@ -19,8 +19,8 @@ pub(super) struct NoLiveHolderRemoved {
     revived: BTreeMap<String, Instant>,
     /// What each host has learned since then: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
-    /// What is held.
-    held: BTreeMap<BeliefNo, Belief>,
+    /// What our hosts took from sessions of their own in this step, and at which prefix.
+    given_up: Vec<(Who, Option<usize>, String)>,
     counts: Counts,
 }
 
@@ -50,18 +50,6 @@ impl Check for NoLiveHolderRemoved {
             Happening::SessionBegan { session, owner } => {
                 self.owners.insert(session.clone(), *owner);
             }
-            Happening::Granted { belief, .. } => {
-                self.held.insert(belief.no, belief.clone());
-            }
-            Happening::Released { belief } => {
-                self.held.remove(belief);
-            }
-            Happening::Lost { belief, .. } => {
-                self.held.remove(&belief.no);
-            }
-            Happening::Stopped { host } => {
-                self.held.retain(|_, it| it.who != Who::Ours(*host));
-            }
             Happening::Revived { session } => {
                 self.revived.insert(session.clone(), at);
             }
@@ -76,12 +64,8 @@ impl Check for NoLiveHolderRemoved {
                 if owner.is_some_and(|owner| owner != by) {
                     return Err(format!("{by} destroyed session {session} of somebody else"));
                 }
-                let mut held = self.held.values();
-                let held = held.find(|it| it.who == *by && it.sessions.contains(session));
-                if let Some(belief) = held.filter(|_| !self.revived.contains_key(session)) {
-                    return Err(format!(
-                        "{by} destroyed the session of {belief}, which goes on"
-                    ));
+                if !self.revived.contains_key(session) {
+                    self.given_up.push((*by, None, session.clone()));
                 }
             }
             Happening::Changed(change) => {
@@ -99,19 +83,28 @@ impl Check for NoLiveHolderRemoved {
                             it.session
                         ));
                     }
-                    // Whoever gives something back stops believing first.
-                    let mut held = self.held.values();
-                    let believed = held.find(|belief| {
-                        belief.who == by
-                            && belief.prefix == change.prefix
-                            && belief.sessions.contains(&it.session)
-                    });
-                    if let Some(belief) = believed.filter(|_| it.is_alive && !is_excused) {
-                        return Err(format!("{by} withdrew {belief}, which goes on"));
+                    if it.is_alive && it.owner == Some(by) && !is_excused {
+                        let session = it.session.clone();
+                        self.given_up.push((by, Some(change.prefix), session));
                     }
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whoever gives something back has stopped believing.
+    fn settle(&mut self, _: Instant, held: &[&Belief]) -> Verdict {
+        for (by, prefix, session) in self.given_up.drain(..) {
+            let believed = held.iter().find(|belief| {
+                belief.who == by
+                    && prefix.is_none_or(|prefix| belief.prefix == prefix)
+                    && belief.sessions.contains(&session)
+            });
+            if let Some(belief) = believed {
+                return Err(format!("{by} took away {belief}, which goes on"));
+            }
         }
         Ok(())
     }

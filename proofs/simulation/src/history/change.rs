@@ -32,6 +32,8 @@ pub struct Change {
     pub removed: Vec<Removed>,
     /// The waiters of other owners that stand before the last new holder in the queue.
     pub ahead: Vec<Waiting>,
+    /// How many of others wait, wherever they stand.
+    pub waiting: usize,
     /// The state before and after.
     pub of: Subject,
 }

@@ -89,6 +89,16 @@ impl Run<'_> {
             Deed::Deregister { server, time } => {
                 self.count_struck(*server);
                 self.judge_nodes(*server)?;
+                // Until it is back, its hosts can't create sessions.
+                let hosts = self
+                    .plan
+                    .hosts
+                    .iter()
+                    .filter(|it| it.server == Some(*server));
+                for host in hosts.map(|it| it.number) {
+                    let until = self.world.now() + *time;
+                    self.book.happened(Happening::Hindered { host, until });
+                }
                 self.world.deregister_node(Plan::node(*server));
                 self.later(*time, Undo::Register(*server));
                 self.judge_ending()

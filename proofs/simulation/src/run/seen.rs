@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::Prefix;
 use semaphore_core::sans_io::{Instant, Request};
-use transport_mock::consul::Consul;
+use transport_mock::consul::{Consul, Entry};
 use transport_mock::{Delivered, RequestKind};
 
 use super::state::State;
@@ -215,14 +215,17 @@ impl Seen {
             _ => (Vec::new(), Vec::new()),
         };
         let added: Vec<_> = has.difference(&had).cloned().collect();
-        let ahead = match &after {
-            State::Record(_) => self.ahead(consul, &prefix, by, &added, &has),
-            State::Key(_) => Vec::new(),
+        let (ahead, waiting) = match &after {
+            State::Record(_) if !added.is_empty() => {
+                self.waiting(consul, &prefix, by, &added, &has)
+            }
+            _ => (Vec::new(), 0),
         };
         changes.push(Happening::Changed(Change {
             prefix: number,
             by,
             ahead,
+            waiting,
             sent_at: last.map(|it| it.sent_at),
             is_bound: last.is_some_and(is_bound),
             removed,
@@ -245,41 +248,42 @@ impl Seen {
         self.times.push((self.index, now));
     }
 
-    /// The waiters of others before the last of these in the queue.
-    fn ahead(
+    /// The waiters of others before the last of these in the queue, and how many wait at all.
+    fn waiting(
         &self,
         consul: &Consul,
         prefix: &Prefix,
         by: Who,
         added: &[String],
         holders: &BTreeSet<String>,
-    ) -> Vec<Waiting> {
-        let place =
-            |session: &String| Some(consul.entry(&format!("{prefix}/{session}"))?.create_index());
-        let Some(last) = added.iter().filter_map(place).max() else {
-            return Vec::new();
-        };
-        let directory = prefix.directory();
-        let entries = consul
-            .entries(&directory)
-            .filter(|it| it.create_index() < last);
-        let waiting = entries.filter_map(|entry| {
-            let session = entry.session().filter(|it| entry.key().ends_with(*it))?;
-            let owner = self.owner(session).filter(|owner| *owner != by)?;
-            let at = self
-                .times
-                .partition_point(|(index, _)| *index < entry.create_index());
-            let is_waiting = !holders.contains(session) && self.alive.contains(session);
-            is_waiting.then(|| Waiting {
-                session: session.to_owned(),
-                owner,
-                since: self
-                    .times
-                    .get(at)
-                    .map_or(Instant::ORIGIN, |(_, seen)| *seen),
-            })
-        });
-        waiting.collect()
+    ) -> (Vec<Waiting>, usize) {
+        let entry = |session: &String| consul.entry(&format!("{prefix}/{session}"));
+        let places = added.iter().filter_map(entry).map(Entry::create_index);
+        let last = places.max().unwrap_or_default();
+        let (mut ahead, mut count) = (Vec::new(), 0);
+        for entry in consul.entries(&prefix.directory()) {
+            let session = entry.session().filter(|it| entry.key().ends_with(*it));
+            let Some((session, owner)) = session.and_then(|it| Some((it, self.owner(it)?))) else {
+                continue;
+            };
+            if owner == by || holders.contains(session) || !self.alive.contains(session) {
+                continue;
+            }
+            count += 1;
+            let created = entry.create_index();
+            if created < last {
+                let at = self.times.partition_point(|(index, _)| *index < created);
+                ahead.push(Waiting {
+                    session: session.to_owned(),
+                    owner,
+                    since: self
+                        .times
+                        .get(at)
+                        .map_or(Instant::ORIGIN, |(_, seen)| *seen),
+                });
+            }
+        }
+        (ahead, count)
     }
 
     /// Whether a session existed after the last step, with the contender key that it needs in a

@@ -49,6 +49,7 @@ fn change(by: Who, before: Option<KeyState>, after: Option<KeyState>) -> Change 
         may_have_passed: Vec::new(),
         removed: Vec::new(),
         ahead: Vec::new(),
+        waiting: 0,
         of: Subject::Key { before, after },
     }
 }

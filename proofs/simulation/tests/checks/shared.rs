@@ -28,6 +28,7 @@ fn written(prefix: usize, session: &str, is_admitted: bool) -> Happening {
         may_have_passed: Vec::new(),
         removed: Vec::new(),
         ahead: Vec::new(),
+        waiting: 0,
         of: Subject::Record {
             before: Some(Ok(before)),
             after: Some(Ok(after)),
