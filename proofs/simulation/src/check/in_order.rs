@@ -89,7 +89,7 @@ impl InOrder {
             return Ok(());
         }
         let has_room_for_all = holders + change.ahead.len() <= limit;
-        let is_of_the_dead = change.removed.iter().any(|it| it.owner != Some(change.by));
+        let is_of_the_dead = change.removed.iter().any(|it| !it.is_alive);
         let sees_all = self.vigour.since(host).is_some();
         if change.ahead.is_empty() || has_room_for_all || is_of_the_dead || !sees_all {
             self.counts.came(change.ahead.is_empty());
@@ -238,7 +238,7 @@ impl Prefix {
             None => true,
         };
         let was_left = |since: Instant| at >= since + LEFT_UNUSED.div_f64(FASTEST_CLOCK);
-        let is_of_the_dead = change.removed.iter().any(|it| it.owner != Some(change.by));
+        let is_of_the_dead = change.removed.iter().any(|it| !it.is_alive);
         if self.free_since.is_some_and(was_left) || is_of_the_dead {
             self.left_unused_at = Some(at);
         }

@@ -13,8 +13,10 @@ use crate::history::{Happening, KeyState, Subject, Who, Why};
 
 pub(super) struct NothingFails {
     limit: u32,
-    /// How long something may be heard of when it is over.
+    /// How long something may be heard of when it is over: by a request under way, or by a poll, whose
+    /// token was looked at when it began.
     heard_for: Duration,
+    heard_by_polls_for: Duration,
     foreign: BTreeMap<usize, Spell>,
     /// By prefix: the record has another limit than the first one.
     limits: BTreeMap<usize, Spell>,
@@ -60,6 +62,7 @@ impl NothingFails {
         Self {
             limit: bounds.limit,
             heard_for: bounds.request_timeout * 2 + bounds.latency * 4,
+            heard_by_polls_for: bounds.lost_poll + bounds.latency * 4,
             foreign: BTreeMap::new(),
             limits: BTreeMap::new(),
             rolling: BTreeSet::new(),
@@ -69,14 +72,16 @@ impl NothingFails {
     }
 
     fn is_excused(&self, at: Instant, host: usize, prefix: usize, why: Why) -> bool {
-        let heard = |spells: &BTreeMap<usize, Spell>, of: usize| {
+        let heard = |spells: &BTreeMap<usize, Spell>, of: usize, heard_for| {
             let spell = spells.get(&of);
-            spell.is_some_and(|it| it.is_heard(at, self.heard_for))
+            spell.is_some_and(|it| it.is_heard(at, heard_for))
         };
         match why {
-            Why::Foreign => heard(&self.foreign, prefix),
-            Why::Limit => self.rolling.contains(&prefix) || heard(&self.limits, prefix),
-            Why::Refused => heard(&self.refused, host),
+            Why::Foreign => heard(&self.foreign, prefix, self.heard_for),
+            Why::Limit => {
+                self.rolling.contains(&prefix) || heard(&self.limits, prefix, self.heard_for)
+            }
+            Why::Refused => heard(&self.refused, host, self.heard_by_polls_for),
             Why::Other => false,
         }
     }

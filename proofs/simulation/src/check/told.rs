@@ -106,9 +106,9 @@ fn judged(event: &Event) -> Option<(&'static str, bool)> {
             ..
         } => ("losses that were taken", true),
         Event::Lost {
-            lease: Lease::Over { in_reach, .. },
+            lease: Lease::Over { .. },
             ..
-        } => ("losses by the lease", !in_reach.is_zero()),
+        } => ("losses by the lease", true),
         _ => return None,
     })
 }

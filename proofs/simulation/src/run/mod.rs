@@ -60,6 +60,8 @@ pub struct Outcome {
     pub figures: Figures,
     /// The first broken invariant.
     pub violation: Option<Violation>,
+    /// The first violation that is left to the next machine.
+    pub left: Option<Violation>,
     /// The messages and events, if they were kept.
     pub story: String,
 }
@@ -68,7 +70,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     let world = MockConsul::with_profile(plan.seed, plan.profile);
     world.set_tracing(keeps_story);
-    let figures = std::sync::Mutex::new(Figures::default());
+    let seen = std::sync::Mutex::new((Figures::default(), None));
     let (end, mut taken) = branches::count(|| {
         catch_unwind(AssertUnwindSafe(|| {
             let mut run = match Run::new(plan, &world, keeps_story) {
@@ -76,8 +78,8 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
                 Err(what) => return Some(soundness(&world, what)),
             };
             let violation = run.execute().err();
-            if let Ok(mut figures) = figures.lock() {
-                *figures = run.figures();
+            if let Ok(mut seen) = seen.lock() {
+                *seen = (run.figures(), run.judge.left().cloned());
             }
             violation
         }))
@@ -86,7 +88,7 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
         Ok(violation) => violation,
         Err(panic) => Some(soundness(&world, text_of(&*panic))),
     };
-    let mut figures = figures.into_inner().unwrap_or_default();
+    let (mut figures, left) = seen.into_inner().unwrap_or_default();
     taken.append(&mut figures.branches);
     figures.branches = taken;
     figures.schedules = 1;
@@ -102,6 +104,7 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     Outcome {
         figures,
         violation,
+        left,
         story,
     }
 }
