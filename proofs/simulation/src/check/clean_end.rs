@@ -33,6 +33,8 @@ pub(super) struct CleanEnd {
     beliefs: BTreeMap<BeliefNo, Belief>,
     /// What was given back under a cloud: a step that Consul refused may have been left out.
     left_out: BTreeSet<(usize, String)>,
+    /// What a snapshot brought back, of which its owner may know nothing.
+    revived: BTreeSet<String>,
 }
 
 impl CleanEnd {
@@ -49,6 +51,7 @@ impl CleanEnd {
             clouded: Clouded::default(),
             beliefs: BTreeMap::new(),
             left_out: BTreeSet::new(),
+            revived: BTreeSet::new(),
         }
     }
 
@@ -88,6 +91,9 @@ impl Check for CleanEnd {
         self.clouded.happen(at, what);
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
+            Happening::Revived { session } => {
+                self.revived.insert(session.clone());
+            }
             Happening::Granted { belief, .. } => {
                 for session in &belief.sessions {
                     self.left_out.remove(&(belief.prefix, session.clone()));
@@ -119,7 +125,8 @@ impl Check for CleanEnd {
                 };
                 let stays = places.any(|(prefix, _)| !is_taken(*prefix));
                 let is_late = self.late.contains(session) || self.was_just_tied(at, session);
-                let is_judged = !is_late && !self.is_clouded(*by);
+                let is_judged =
+                    !is_late && !self.revived.contains(session) && !self.is_clouded(*by);
                 self.counts.came(is_judged);
                 if stays && is_judged {
                     return Err(format!("{by} leaves, and {session} stays in the record"));

@@ -23,6 +23,9 @@ pub(super) struct NothingFails {
     /// The prefixes with hosts that were started with another limit.
     rolling: BTreeSet<usize>,
     refused: BTreeMap<usize, Spell>,
+    /// Until when each host has trouble: until then it may not hear that something is over.
+    troubled: BTreeMap<usize, Instant>,
+    all_troubled: Instant,
     counts: Counts,
 }
 
@@ -52,8 +55,9 @@ impl Spell {
         }
     }
 
-    fn is_heard(&self, at: Instant, heard_for: Duration) -> bool {
-        self.reasons > 0 || self.ended_at.is_some_and(|ended| at <= ended + heard_for)
+    fn is_heard(&self, at: Instant, troubled: Instant, heard_for: Duration) -> bool {
+        let is_since = |ended: Instant| at <= ended.max(troubled) + heard_for;
+        self.reasons > 0 || self.ended_at.is_some_and(is_since)
     }
 }
 
@@ -67,14 +71,18 @@ impl NothingFails {
             limits: BTreeMap::new(),
             rolling: BTreeSet::new(),
             refused: BTreeMap::new(),
+            troubled: BTreeMap::new(),
+            all_troubled: Instant::ORIGIN,
             counts: Counts::default(),
         }
     }
 
     fn is_excused(&self, at: Instant, host: usize, prefix: usize, why: Why) -> bool {
+        let troubled = self.troubled.get(&host).copied().unwrap_or_default();
+        let troubled = troubled.max(self.all_troubled);
         let heard = |spells: &BTreeMap<usize, Spell>, of: usize, heard_for| {
             let spell = spells.get(&of);
-            spell.is_some_and(|it| it.is_heard(at, heard_for))
+            spell.is_some_and(|it| it.is_heard(at, troubled, heard_for))
         };
         match why {
             Why::Foreign => heard(&self.foreign, prefix, self.heard_for),
@@ -123,6 +131,16 @@ impl Check for NothingFails {
             | Happening::Narrowed { host }
             | Happening::Denied { host } => self.refused.entry(*host).or_default().begins(),
             Happening::Served { host } => self.refused.entry(*host).or_default().ends(at),
+            Happening::Trouble { host: None, until } => {
+                self.all_troubled = self.all_troubled.max(*until);
+            }
+            Happening::Trouble {
+                host: Some(host),
+                until,
+            } => {
+                let troubled = self.troubled.entry(*host).or_default();
+                *troubled = (*troubled).max(*until);
+            }
             // It could have failed just as well.
             Happening::Granted { belief, .. } => {
                 if let Who::Ours(host) = belief.who {

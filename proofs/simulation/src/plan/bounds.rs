@@ -173,7 +173,9 @@ impl Plan {
     /// The shortest time after the end of a leader's session in which nobody can be elected.
     pub(crate) fn shortest_lock_delay(&self) -> Duration {
         let delays = self.candidates().map(|host| self.lock_delay_of(host));
-        let shortest = delays.min().unwrap_or_default();
+        let hosts = self.hosts.iter();
+        let own = hosts.filter_map(|host| self.lock_delay_of_own_elections(host));
+        let shortest = delays.chain(own).min().unwrap_or_default();
         shortest.mul_f64(self.lock_delay_length)
     }
 

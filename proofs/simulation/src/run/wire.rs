@@ -71,6 +71,8 @@ pub(super) struct LineState {
     pub(super) is_fooled: bool,
     /// Whether its token may not see everything. Until then, no answer is whole.
     pub(super) is_restricted: bool,
+    /// When it relied on a whole answer again. What was asked for by then may be asked for again.
+    whole_since: Option<Instant>,
     highest_index: u64,
     /// Whether Consul has renewed each session at the last request.
     renewals: BTreeMap<String, bool>,
@@ -92,6 +94,7 @@ impl Line {
             knowledge: Knowledge::default(),
             is_fooled: false,
             is_restricted: false,
+            whole_since: None,
             highest_index: 0,
             renewals: BTreeMap::new(),
             faults: 0,
@@ -193,6 +196,7 @@ impl Wire {
         let mut line = self.line.lock();
         if line.is_fooled && !line.is_restricted {
             line.is_fooled = false;
+            line.whole_since = Some(self.truth.now());
             line.highest_index = index(answer).unwrap_or_default();
         }
     }
@@ -236,7 +240,10 @@ impl Wire {
         };
         {
             let mut line = self.line.lock();
-            if line.is_fooled || index < line.highest_index {
+            if line.is_fooled
+                || line.whole_since.is_some_and(|since| sent.at <= since)
+                || index < line.highest_index
+            {
                 return;
             }
             line.highest_index = index;
