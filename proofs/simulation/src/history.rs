@@ -213,6 +213,9 @@ pub enum Happening {
     Denied { host: usize },
     /// They are served again. Each of these ends one of the three above.
     Served { host: usize },
+    /// A host that was refused something, or whose indexes started again, relies on an answer that
+    /// shows everything, and no other is under way.
+    Whole { host: usize },
     /// An answer of the watch shows a host that these are no longer holders.
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards. They can only be compared with later ones.
@@ -317,6 +320,7 @@ impl fmt::Display for Happening {
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Narrowed { host } => write!(f, "node-{host} may not write everything"),
             Self::Denied { host } => write!(f, "node-{host} may be refused"),
+            Self::Whole { host } => write!(f, "node-{host} knows everything again"),
             Self::Served { host } => write!(f, "node-{host} is served again"),
             Self::Shown { host, gone } => {
                 write!(f, "node-{host} is shown a record without")?;

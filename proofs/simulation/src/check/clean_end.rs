@@ -31,6 +31,7 @@ pub(super) struct CleanEnd {
     counts: Counts,
     clouded: Clouded,
     beliefs: BTreeMap<BeliefNo, Belief>,
+    owners: BTreeMap<String, Who>,
     /// What was given back under a cloud: a step that Consul refused may have been left out.
     left_out: BTreeSet<(usize, String)>,
     /// What a snapshot brought back, of which its owner may know nothing.
@@ -50,6 +51,7 @@ impl CleanEnd {
             counts: Counts::default(),
             clouded: Clouded::default(),
             beliefs: BTreeMap::new(),
+            owners: BTreeMap::new(),
             left_out: BTreeSet::new(),
             revived: BTreeSet::new(),
         }
@@ -88,9 +90,18 @@ impl Check for CleanEnd {
     }
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
-        self.clouded.happen(at, what);
+        self.clouded.happen(what);
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
+            Happening::SessionBegan { session, owner } => {
+                self.owners.insert(session.clone(), *owner);
+            }
+            Happening::GaveUp { host, prefix, .. } if self.clouded.covers(*host) => {
+                let holders = self.holders.get(prefix).into_iter().flatten();
+                let whose = |it: &&String| self.owners.get(*it) == Some(&Who::Ours(*host));
+                let ours = holders.filter(whose).map(|it| (*prefix, it.clone()));
+                self.left_out.extend(ours.collect::<Vec<_>>());
+            }
             Happening::Revived { session } => {
                 self.revived.insert(session.clone());
             }

@@ -32,6 +32,8 @@ pub(super) struct ReleaseGoesOn {
     troubled: BTreeMap<usize, Instant>,
     all_troubled: Instant,
     clouded: Clouded,
+    /// What each host gave back while something was refused to it.
+    refused: BTreeSet<(usize, String)>,
     /// Whether messages are so slow that nothing is judged.
     is_slow: bool,
     enough: Duration,
@@ -87,13 +89,24 @@ impl Check for ReleaseGoesOn {
     }
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
-        self.clouded.happen(at, what);
+        self.clouded.happen(what);
         match what {
             Happening::Booted { host, bounds, .. } => {
                 self.held_up.insert(*host, bounds.held_up);
             }
             Happening::Known { host, session } => {
                 self.known.insert(session.clone(), (*host, at));
+            }
+            // Who comes next does not wait for a release that was refused: it is given up.
+            Happening::Waits { host, .. } => {
+                let refused = std::mem::take(&mut self.refused);
+                for (by, session) in refused {
+                    if by == *host {
+                        self.known.remove(&session);
+                    } else {
+                        self.refused.insert((by, session));
+                    }
+                }
             }
             Happening::GaveUp { host, .. } => {
                 self.gave_up.insert(*host, at);
@@ -117,6 +130,9 @@ impl Check for ReleaseGoesOn {
                     for session in sessions.filter(|it| !others.contains(it)) {
                         if let Some(known) = self.known.get_mut(session) {
                             *known = (host, at);
+                        }
+                        if self.clouded.covers(host) {
+                            self.refused.insert((host, session.clone()));
                         }
                     }
                 }

@@ -17,7 +17,7 @@ pub(super) struct Vigour {
 
 impl Vigour {
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) {
-        self.clouded.happen(at, what);
+        self.clouded.happen(what);
         match what {
             Happening::Booted { host, .. } => self.hinder(*host, at),
             Happening::Hindered { host, until }

@@ -236,7 +236,10 @@ impl Run<'_> {
                 self.later(*time, Undo::AgentUp(number));
             }
             Deed::Gateway { time, answer, .. } => {
-                host.line.lock().gateway = Some(*answer);
+                let mut line = host.line.lock();
+                line.gateway = Some(*answer);
+                line.deny(false);
+                drop(line);
                 self.book.happened(Happening::Denied { host: number });
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::GatewayGone(number));
@@ -247,7 +250,7 @@ impl Run<'_> {
                 self.later(*time, Undo::CatchUp(number));
             }
             Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
-                host.line.lock().restrict();
+                host.line.lock().deny(true);
                 let is_election = self.plan.place(host.plan.prefix).is_election();
                 self.book
                     .happened(if *what != Hidden::Others || is_election {
@@ -263,6 +266,7 @@ impl Run<'_> {
                 let policy = what.policy(&self.prefixes[prefix], self.plan.place(prefix));
                 self.world
                     .consul(|consul, _| consul.add_token(&name, policy));
+                host.line.lock().deny(false);
                 self.book.happened(Happening::Narrowed { host: number });
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::Permit(number));
@@ -303,7 +307,10 @@ impl Run<'_> {
             }
             Undo::GatewayGone(number) => {
                 if let Some(host) = self.hosts.get(&number) {
-                    host.line.lock().gateway = None;
+                    let mut line = host.line.lock();
+                    line.gateway = None;
+                    line.serve();
+                    drop(line);
                     self.book.happened(Happening::Served { host: number });
                 }
             }
@@ -417,7 +424,7 @@ impl Run<'_> {
             consul.add_token(&format!("node-{number}"), Policy::management());
         });
         if let Some(host) = self.hosts.get(&number) {
-            host.line.lock().is_restricted = false;
+            host.line.lock().serve();
             self.book.happened(Happening::Served { host: number });
         }
     }
@@ -444,7 +451,7 @@ impl Run<'_> {
 
     fn new_epoch(&mut self) {
         for host in self.hosts.values() {
-            host.line.lock().is_fooled = true;
+            host.line.lock().renumber();
         }
         self.book.happened(Happening::NewEpoch);
     }

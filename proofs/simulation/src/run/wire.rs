@@ -69,8 +69,14 @@ pub(super) struct LineState {
     /// The watch was shown a wrong index or an incomplete list. So it need not believe an answer,
     /// until it has relied on a whole one.
     pub(super) is_fooled: bool,
-    /// Whether its token may not see everything. Until then, no answer is whole.
-    pub(super) is_restricted: bool,
+    /// How many deeds refuse it something, or hide something from it. Until there is none, no answer is
+    /// whole.
+    denials: u32,
+    /// How many reads are under way that began in such a time: an agent looks at the token when a poll
+    /// begins.
+    partial: u32,
+    /// Whether the checks have yet to hear that it knows everything again.
+    is_clouded: bool,
     /// When it relied on a whole answer again. What was asked for by then may be asked for again.
     whole_since: Option<Instant>,
     highest_index: u64,
@@ -93,7 +99,9 @@ impl Line {
             lags_since: None,
             knowledge: Knowledge::default(),
             is_fooled: false,
-            is_restricted: false,
+            denials: 0,
+            partial: 0,
+            is_clouded: false,
             whole_since: None,
             highest_index: 0,
             renewals: BTreeMap::new(),
@@ -117,10 +125,22 @@ impl Line {
 }
 
 impl LineState {
-    /// From now on its token may not see everything.
-    pub(super) fn restrict(&mut self) {
-        self.is_restricted = true;
+    /// From now on something is refused to it. `hides` says whether that is by what it is shown.
+    pub(super) fn deny(&mut self, hides: bool) {
+        self.denials += 1;
+        self.is_clouded = true;
+        self.is_fooled |= hides;
+    }
+
+    /// The last of these is over.
+    pub(super) fn serve(&mut self) {
+        self.denials = self.denials.saturating_sub(1);
+    }
+
+    /// Indexes start again.
+    pub(super) fn renumber(&mut self) {
         self.is_fooled = true;
+        self.is_clouded = true;
     }
 
     /// The trouble of the next request of this sort.
@@ -194,10 +214,16 @@ impl Wire {
     /// An answer without a fault, on which the host relies, shows everything.
     fn is_shown_all(&self, answer: &Response) {
         let mut line = self.line.lock();
-        if line.is_fooled && !line.is_restricted {
-            line.is_fooled = false;
+        if line.denials > 0 || line.partial > 0 {
+            return;
+        }
+        if std::mem::take(&mut line.is_fooled) {
             line.whole_since = Some(self.truth.now());
             line.highest_index = index(answer).unwrap_or_default();
+        }
+        if std::mem::take(&mut line.is_clouded) {
+            let host = self.host;
+            self.book.happened(Happening::Whole { host });
         }
     }
 
@@ -289,6 +315,27 @@ impl Wire {
     }
 }
 
+/// A read under way that may not show everything, whenever it is answered.
+struct Partial(Line);
+
+impl Partial {
+    /// `None` if it shows everything.
+    fn begin(line: &Line) -> Option<Self> {
+        let mut state = line.lock();
+        if state.denials == 0 {
+            return None;
+        }
+        state.partial += 1;
+        Some(Self(line.clone()))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        self.0.lock().partial -= 1;
+    }
+}
+
 /// How a request was sent.
 struct Sent {
     at: Instant,
@@ -312,6 +359,7 @@ impl Transport for Wire {
         let what = asked(&request, self.looks);
         let is_attempt = matches!(what, Asked::Attempt(_));
         let about = about_session(&request);
+        let partial = is_view.then(|| Partial::begin(&self.line)).flatten();
         let creates = RequestKind::of(&request) == RequestKind::SessionCreate;
         self.book.happened(Happening::Sent { host, what });
         let (answer, was_met) = self.send_on(request).await;
@@ -322,7 +370,7 @@ impl Transport for Wire {
             let is_relied_on = self.learn(answer, &sent);
             if !was_met {
                 self.look_at(answer, &sent);
-                if is_relied_on {
+                if is_relied_on && partial.is_none() {
                     self.is_shown_all(answer);
                 }
             }

@@ -79,7 +79,7 @@ impl Losses {
 
     /// The judge's event, if any.
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Option<Event> {
-        self.clouded.happen(at, what);
+        self.clouded.happen(what);
         match what {
             Happening::Trouble { host, until } => {
                 self.trouble.push(Trouble {
