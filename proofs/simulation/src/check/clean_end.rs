@@ -64,6 +64,22 @@ impl CleanEnd {
         tied_at.is_some_and(|tied_at| at <= *tied_at + self.bounds.latency * 2)
     }
 
+    /// What this host has in records and does not hold may stay there.
+    fn leave_out(&mut self, host: usize) {
+        let held = |prefix: usize, session: &String| {
+            let mut beliefs = self.beliefs.values();
+            beliefs.any(|it| it.prefix == prefix && it.sessions.contains(session))
+        };
+        for (prefix, holders) in &self.holders {
+            for session in holders {
+                let is_its = self.owners.get(session) == Some(&Who::Ours(host));
+                if is_its && !held(*prefix, session) {
+                    self.left_out.insert((*prefix, session.clone()));
+                }
+            }
+        }
+    }
+
     fn is_clouded(&self, by: Who) -> bool {
         matches!(by, Who::Ours(host) if self.clouded.covers(host))
     }
@@ -96,12 +112,13 @@ impl Check for CleanEnd {
             Happening::SessionBegan { session, owner } => {
                 self.owners.insert(session.clone(), *owner);
             }
-            Happening::GaveUp { host, prefix, .. } if self.clouded.covers(*host) => {
-                let holders = self.holders.get(prefix).into_iter().flatten();
-                let whose = |it: &&String| self.owners.get(*it) == Some(&Who::Ours(*host));
-                let ours = holders.filter(whose).map(|it| (*prefix, it.clone()));
-                self.left_out.extend(ours.collect::<Vec<_>>());
+            Happening::GaveUp { host, .. } if self.clouded.covers(*host) => {
+                self.leave_out(*host);
             }
+            // What was given back just before may be refused, too.
+            Happening::Blinded { host }
+            | Happening::Narrowed { host }
+            | Happening::Denied { host } => self.leave_out(*host),
             Happening::Revived { session } => {
                 self.revived.insert(session.clone());
             }
