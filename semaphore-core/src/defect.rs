@@ -78,7 +78,7 @@ defects! {
     /// A claim, or an attempt to lead, whose outcome is unknown counts as not applied.
     UnknownTakenForNotApplied breaks L2,
     /// A claim whose outcome is unknown counts as applied.
-    UnknownTakenForApplied breaks S1,
+    UnknownTakenForApplied breaks S5,
     /// A contender leaves while its admission may yet be applied.
     ReleaseNotFenced breaks L2,
     /// A write that changes nothing is sent as it is, so that it moves no index and fences nothing.

@@ -26,8 +26,15 @@ pub(crate) fn switch_on(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// What no world shows, because Consul refuses the transaction that prunes: it checks that no holder
+/// has its key. The first is found by the fuzzers' oracle, the second by the core's tests alone.
+const PREVENTED_BY_CONSUL: [Defect; 2] = [Defect::PruneWithoutOwnKey, Defect::PruneFiltered];
+
 /// Whether such worlds can show the defect.
 fn concerns(only: Only, defect: Defect) -> bool {
+    if PREVENTED_BY_CONSUL.contains(&defect) {
+        return false;
+    }
     let is_shared = matches!(
         defect,
         Defect::LeaseMarginGone
@@ -168,9 +175,16 @@ mod tests {
 
     #[test]
     fn a_seed_is_remembered_for_each_defect_and_for_nothing_else() {
+        let mut count = 0;
         for defect in Defect::ALL {
-            assert!(remembered(&defect.to_string()).is_some(), "{defect}");
+            let is_shown = concerns(Only::Any, *defect);
+            assert_eq!(
+                remembered(&defect.to_string()).is_some(),
+                is_shown,
+                "{defect}"
+            );
+            count += usize::from(is_shown);
         }
-        assert_eq!(REMEMBERED.lines().count(), Defect::ALL.len());
+        assert_eq!(REMEMBERED.lines().count(), count);
     }
 }

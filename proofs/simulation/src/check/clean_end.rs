@@ -81,7 +81,7 @@ impl CleanEnd {
     }
 
     fn is_clouded(&self, by: Who) -> bool {
-        matches!(by, Who::Ours(host) if self.clouded.covers(host))
+        matches!(by, Who::Ours(host) if self.clouded.is_hampered(host))
     }
 
     fn is_late(&self, at: Instant, change: &Change) -> bool {
@@ -112,13 +112,11 @@ impl Check for CleanEnd {
             Happening::SessionBegan { session, owner } => {
                 self.owners.insert(session.clone(), *owner);
             }
-            Happening::GaveUp { host, .. } if self.clouded.covers(*host) => {
+            Happening::GaveUp { host, .. } if self.clouded.is_hampered(*host) => {
                 self.leave_out(*host);
             }
             // What was given back just before may be refused, too.
-            Happening::Blinded { host }
-            | Happening::Narrowed { host }
-            | Happening::Denied { host } => self.leave_out(*host),
+            Happening::Blinded { host } | Happening::Narrowed { host } => self.leave_out(*host),
             Happening::Revived { session } => {
                 self.revived.insert(session.clone());
             }

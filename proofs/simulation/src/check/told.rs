@@ -19,7 +19,7 @@ use self::followers::Followers;
 use self::losses::Losses;
 use self::sessions::Sessions;
 use super::{Bounds, Counts, Invariant, Violation};
-use crate::history::{Belief, Happening};
+use crate::history::{Belief, Ending, Happening};
 
 type Judged = Result<(), Violation>;
 
@@ -56,6 +56,13 @@ impl Told {
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Judged {
         self.believers.happen(what);
         self.sessions.happen(at, what);
+        if let Happening::SessionEnded {
+            by: Ending::Ttl, ..
+        } = what
+        {
+            let counts = self.counts.entry("belief ends with its session");
+            counts.or_default().came(true);
+        }
         let mut events = self.delays.happen(at, what);
         events.extend(self.admissions.happen(what));
         events.extend(self.followers.happen(at, what));
@@ -97,7 +104,6 @@ fn judged(event: &Event) -> Option<(&'static str, bool)> {
     Some(match event {
         Event::Begins { .. } => ("limit", true),
         Event::Acquired { .. } => ("lock delay", true),
-        Event::Believed { .. } => ("belief after the session", true),
         Event::Granted { admitted, .. } => ("tokens rise", !admitted.is_empty()),
         Event::Sees { .. } => ("leaders in their order", true),
         Event::CaughtUp { .. } => ("leaders in time", true),

@@ -44,6 +44,6 @@ impl Vigour {
     pub(super) fn since(&self, host: usize) -> Option<Instant> {
         let hindered = self.hindered.get(&host).copied().unwrap_or_default();
         let since = hindered.max(self.all_hindered);
-        (!self.clouded.covers(host)).then_some(since)
+        (!self.clouded.is_any(host)).then_some(since)
     }
 }

@@ -89,16 +89,7 @@ impl Run<'_> {
             Deed::Deregister { server, time } => {
                 self.count_struck(*server);
                 self.judge_nodes(*server)?;
-                // Until it is back, its hosts can't create sessions.
-                let hosts = self
-                    .plan
-                    .hosts
-                    .iter()
-                    .filter(|it| it.server == Some(*server));
-                for host in hosts.map(|it| it.number) {
-                    let until = self.world.now() + *time;
-                    self.book.happened(Happening::Hindered { host, until });
-                }
+                self.hinder_hosts_of(*server, *time);
                 self.world.deregister_node(Plan::node(*server));
                 self.later(*time, Undo::Register(*server));
                 self.judge_ending()
@@ -173,6 +164,16 @@ impl Run<'_> {
         // The new cluster's log does not contain it either.
         self.past = self.past.take().map(|_| Past::default());
         self.judge_operation()
+    }
+
+    /// Without its node in the catalog, a server's hosts can't create sessions.
+    fn hinder_hosts_of(&self, server: usize, time: Duration) {
+        let hosts = self.plan.hosts.iter();
+        let hosts = hosts.filter(|it| it.server == Some(server));
+        for host in hosts.map(|it| it.number) {
+            let until = self.world.now() + time;
+            self.book.happened(Happening::Hindered { host, until });
+        }
     }
 
     /// Loses a server, and with it all hosts that talk to it.

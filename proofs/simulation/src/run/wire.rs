@@ -75,8 +75,8 @@ pub(super) struct LineState {
     /// How many reads are under way that began in such a time: an agent looks at the token when a poll
     /// begins.
     partial: u32,
-    /// Whether the checks have yet to hear that it knows everything again.
-    is_clouded: bool,
+    /// What the checks have heard of that.
+    told: Told,
     /// When it relied on a whole answer again. What was asked for by then may be asked for again.
     whole_since: Option<Instant>,
     highest_index: u64,
@@ -86,6 +86,16 @@ pub(super) struct LineState {
     pub(super) faults: u64,
     /// How many reads of the prefix, or attempts to acquire an election's key, have been answered.
     answers: u64,
+}
+
+/// What the checks have heard of what a host knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    /// It knows everything.
+    #[default]
+    Whole,
+    /// Something is refused to it or hidden from it, or was and may still be in its answers.
+    Clouded,
 }
 
 impl Line {
@@ -101,7 +111,7 @@ impl Line {
             is_fooled: false,
             denials: 0,
             partial: 0,
-            is_clouded: false,
+            told: Told::Whole,
             whole_since: None,
             highest_index: 0,
             renewals: BTreeMap::new(),
@@ -128,7 +138,7 @@ impl LineState {
     /// From now on something is refused to it. `hides` says whether that is by what it is shown.
     pub(super) fn deny(&mut self, hides: bool) {
         self.denials += 1;
-        self.is_clouded = true;
+        self.told = Told::Clouded;
         self.is_fooled |= hides;
     }
 
@@ -140,7 +150,7 @@ impl LineState {
     /// Indexes start again.
     pub(super) fn renumber(&mut self) {
         self.is_fooled = true;
-        self.is_clouded = true;
+        self.told = Told::Clouded;
     }
 
     /// The trouble of the next request of this sort.
@@ -221,7 +231,7 @@ impl Wire {
             line.whole_since = Some(self.truth.now());
             line.highest_index = index(answer).unwrap_or_default();
         }
-        if std::mem::take(&mut line.is_clouded) {
+        if std::mem::take(&mut line.told) == Told::Clouded {
             let host = self.host;
             self.book.happened(Happening::Whole { host });
         }
