@@ -26,8 +26,8 @@ pub(crate) fn scene() -> (Client, String) {
 /// No test waits longer than this for anything. All of them together take a minute or two.
 const END_OF_ALL: Duration = Duration::from_secs(600);
 
-/// The program, without Consul's variables except for the address. Signals that whoever started the
-/// tests ignores, as `nohup` does, act as usual.
+/// The program, without Consul's variables except for the address. Signals act as usual, also where
+/// the tests were started by `nohup`.
 pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
     end_in_time();
     let mut command = Command::new("env");

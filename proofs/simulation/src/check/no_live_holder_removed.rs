@@ -19,7 +19,7 @@ pub(super) struct NoLiveHolderRemoved {
     revived: BTreeMap<String, Instant>,
     /// What each host has learned since then: when, and how old the state is that it relies on.
     informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
-    /// What our hosts took from sessions of their own in this step, and at which prefix.
+    /// What our hosts took in this step from sessions that they had created, and at which prefix.
     given_up: Vec<(Who, Option<usize>, String)>,
     counts: Counts,
 }
@@ -94,7 +94,7 @@ impl Check for NoLiveHolderRemoved {
         Ok(())
     }
 
-    /// Whoever gives something back has stopped believing.
+    /// A holder that gives something back has stopped believing.
     fn settle(&mut self, _: Instant, held: &[&Belief]) -> Verdict {
         for (by, prefix, session) in self.given_up.drain(..) {
             let believed = held.iter().find(|belief| {

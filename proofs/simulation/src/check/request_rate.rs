@@ -1,6 +1,7 @@
-//! L3: a participant's requests stay below a limit in every window of time, however short.
+//! L3: a participant's requests stay below the ceilings of PROMISES in every window of time, however
+//! short.
 //!
-//! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many
+//! Reads: 100 a second in the long run (on a clock that may run fast), 60 at once, and as many
 //! again as its writes. Writes: 50 a second in the long run and 150 at once. For each slot beyond
 //! ten, four more reads and writes a second, and 15 at once: one user may want them all, and each
 //! has its session and key, which come, are renewed and go. Every failed attempt is followed by a

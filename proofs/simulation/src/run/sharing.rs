@@ -18,8 +18,8 @@ use crate::check::{Invariant, Violation};
 use crate::history::Happening;
 use crate::plan::{HostPlan, Place, Plan, TURN_REQUESTS};
 
-/// A transport may leave at most this many abandoned requests to agents that hold them: 60 of any
-/// kind, and 40 more renewals. Seed 2629 reaches the second number.
+/// A transport may leave at most this many abandoned requests to agents that hold them (PROMISES): 60
+/// of any kind, and 40 more renewals.
 const MOST_HELD: usize = 60 + 40;
 
 /// Reads something again and again until the storm ends.

@@ -36,7 +36,7 @@ impl Participant {
                 if contender.session_id().is_some_and(deletes) {
                     contender.key_deleted(moment);
                 }
-                // An answer that shows nothing says nothing of the key: it is deleted by itself.
+                // If the answer shows nothing, a separate request deletes the key.
                 contender.write_ended();
                 contender.withdrawn(moment);
             }
