@@ -33,10 +33,14 @@ fn is_mark(value: &Json) -> bool {
 impl Record {
     /// Go's, with this limit and nobody in it.
     pub fn new(limit: u32) -> Self {
-        let (holders, spelling) = (Vec::new(), Spelling::Map);
+        Self::spelled(limit, Spelling::Map)
+    }
+
+    /// One with this limit and nobody in it.
+    pub fn spelled(limit: u32, spelling: Spelling) -> Self {
         Self {
             limit,
-            holders,
+            holders: Vec::new(),
             spelling,
         }
     }
@@ -100,6 +104,11 @@ impl Record {
     /// How it is spelled.
     pub fn spelling(&self) -> Spelling {
         self.spelling
+    }
+
+    /// Removes the other holders.
+    pub fn retain(&mut self, stays: impl Fn(&str) -> bool) {
+        self.holders.retain(|it| stays(it));
     }
 
     /// Adds a holder.

@@ -16,6 +16,7 @@ mod deeds;
 mod follower;
 mod hazards;
 mod judging;
+mod keys;
 mod knowledge;
 mod onlooker;
 mod operator;

@@ -5,23 +5,21 @@
 //! only understands its own dialect of the record. In an election it takes the key as a lock. If a
 //! late release could end its next term, its session serves only one term.
 
+mod literal;
 mod lock;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
+use judge::{Record, Spelling};
 use semaphore_core::adapter::{Runtime as _, Transport as _};
-use semaphore_core::sans_io::api::{
-    AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, RenewSession,
-};
-use semaphore_core::sans_io::{
-    Dialect, Index, Method, Record, Request, Response, SessionOptions, View,
-};
-use semaphore_core::{Prefix, Scope, SessionId};
+use semaphore_core::sans_io::{Dialect, Method, Request, Response};
+use semaphore_core::{Prefix, Token};
 use transport_mock::MockClient;
 
 use super::book::Book;
+use super::keys::{Keys, session_of};
 use super::{Judged, Run};
 use crate::plan::{Place, STRANGERS_LOCK_DELAY, STRANGERS_TTL, Stranger, StrangerPlan};
 
@@ -32,8 +30,8 @@ struct Visitor {
     prefix: Prefix,
     place: Place,
     limit: u32,
-    dialect: Dialect,
-    scope: Scope,
+    spelling: Spelling,
+    token: Option<Token>,
 }
 
 /// The keys that others have below a prefix.
@@ -44,15 +42,16 @@ const RETRY: Duration = Duration::from_millis(500);
 impl Run<'_> {
     /// Strangers with another dialect than Go's were here before us, and left empty records.
     pub(super) fn leave_records(&mut self) -> Judged {
-        let (dialect, limit) = (self.plan.dialect, self.plan.limit);
-        let Some(record) = empty_record(dialect, limit).filter(|_| dialect != Dialect::Map) else {
+        let spelling = spelling_of(self.plan.dialect);
+        if spelling == Spelling::Map {
             return Ok(());
-        };
+        }
+        let record = Record::spelled(self.plan.limit, spelling);
         let is_semaphore = |prefix: &usize| !self.plan.place(*prefix).is_election();
         let prefixes = (0..self.prefixes.len()).filter(is_semaphore);
         for prefix in prefixes.collect::<Vec<_>>() {
             self.submit_on(prefix, |key| {
-                Request::new(Method::Put, key).with_body(record.encode())
+                Request::new(Method::Put, key).with_body(literal::spell(&record))
             });
         }
         self.judge_operation()
@@ -85,8 +84,8 @@ impl Run<'_> {
                 prefix: prefix.clone(),
                 place: self.plan.place(stranger.prefix),
                 limit: self.plan.limit,
-                dialect: self.plan.dialect,
-                scope: self.scope("strangers"),
+                spelling: spelling_of(self.plan.dialect),
+                token: self.token(),
             };
             self.strangers.push(self.world.start(visitor.live()));
         }
@@ -119,7 +118,7 @@ impl Visitor {
     }
 
     /// Takes its turns, or as many as this session may serve. `None` if it can't go on.
-    async fn stay(&self, session: &SessionId, turns: &mut Range<u32>) -> Option<()> {
+    async fn stay(&self, session: &str, turns: &mut Range<u32>) -> Option<()> {
         match self.plan.kind {
             Stranger::Stuck(time) => {
                 self.client.sleep(time).await;
@@ -129,9 +128,9 @@ impl Visitor {
                 for _ in turns {
                     self.get_in(session).await?;
                     let number = self.plan.number;
-                    let belief =
-                        self.book
-                            .granted_to_stranger(number, self.plan.prefix, session.as_str());
+                    let belief = self
+                        .book
+                        .granted_to_stranger(number, self.plan.prefix, session);
                     let end = Holding(&self.book, belief);
                     self.client.sleep(hold).await;
                     drop(end);
@@ -144,7 +143,7 @@ impl Visitor {
         Some(())
     }
 
-    async fn get_in(&self, session: &SessionId) -> Option<()> {
+    async fn get_in(&self, session: &str) -> Option<()> {
         match self.place {
             Place::Semaphore => self.acquire(session).await,
             Place::Election { .. } => self.lock(session).await,
@@ -152,7 +151,7 @@ impl Visitor {
     }
 
     /// Whether its session may serve another turn.
-    async fn get_out(&self, session: &SessionId) -> bool {
+    async fn get_out(&self, session: &str) -> bool {
         match self.place {
             Place::Semaphore => {
                 self.release(session).await;
@@ -168,157 +167,128 @@ impl Visitor {
         }
     }
 
-    async fn enter(&self) -> Option<SessionId> {
-        let options = SessionOptions::default().with_ttl(STRANGERS_TTL).ok()?;
-        let options = options.with_lock_delay(STRANGERS_LOCK_DELAY).ok()?;
-        let created = self
-            .send(|scope| CreateSession { options: &options }.request(scope))
-            .await?;
-        let session = CreateSession::parse(&created).ok()?;
+    async fn enter(&self) -> Option<String> {
+        let create = literal::create_session(STRANGERS_TTL, STRANGERS_LOCK_DELAY);
+        let session = session_of(&self.send(&create).await?)?;
         if self.place.is_election() {
             return Some(session);
         }
-        let key = &self.prefix.contender_key(&session);
-        let value = b"stranger".as_slice();
-        let flags = empty_record(self.dialect, self.limit)?.flags();
-        let (acquire, session) = (&session, session.clone());
-        let acquired = self
-            .send(|scope| {
-                AcquireKey {
-                    key,
-                    session: acquire,
-                    value,
-                    flags,
-                }
-                .request(scope)
-            })
-            .await?;
-        AcquireKey::parse(&acquired).ok()?.then_some(session)
+        let key = format!("{}/{session}", self.prefix);
+        let acquire = literal::acquire(&key, &session, b"stranger", self.flags());
+        let acquired = self.send(&acquire).await?;
+        literal::says(&acquired)?.then_some(session)
+    }
+
+    /// The flags of its keys in a semaphore. The guide sets none.
+    fn flags(&self) -> u64 {
+        match self.spelling {
+            Spelling::Map => literal::SEMAPHORE_FLAGS,
+            Spelling::List | Spelling::LowerList => 0,
+        }
     }
 
     /// `None` if it can't go on.
-    async fn acquire(&self, session: &SessionId) -> Option<()> {
+    async fn acquire(&self, session: &str) -> Option<()> {
         let mut index = None;
         loop {
-            let view = self.read(index).await?;
-            if !view.is_alive(session.as_str()) {
+            let seen = self.read(index).await?;
+            let alive = seen.tied();
+            if !alive.contains(session) {
                 return None;
             }
-            let mut record = match view.lock() {
-                None => empty_record(self.dialect, self.limit)?,
-                Some(lock) => lock.record.clone().ok()?,
+            let lock = seen.get(&self.prefix.record_key());
+            let mut record = match &lock {
+                None => Record::spelled(self.limit, self.spelling),
+                Some(lock) => lock.record()?,
             };
-            if record.dialect() != self.dialect {
+            if record.spelling() != self.spelling {
                 return None;
             }
             // The answer to our write was lost.
-            if record.holds(session.as_str()) {
+            if record.holds(session) {
                 return Some(());
             }
-            record.retain(|holder| view.is_alive(holder));
+            record.retain(|holder| alive.contains(holder));
             if record.holders().len() < record.limit() as usize {
-                record.add(session.as_str());
-                if self.store(&view, &record).await? {
+                record.add(session);
+                let found = lock.map_or(0, |lock| lock.modify_index());
+                if self.store(found, &record).await? {
                     return Some(());
                 }
                 index = None;
             } else {
-                index = Some(view.index());
+                index = Some(seen.index);
             }
         }
     }
 
-    async fn release(&self, session: &SessionId) -> Option<()> {
+    async fn release(&self, session: &str) -> Option<()> {
         loop {
-            let view = self.read(None).await?;
-            let mut record = view.record()?.clone();
-            record.retain(|holder| holder != session.as_str() && view.is_alive(holder));
-            if self.store(&view, &record).await? {
+            let seen = self.read(None).await?;
+            let alive = seen.tied();
+            let lock = seen.get(&self.prefix.record_key())?;
+            let mut record = lock.record()?;
+            record.retain(|holder| holder != session && alive.contains(holder));
+            if self.store(lock.modify_index(), &record).await? {
                 return Some(());
             }
         }
     }
 
-    async fn renew(&self, session: &SessionId) {
+    async fn renew(&self, session: &str) {
         loop {
             self.client.sleep(STRANGERS_TTL / 3).await;
-            let renewed = self
-                .send(|scope| RenewSession { session }.request(scope))
-                .await;
-            let is_alive = renewed.is_some_and(|answer| RenewSession::parse(&answer).is_ok());
-            if !is_alive {
+            let renewed = self.send(&literal::renew(session)).await;
+            if renewed.is_none_or(|answer| answer.status() != 200) {
                 return;
             }
         }
     }
 
-    async fn leave(&self, session: &SessionId) {
-        let key = &self.prefix.contender_key(session);
-        let index = None;
+    async fn leave(&self, session: &str) {
         if !self.place.is_election() {
-            self.send(|scope| DeleteKey { key, index }.request(scope))
-                .await;
+            let key = format!("{}/{session}", self.prefix);
+            self.send(&literal::delete(&key, None)).await;
         }
-        self.send(|scope| DestroySession { session }.request(scope))
-            .await;
+        self.send(&literal::destroy(session)).await;
     }
 
-    async fn read(&self, index: Option<Index>) -> Option<View> {
-        let list = ListKeys {
-            prefix: &self.prefix,
-            wait: index.map(|index| (index, Duration::from_secs(15))),
-            consistent: true,
-        };
-        let answer = self
-            .send(|scope| list.request(scope).with_timeout(Duration::from_secs(25)))
-            .await?;
-        let list = ListKeys::parse(&answer).ok()?;
-        Some(View::new(&self.prefix, &list))
+    async fn read(&self, index: Option<u64>) -> Option<Keys> {
+        let read = literal::read(&self.prefix.directory(), true, index);
+        Keys::of(&self.send(&read).await?)
     }
 
-    async fn store(&self, view: &View, record: &Record) -> Option<bool> {
-        let key = &self.prefix.record_key();
-        let (index, value, flags) = (view.record_index(), record.encode(), record.flags());
-        let value = &value;
-        let answer = self
-            .send(|scope| {
-                CasKey {
-                    key,
-                    index,
-                    value,
-                    flags,
-                }
-                .request(scope)
-            })
-            .await?;
-        CasKey::parse(&answer).ok()
+    async fn store(&self, index: u64, record: &Record) -> Option<bool> {
+        let key = self.prefix.record_key();
+        let cas = literal::cas(&key, index, &literal::spell(record), self.flags());
+        literal::says(&self.send(&cas).await?)
     }
 
     /// Tries until there is an answer that is not a temporary failure.
-    async fn send(&self, request: impl Fn(&Scope) -> Request) -> Option<Response> {
+    async fn send(&self, request: &Request) -> Option<Response> {
         loop {
-            if let Some(answer) = self.send_once(&request).await {
+            if let Some(answer) = self.send_once(request).await {
                 return Some(answer);
             }
             self.client.sleep(RETRY).await;
         }
     }
 
-    async fn send_once(&self, request: impl Fn(&Scope) -> Request) -> Option<Response> {
-        let answer = self.client.send(request(&self.scope)).await.ok()?;
+    async fn send_once(&self, request: &Request) -> Option<Response> {
+        let request = request.clone().with_token(self.token.clone());
+        let answer = self.client.send(request).await.ok()?;
         let passes = answer.body().starts_with(b"No cluster leader");
         (!passes).then_some(answer)
     }
 }
 
-/// The record that a client with this dialect creates.
-fn empty_record(dialect: Dialect, limit: u32) -> Option<Record> {
-    let spelled = match dialect {
-        Dialect::Array => format!(r#"{{"Limit":{limit},"Holders":[]}}"#),
-        Dialect::LowerCaseArray => format!(r#"{{"limit":{limit},"holders":[]}}"#),
-        _ => return Some(Record::new(limit)),
-    };
-    Record::decode(spelled.as_bytes(), 0).ok()
+/// How clients of this dialect spell a record.
+fn spelling_of(dialect: Dialect) -> Spelling {
+    match dialect {
+        Dialect::Array => Spelling::List,
+        Dialect::LowerCaseArray => Spelling::LowerList,
+        _ => Spelling::Map,
+    }
 }
 
 /// A belief that ends when this is dropped.

@@ -7,12 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use semaphore_core::Prefix;
 use semaphore_core::adapter::{Runtime as _, Transport};
-use semaphore_core::sans_io::api::{CreateSession, ListKeys, ReadKey};
-use semaphore_core::sans_io::{Instant, Method, Request, Response, TransportError, View};
+use semaphore_core::sans_io::{Instant, Method, Request, Response, TransportError};
 use transport_mock::{MockClient, PooledClient, RequestKind};
 
 use super::book::Book;
 use super::hazards::Hazards;
+use super::keys::{Keys, session_of};
 use super::knowledge::{Answer, Knowledge};
 use super::transaction::Transaction;
 use crate::history::{Asked, Happening};
@@ -300,13 +300,15 @@ impl Wire {
     }
 
     fn gone_from_record(&self, answer: &Response, taken: Vec<String>) -> Vec<String> {
-        let Ok(list) = ListKeys::parse(answer) else {
+        let Some(keys) = Keys::of(answer).filter(|_| !Keys::is_filtered(answer)) else {
             return Vec::new();
         };
-        let view = View::new(&self.prefix, &list);
+        let record = keys.get(&self.prefix.record_key());
+        let record = record.and_then(|it| it.record());
+        let tied = keys.tied();
         let is_gone = |session: &String| {
-            let is_holder = view.record().is_some_and(|record| record.holds(session));
-            !view.is_filtered() && (!is_holder || !view.is_alive(session))
+            let is_holder = record.as_ref().is_some_and(|it| it.holds(session));
+            !is_holder || !tied.contains(session.as_str())
         };
         taken.into_iter().filter(is_gone).collect()
     }
@@ -316,10 +318,10 @@ impl Wire {
     /// if an attempt or a read has been answered since. Then another read is needed.
     fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
         let answers = self.line.lock().answers;
-        let shows = match ReadKey::parse(answer) {
-            Ok(Some(_)) => true,
-            Ok(None) => sent.answers_before == answers,
-            Err(_) => false,
+        let shows = match Keys::of(answer) {
+            Some(keys) if keys.is_empty() => sent.answers_before == answers,
+            Some(_) => true,
+            None => false,
         };
         if shows { taken } else { Vec::new() }
     }
@@ -386,9 +388,9 @@ impl Transport for Wire {
             }
         }
         if let (true, Ok(answer)) = (creates, &answer)
-            && let Ok(session) = CreateSession::parse(answer)
+            && let Some(session) = session_of(answer)
         {
-            let (host, session) = (self.host, session.to_string());
+            let host = self.host;
             self.book.happened(Happening::Known { host, session });
         }
         if let (Some((kind, session)), Ok(answer)) = (about, &answer) {

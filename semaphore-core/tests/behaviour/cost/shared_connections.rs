@@ -144,6 +144,7 @@ fn nothing_that_was_granted_is_lost_where_many_transports_share_an_address() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn five_semaphores_in_each_of_fifty_processes_are_all_held() {
     let world = MockConsul::new(1);
     let transports: Vec<_> = (0..50).map(|_| transport(&world, "host")).collect();

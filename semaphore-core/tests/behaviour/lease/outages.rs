@@ -75,7 +75,7 @@ fn survive(survives: impl Fn(&MockConsul, Duration, &dyn Fn()) -> bool) {
                 let pass = || {
                     world.advance(after);
                     outage.pass(&world, outage.survived(ttl));
-                    world.advance(ttl * 2);
+                    world.advance(ttl / 2);
                 };
                 let is_kept = survives(&world, ttl, &pass);
                 assert!(is_kept, "{outage:?} {after:?} after a TTL of {ttl:?}");

@@ -91,19 +91,26 @@ fn hold_beside_busy_ones(seed: u64, read_rate: f64, write_rate: f64) -> [usize; 
 
 #[test]
 fn a_hold_outlives_limits_that_leave_few_writes_but_what_renewals_take() {
-    for seed in 0..3 {
-        let [writes, _] = hold_beside_busy_ones(seed, 20.0, 12.0);
-        assert!(writes > 1_000, "seed {seed}: {writes}");
-    }
+    let [writes, _] = hold_beside_busy_ones(0, 20.0, 12.0);
+    assert!(writes > 1_000, "{writes}");
 }
 
-/// With these seeds, the hold is lost without transactions if its renewals are not confirmed more
-/// often at the end of its lease.
 #[test]
 fn a_hold_outlives_limits_that_leave_few_reads_but_what_confirms_renewals() {
-    for seed in [0, 4, 5] {
+    let [_, reads] = hold_beside_busy_ones(0, 5.0, 15.0);
+    assert!(reads > 1_000, "{reads}");
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn a_hold_outlives_such_limits_in_other_worlds_too() {
+    for seed in 1..6 {
+        let [writes, _] = hold_beside_busy_ones(seed, 20.0, 12.0);
         let [_, reads] = hold_beside_busy_ones(seed, 5.0, 15.0);
-        assert!(reads > 1_000, "seed {seed}: {reads}");
+        assert!(
+            writes > 1_000 && reads > 1_000,
+            "seed {seed}: {writes}, {reads}"
+        );
     }
 }
 

@@ -12,12 +12,12 @@
 
 use std::time::Duration;
 
-use semaphore_core::SessionId;
+use judge::Spelling;
 use semaphore_core::adapter::Runtime as _;
-use semaphore_core::sans_io::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
-use semaphore_core::sans_io::{Dialect, Index};
 
-use super::{RETRY, Visitor};
+use super::literal::{self, LOCK_FLAGS};
+use super::{Keys, RETRY, Visitor};
+use crate::run::keys::Key;
 
 const VALUE: &[u8] = b"stranger";
 
@@ -26,16 +26,16 @@ const LOCK_RETRY: Duration = Duration::from_secs(5);
 
 /// The key in one read.
 struct Seen {
-    index: Index,
+    index: u64,
     session: Option<String>,
     flags: u64,
     /// `None` if there is no key.
-    modify_index: Option<Index>,
+    modify_index: Option<u64>,
 }
 
 impl Visitor {
     /// Waits until it leads. `None` if it can't go on.
-    pub(super) async fn lock(&self, session: &SessionId) -> Option<()> {
+    pub(super) async fn lock(&self, session: &str) -> Option<()> {
         let mut index = None;
         loop {
             let seen = self.read_key(index).await?;
@@ -43,7 +43,7 @@ impl Visitor {
                 return None;
             }
             match &seen.session {
-                Some(leader) if leader == session.as_str() => return Some(()),
+                Some(leader) if leader == session => return Some(()),
                 Some(_) => index = Some(seen.index),
                 None if self.acquire_key(session).await? => return Some(()),
                 None => {
@@ -59,24 +59,15 @@ impl Visitor {
     }
 
     /// Whether the session may lead again.
-    pub(super) async fn unlock(&self, session: &SessionId) -> bool {
-        let key = &self.prefix.record_key();
-        let flags = self.lock_flags();
+    pub(super) async fn unlock(&self, session: &str) -> bool {
         // The guide's release has no body, so the key is empty afterwards.
         let value = if self.minds_flags() { VALUE } else { b"" };
-        let release = ReleaseKey {
-            key,
-            session,
-            value,
-            flags,
-        };
-        let is_answered = self
-            .send_once(|scope| release.request(scope))
-            .await
-            .is_some();
+        let key = self.prefix.record_key();
+        let release = literal::release(&key, session, value, self.lock_flags());
+        let is_answered = self.send_once(&release).await.is_some();
         if !is_answered {
             self.client.sleep(RETRY).await;
-            self.send(|scope| release.request(scope)).await;
+            self.send(&release).await;
         }
         is_answered && !self.minds_flags()
     }
@@ -87,53 +78,35 @@ impl Visitor {
         if seen.session.is_some() || seen.flags != LOCK_FLAGS {
             return None;
         }
-        let key = &self.prefix.record_key();
-        let index = Some(seen.modify_index?);
-        let delete = DeleteKey { key, index };
-        let deleted = self.send(|scope| delete.request(scope)).await;
-        deleted.map(drop)
+        let delete = literal::delete(&self.prefix.record_key(), Some(seen.modify_index?));
+        self.send(&delete).await.map(drop)
     }
 
     fn minds_flags(&self) -> bool {
-        self.dialect == Dialect::Map
+        self.spelling == Spelling::Map
     }
 
     fn lock_flags(&self) -> u64 {
         if self.minds_flags() { LOCK_FLAGS } else { 0 }
     }
 
-    async fn acquire_key(&self, session: &SessionId) -> Option<bool> {
-        let key = &self.prefix.record_key();
-        let (value, flags) = (VALUE, self.lock_flags());
-        let acquire = AcquireKey {
-            key,
-            session,
-            value,
-            flags,
-        };
-        let acquired = self.send(|scope| acquire.request(scope)).await?;
-        AcquireKey::parse(&acquired).ok()
+    async fn acquire_key(&self, session: &str) -> Option<bool> {
+        let key = self.prefix.record_key();
+        let acquire = literal::acquire(&key, session, VALUE, self.lock_flags());
+        literal::says(&self.send(&acquire).await?)
     }
 
-    async fn read_key(&self, index: Option<Index>) -> Option<Seen> {
-        let key = &self.prefix.record_key();
-        let read = ReadKey {
-            key,
-            wait: index.map(|index| (index, Duration::from_secs(15))),
-            consistent: true,
-        };
-        let answer = self
-            .send(|scope| read.request(scope).with_timeout(Duration::from_secs(25)))
-            .await?;
-        let (index, entry) = ReadKey::parse_at(&answer).ok()?;
-        let session = entry
-            .as_ref()
-            .and_then(|it| it.session().map(str::to_owned));
+    async fn read_key(&self, index: Option<u64>) -> Option<Seen> {
+        let key = self.prefix.record_key();
+        let keys = Keys::of(&self.send(&literal::read(&key, false, index)).await?)?;
+        let found = keys.get(&key);
         Some(Seen {
-            index,
-            session,
-            flags: entry.as_ref().map_or(LOCK_FLAGS, Entry::flags),
-            modify_index: entry.as_ref().map(Entry::modify_index),
+            index: keys.index,
+            session: found
+                .as_ref()
+                .and_then(|it| it.session().map(str::to_owned)),
+            flags: found.as_ref().map_or(LOCK_FLAGS, Key::flags),
+            modify_index: found.map(|it| it.modify_index()),
         })
     }
 }
