@@ -157,6 +157,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         own_polls: None,
         own: Vec::new(),
         own_elections: Vec::new(),
+        also: Vec::new(),
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }

@@ -145,9 +145,9 @@ pub enum ReadOnly {
 }
 
 impl ReadOnly {
-    /// The policy of such a token.
-    pub(crate) fn policy(self, prefix: &Prefix, place: Place) -> Policy {
-        let (all, lock) = (Policy::management(), prefix.record_key());
+    /// The policy of such a token, which may do all else that this one allows.
+    pub(crate) fn policy(self, all: Policy, prefix: &Prefix, place: Place) -> Policy {
+        let lock = prefix.record_key();
         let keys = all
             .clone()
             .with_key_prefix(&prefix.directory(), Access::Read);

@@ -4,6 +4,7 @@ mod claims;
 mod clients;
 mod deeds;
 mod election;
+mod elsewhere;
 mod gateway;
 mod holding;
 mod many;
@@ -58,6 +59,7 @@ impl Plan {
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
         many::draw_many(&mut plan, &mut mixed(seed ^ MANY));
         permissions::draw_permissions(&mut plan, &mut mixed(seed ^ PERMISSIONS));
+        elsewhere::draw_elsewhere(&mut plan, &mut mixed(seed ^ ELSEWHERE));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -108,6 +110,9 @@ const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
 
 /// Separates the random choices about many slots of one user from the rest.
 const MANY: u64 = 0x006d_616e_7921_2121;
+
+/// Separates the random choices about further contested prefixes from the rest.
+const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;
@@ -255,6 +260,7 @@ impl Draft {
             own: Vec::new(),
             own_elections: Vec::new(),
             users,
+            also: Vec::new(),
             troubles,
         }
     }

@@ -46,6 +46,9 @@ pub(crate) fn is_own_election(prefix: usize) -> bool {
     is_own(prefix) && prefix % OWN_PLACES >= OWN_ELECTIONS
 }
 
+/// The last parts of the prefixes for which hosts contend.
+const PREFIXES: [&str; 5] = ["db", "queue", "jobs", "mail", "feed"];
+
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
@@ -164,8 +167,19 @@ pub struct HostPlan {
     pub own_elections: Vec<UserPlan>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
+    /// The further prefixes at which it contends with others.
+    pub also: Vec<Also>,
     /// The troubles of its requests, by their number among those of their sort.
     pub troubles: BTreeMap<(Sort, u64), Trouble>,
+}
+
+/// A further prefix of a host. With a client, one session may hold there and at the first one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Also {
+    /// The number of the prefix.
+    pub prefix: usize,
+    /// The tasks that acquire or campaign there.
+    pub users: Vec<UserPlan>,
 }
 
 /// A limit that is written into the record when nobody holds.
@@ -308,7 +322,7 @@ impl Plan {
         if let Some(host) = (number / OWN_PLACES).checked_sub(1) {
             return format!("own/{host}/{}", number % OWN_PLACES);
         }
-        format!("service/{}", ["db", "queue", "jobs"][number % 3])
+        format!("service/{}", PREFIXES[number % PREFIXES.len()])
     }
 
     /// The number of the prefix of a host's own semaphore.
@@ -401,9 +415,28 @@ impl HostPlan {
         semaphores.chain(elections.map(move |it| Plan::own_election(host, it)))
     }
 
+    /// The prefixes at which it contends with others, the first one first.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        let further = self.also.iter().map(|it| it.prefix);
+        [self.prefix].into_iter().chain(further)
+    }
+
+    /// Whether somebody on it acquires or campaigns at this prefix.
+    pub(crate) fn uses(&self, prefix: usize) -> bool {
+        let further = self.also.iter().map(|it| (it.prefix, &it.users));
+        let mut parts = further.chain([(self.prefix, &self.users)]);
+        parts.any(|(it, users)| it == prefix && !users.is_empty())
+    }
+
+    /// The number of its users at prefixes that others want.
+    pub(crate) fn contending_users(&self) -> usize {
+        let further = self.also.iter().map(|it| it.users.len());
+        self.users.len() + further.sum::<usize>()
+    }
+
     /// The number of all its users.
     pub(crate) fn all_users(&self) -> usize {
-        self.users.len() + self.own.len() + self.own_elections.len()
+        self.contending_users() + self.own.len() + self.own_elections.len()
     }
 }
 

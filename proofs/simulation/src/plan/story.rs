@@ -64,6 +64,12 @@ impl fmt::Display for Plan {
                     writeln!(f, "    own {what} {own}: {turn}")?;
                 }
             }
+            for also in &host.also {
+                writeln!(f, "  it also contends for {}:", Self::prefix(also.prefix))?;
+                for (user, turn) in turns(&also.users) {
+                    writeln!(f, "    user {user}: {turn}")?;
+                }
+            }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
                 for turn in &it.turns {

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use semaphore_core::sans_io::{Instant, Method, Request};
-use transport_mock::consul::{Access, Consul, Policy, Snapshot};
+use transport_mock::consul::{Consul, Policy, Snapshot};
 
 use super::past::Past;
 use super::seen::Seen;
 use super::{Judged, Run};
-use crate::history::{Happening, Who};
-use crate::plan::{Deed, Fate, Hidden, Plan, Told};
+use crate::history::Happening;
+use crate::plan::{Deed, Fate, Hidden, Plan};
 
 /// An item of the agenda.
 #[derive(Clone, Debug)]
@@ -86,23 +86,7 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            Deed::Deregister { server, time } => {
-                self.count_struck(*server);
-                self.judge_nodes(*server)?;
-                // Until it is back, its hosts can't create sessions.
-                let hosts = self
-                    .plan
-                    .hosts
-                    .iter()
-                    .filter(|it| it.server == Some(*server));
-                for host in hosts.map(|it| it.number) {
-                    let until = self.world.now() + *time;
-                    self.book.happened(Happening::Hindered { host, until });
-                }
-                self.world.deregister_node(Plan::node(*server));
-                self.later(*time, Undo::Register(*server));
-                self.judge_ending()
-            }
+            Deed::Deregister { server, time } => self.deregister(*server, *time),
             Deed::DeregisterOwn => {
                 self.world.deregister_node(Plan::OWN_NODE);
                 self.judge_ending()
@@ -173,6 +157,21 @@ impl Run<'_> {
         // The new cluster's log does not contain it either.
         self.past = self.past.take().map(|_| Past::default());
         self.judge_operation()
+    }
+
+    /// Removes a server's node. Until it is back, its hosts can't create sessions.
+    fn deregister(&mut self, server: usize, time: Duration) -> Judged {
+        self.count_struck(server);
+        self.judge_nodes(server)?;
+        let hosts = self.plan.hosts.iter();
+        let hosts = hosts.filter(|it| it.server == Some(server));
+        for host in hosts.map(|it| it.number) {
+            let until = self.world.now() + time;
+            self.book.happened(Happening::Hindered { host, until });
+        }
+        self.world.deregister_node(Plan::node(server));
+        self.later(time, Undo::Register(server));
+        self.judge_ending()
     }
 
     /// Loses a server, and with it all hosts that talk to it.
@@ -251,9 +250,10 @@ impl Run<'_> {
             }
             Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
                 host.line.lock().deny(true);
-                let is_election = self.plan.place(host.plan.prefix).is_election();
+                let mut places = host.plan.places();
+                let in_election = places.any(|it| self.plan.place(it).is_election());
                 self.book
-                    .happened(if *what != Hidden::Others || is_election {
+                    .happened(if *what != Hidden::Others || in_election {
                         Happening::Blinded { host: number }
                     } else {
                         Happening::Denied { host: number }
@@ -262,8 +262,9 @@ impl Run<'_> {
                 self.later(*time, Undo::Permit(number));
             }
             Deed::Narrow { what, time, .. } if self.plan.access_control.is_some() => {
-                let prefix = host.plan.prefix;
-                let policy = what.policy(&self.prefixes[prefix], self.plan.place(prefix));
+                let narrowed =
+                    |all, it: usize| what.policy(all, &self.prefixes[it], self.plan.place(it));
+                let policy = host.plan.places().fold(Policy::management(), narrowed);
                 self.world
                     .consul(|consul, _| consul.add_token(&name, policy));
                 host.line.lock().deny(false);
@@ -366,69 +367,6 @@ impl Run<'_> {
         self.judge_step()
     }
 
-    /// Gives every token all permissions.
-    pub(super) fn forbid_nothing(&mut self) {
-        let Some(told) = self.plan.access_control else {
-            return;
-        };
-        let hosts = self.plan.hosts.iter();
-        let hosts = hosts.map(|host| format!("node-{}", host.number));
-        self.world.consul(|consul, _| {
-            consul.set_acl_default_deny();
-            consul.set_acl_reports_filtering(told == Told::InHeader);
-            for token in hosts.chain(["strangers".to_owned()]) {
-                consul.add_token(&token, Policy::management());
-            }
-        });
-    }
-
-    fn forbid(&mut self, number: usize, what: Hidden) {
-        let Some(prefix) = self.hosts.get(&number).map(|host| host.plan.prefix) else {
-            return;
-        };
-        let is_election = self.plan.place(prefix).is_election();
-        let prefix = &self.prefixes[prefix];
-        let (directory, lock) = (prefix.directory(), prefix.record_key());
-        let seen = &self.seen;
-        self.world.consul(|consul, _| {
-            let policy = match what {
-                // In an election others have no keys. So the token may read the only key, but not
-                // write it.
-                Hidden::Others if is_election => Policy::management().with_key(&lock, Access::Read),
-                Hidden::Contenders if is_election => {
-                    Policy::management().with_key(&lock, Access::Deny)
-                }
-                Hidden::Everything => {
-                    Policy::management().with_key_prefix(&directory, Access::Deny)
-                }
-                Hidden::Contenders => Policy::management()
-                    .with_key_prefix(&directory, Access::Deny)
-                    .with_key(&lock, Access::Write),
-                Hidden::Others => consul
-                    .entries(&directory)
-                    .filter(|entry| entry.key() != lock)
-                    .filter(|entry| {
-                        let session = entry.session();
-                        session.and_then(|it| seen.owner(it)) != Some(Who::Ours(number))
-                    })
-                    .fold(Policy::management(), |policy, entry| {
-                        policy.with_key(&entry.key(), Access::Deny)
-                    }),
-            };
-            consul.add_token(&format!("node-{number}"), policy);
-        });
-    }
-
-    fn permit(&mut self, number: usize) {
-        self.world.consul(|consul, _| {
-            consul.add_token(&format!("node-{number}"), Policy::management());
-        });
-        if let Some(host) = self.hosts.get(&number) {
-            host.line.lock().serve();
-            self.book.happened(Happening::Served { host: number });
-        }
-    }
-
     fn restore(&mut self, snapshot: &Snapshot) {
         let revived = self.world.consul(|consul, now| {
             let before = Seen::contenders(consul);
@@ -443,10 +381,6 @@ impl Run<'_> {
         }
         // Consul does not remember any lock delay either.
         self.book.lock().guard_no_more(self.seen.index());
-    }
-
-    pub(super) fn token(&self) -> Option<semaphore_core::Token> {
-        self.scope("strangers").token().cloned()
     }
 
     fn new_epoch(&mut self) {

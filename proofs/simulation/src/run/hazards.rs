@@ -40,7 +40,9 @@ impl Hazards {
         }
         match trouble? {
             Trouble::Fault(fault) => {
-                line.is_fooled |= matches!(fault, Fault::Index(_));
+                if matches!(fault, Fault::Index(_)) {
+                    line.fool();
+                }
                 line.faults += 1;
                 drop(line);
                 self.note(&fault, request);

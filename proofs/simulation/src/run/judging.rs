@@ -35,22 +35,27 @@ impl Run<'_> {
 
     /// Compares an operator's deed separately, so the hosts that it affects are known.
     pub(super) fn judge_operation(&mut self) -> Judged {
-        self.judge_deed(|_| false)
+        self.judge_deed(|_, _| false)
     }
 
     /// The same for a deed that has only ended sessions.
     pub(super) fn judge_ending(&mut self) -> Judged {
         let plan = self.plan;
-        self.judge_deed(|whose| matches!(whose, Who::Ours(host) if plan.is_guarded(host)))
+        self.judge_deed(
+            |whose, prefix| matches!(whose, Who::Ours(host) if plan.is_guarded(host, prefix)),
+        )
     }
 
-    fn judge_deed(&mut self, guards: impl Fn(Who) -> bool) -> Judged {
+    fn judge_deed(&mut self, guards: impl Fn(Who, usize) -> bool) -> Judged {
         let before = self.seen.index();
         let (seen, now) = (&mut self.seen, self.world.now());
         let changes = self
             .world
             .consul(|consul, _| seen.compare(consul, now, None));
-        let is_guarded = |session: &str| self.seen.owner(session).is_some_and(&guards);
+        let is_guarded = |session: &str, prefix: usize| {
+            let owner = self.seen.owner(session);
+            owner.is_some_and(|it| guards(it, prefix))
+        };
         let mut book = self.book.lock();
         for change in &changes {
             match change {
@@ -60,7 +65,7 @@ impl Run<'_> {
                             before,
                             kind: LossKind::Removed,
                         };
-                        book.take(prefix, session, loss, is_guarded(session));
+                        book.take(prefix, session, loss, is_guarded(session, prefix));
                     }
                 }
                 Happening::Changed(change) => {
@@ -72,7 +77,8 @@ impl Run<'_> {
                             LossKind::Overwritten
                         };
                         let loss = Loss { before, kind };
-                        book.take(change.prefix, session, loss, is_guarded(session));
+                        let is_guarded = is_guarded(session, change.prefix);
+                        book.take(change.prefix, session, loss, is_guarded);
                     }
                 }
                 _ => {}

@@ -25,6 +25,7 @@ mod seen;
 mod sharing;
 mod state;
 mod stranger;
+mod tokens;
 mod transaction;
 mod turns;
 mod user;
@@ -146,13 +147,17 @@ struct Run<'a> {
     figures: Figures,
 }
 
+/// The turns of a user, and the next one, with which the next process continues.
+type Turns = (Arc<Vec<Turn>>, Arc<AtomicUsize>);
+
 /// A host with its process.
 struct Running<'a> {
     plan: &'a HostPlan,
     line: Line,
-    users: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    /// The users at each prefix for which it contends with others.
+    users: Vec<(usize, Vec<Turns>)>,
     /// The turns of its own semaphores.
-    own: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    own: Vec<Turns>,
     /// The transports of its process, if it shares connections.
     pools: Vec<PooledClient>,
     process: Option<MockProcess>,
@@ -176,10 +181,14 @@ impl<'a> Run<'a> {
         let hosts = plan.hosts.iter().map(|host| {
             let turns =
                 |user: &UserPlan| (Arc::new(user.turns.clone()), Arc::<AtomicUsize>::default());
+            let further = host.also.iter().map(|it| (it.prefix, &it.users));
+            let parts = [(host.prefix, &host.users)].into_iter().chain(further);
             let running = Running {
                 plan: host,
-                line: Line::new(host.troubles.clone()),
-                users: host.users.iter().map(turns).collect(),
+                line: Line::new(host.troubles.clone(), host.places()),
+                users: parts
+                    .map(|(prefix, users)| (prefix, users.iter().map(turns).collect()))
+                    .collect(),
                 own: host
                     .own
                     .iter()

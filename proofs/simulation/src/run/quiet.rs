@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use judge::Record;
 use semaphore_core::{Election, Semaphore};
+use transport_mock::consul::Policy;
 
 use super::contest::Contest;
 use super::state::State;
@@ -11,7 +12,7 @@ use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
-use crate::plan::{Plan, Stranger};
+use crate::plan::{HostPlan, Plan, Stranger};
 
 impl Run<'_> {
     /// Everybody must get in within this time from now on.
@@ -85,7 +86,7 @@ impl Run<'_> {
         };
         for number in 0..self.prefixes.len() {
             let (prefix, place) = (&self.prefixes[number], self.plan.place(number));
-            let policy = what.policy(prefix, place);
+            let policy = what.policy(Policy::management(), prefix, place);
             self.world
                 .consul(|consul, _| consul.add_token("guest", policy));
             let client = self.world.client("guest");
@@ -180,7 +181,7 @@ impl Run<'_> {
     /// The number of slots at this prefix, if dead holders may be left there.
     fn dead_holders(&self, prefix: usize) -> Option<u32> {
         let mut hosts = self.plan.hosts.iter();
-        hosts.find(|it| it.prefix == prefix && !self.plan.asks())?;
+        hosts.find(|it| it.places().any(|it| it == prefix) && !self.plan.asks())?;
         let lock = self.prefixes.get(prefix)?.record_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;
@@ -212,11 +213,7 @@ impl Run<'_> {
             }
             for (number, prefix) in self.prefixes.iter().enumerate() {
                 // Any next client writes a record.
-                let is_used = self
-                    .plan
-                    .hosts
-                    .iter()
-                    .any(|it| it.prefix == number && !it.users.is_empty());
+                let is_used = self.plan.hosts.iter().any(|it| it.uses(number));
                 if !is_used {
                     continue;
                 }
@@ -278,7 +275,7 @@ fn sharing(plan: &Plan) -> Duration {
 
 /// Each user holds for its time, and leaves the slot to a stranger for at most its patience.
 fn turns(plan: &Plan) -> Duration {
-    let users: usize = plan.hosts.iter().map(|host| host.users.len()).sum();
+    let users: usize = plan.hosts.iter().map(HostPlan::contending_users).sum();
     let strangers: Duration = plan
         .strangers
         .iter()

@@ -338,7 +338,7 @@ impl Seen {
 
 /// The prefixes at which a host uses sessions.
 fn places(host: &HostPlan) -> (Who, Vec<usize>) {
-    let places = host.own_prefixes().chain([host.prefix]);
+    let places = host.own_prefixes().chain(host.places());
     (Who::Ours(host.number), places.collect())
 }
 

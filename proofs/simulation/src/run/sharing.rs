@@ -125,9 +125,8 @@ impl Run<'_> {
         if let (Some(delay), true) = (host.lock_delay, host.client) {
             builder = builder.lock_delay(delay);
         }
-        let participant = prefix;
         let wire = Wire {
-            participant,
+            place: prefix,
             ..wire
         };
         let connected = match client {

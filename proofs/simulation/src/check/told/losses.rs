@@ -210,7 +210,7 @@ impl Losses {
             Lost::KeyDeleted { .. } | Lost::KeyOverwritten { .. } | Lost::KeyReleased { .. }
         );
         (is_by_index && self.renumbered.contains(&belief.no))
-            || matches!(belief.who, Who::Ours(host) if self.clouded.covers(host))
+            || matches!(belief.who, Who::Ours(host) if self.clouded.covers_at(host, belief.prefix))
             || belief.is_among(&self.gone)
             || belief.sessions.iter().any(|it| self.ended.contains(it))
     }
