@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use simulation::plan::Plan;
+use simulation::plan::{Deed, Plan};
 use simulation::run;
 
 /// Runs some of the worlds of this kind, and returns how often each fault happened.
@@ -28,4 +28,16 @@ fn one_session_holds_at_several_prefixes_that_others_want() {
         faults.contains_key("session that holds at several contested prefixes"),
         "{faults:?}"
     );
+}
+
+#[test]
+fn tokens_are_deleted_for_a_while_and_lose_the_permission_to_write_sessions() {
+    let is_revoked = |plan: &Plan| {
+        let revokes = |deed: &Deed| matches!(deed, Deed::Revoke { .. });
+        plan.deeds.iter().any(|(_, deed)| revokes(deed))
+    };
+    let faults = faults_of(is_revoked, 12);
+    for name in ["token deleted", "token without session:write"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
 }

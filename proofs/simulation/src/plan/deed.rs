@@ -45,6 +45,8 @@ pub enum Deed {
         what: ReadOnly,
         time: Duration,
     },
+    /// The host's token is deleted, and created again after `time`.
+    Revoke { host: usize, time: Duration },
     /// There is no leader for `time`. Then TTLs start again.
     LoseLeader { time: Duration },
     /// There is no leader for some time. The next leader lacks some of the last changes, or all of
@@ -200,7 +202,12 @@ impl Deed {
             Self::Gateway { .. } => "gateway without a backend",
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
+            Self::Narrow {
+                what: ReadOnly::Sessions | ReadOnly::NoSessions,
+                ..
+            } => "token without session:write",
             Self::Narrow { .. } => "token narrowed",
+            Self::Revoke { .. } => "token deleted",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
             Self::LoseServer { fate, .. } => match fate {

@@ -11,6 +11,7 @@ mod many;
 mod own_node;
 mod permissions;
 mod profile;
+mod revoked;
 mod rolling;
 mod server;
 mod sharing;
@@ -59,6 +60,7 @@ impl Plan {
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
         many::draw_many(&mut plan, &mut mixed(seed ^ MANY));
         permissions::draw_permissions(&mut plan, &mut mixed(seed ^ PERMISSIONS));
+        revoked::draw_revoked(&mut plan, &mut mixed(seed ^ REVOKED));
         elsewhere::draw_elsewhere(&mut plan, &mut mixed(seed ^ ELSEWHERE));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
@@ -110,6 +112,9 @@ const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
 
 /// Separates the random choices about many slots of one user from the rest.
 const MANY: u64 = 0x006d_616e_7921_2121;
+
+/// Separates the random choices about tokens that are deleted from the rest.
+const REVOKED: u64 = 0x0072_6576_6f6b_6564;
 
 /// Separates the random choices about further contested prefixes from the rest.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;

@@ -1,13 +1,15 @@
 //! A plan as text.
 
+mod deeds;
+
 use std::fmt;
 
 use semaphore_core::sans_io::Dialect;
 use transport_mock::consul::Profile;
 
 use super::{
-    Deed, End, Fate, Hidden, Holding, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told,
-    Trouble, Turn, UserPlan,
+    End, Fate, Holding, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told, Trouble, Turn,
+    UserPlan,
 };
 
 impl fmt::Display for Plan {
@@ -219,111 +221,6 @@ impl fmt::Display for Fate {
             Self::Paused => "stands still with its hosts",
             Self::Remembers => "is cut off and renews what it remembers",
         })
-    }
-}
-
-impl fmt::Display for Deed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kill { host, down } => {
-                write!(f, "node-{host} is killed and starts again {down:?} later")
-            }
-            Self::Exit { host, down } => {
-                write!(f, "node-{host} ends, and starts again {down:?} later")
-            }
-            Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
-            Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
-            Self::Stall { host, time } => write!(f, "node-{host} is stalled for {time:?}"),
-            Self::Gateway { host, time, answer } => {
-                write!(
-                    f,
-                    "a gateway answers node-{host} with {answer:?} for {time:?}"
-                )
-            }
-            Self::AgentDown { host, time } => {
-                write!(f, "the agent of node-{host} is down for {time:?}")
-            }
-            Self::Lag { host, time } => {
-                write!(f, "the agent of node-{host} lags behind for {time:?}")
-            }
-            Self::Restrict { host, what, time } => {
-                let what = match what {
-                    Hidden::Others => "the contender keys of others",
-                    Hidden::Contenders => "contender keys",
-                    Hidden::Everything => "anything",
-                };
-                write!(f, "node-{host} may not read {what} for {time:?}")
-            }
-            Self::Narrow { host, what, time } => {
-                write!(f, "node-{host} may {what} for {time:?}")
-            }
-            Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
-            Self::SlowLeader {
-                without,
-                lacks: usize::MAX,
-                time,
-            } => write!(
-                f,
-                "there is no leader for {without:?}, then one that takes {time:?} to apply its log"
-            ),
-            Self::SlowLeader {
-                without,
-                lacks,
-                time,
-            } => write!(
-                f,
-                "there is no leader for {without:?}, then one that takes {time:?} to apply the last {lacks} changes"
-            ),
-            Self::LoseServer {
-                server,
-                fate,
-                time,
-                reaped_after,
-                back_after,
-            } => {
-                let node = Plan::node(*server);
-                write!(
-                    f,
-                    "{node} {fate} for {time:?}; it is out of the catalog after {reaped_after:?} until {back_after:?} after it is back"
-                )
-            }
-            Self::Deregister { server, time } => {
-                write!(
-                    f,
-                    "{} is out of the catalog for {time:?}",
-                    Plan::node(*server)
-                )
-            }
-            Self::DeregisterOwn => write!(f, "{} is taken out of the catalog", Plan::OWN_NODE),
-            Self::ResetIndex => f.write_str("indexes are counted again"),
-            Self::Snapshot => f.write_str("a snapshot is saved"),
-            Self::Restore => f.write_str("the snapshot is restored"),
-            Self::DestroySession { nth } => write!(f, "session {nth} is destroyed"),
-            Self::DeleteKey { prefix, nth } => {
-                write!(
-                    f,
-                    "contender key {nth} of {} is deleted",
-                    Plan::prefix(*prefix)
-                )
-            }
-            Self::RemoveHolder { prefix, nth } => {
-                write!(f, "holder {nth} of {} is removed", Plan::prefix(*prefix))
-            }
-            Self::DeleteRecord { prefix } => {
-                write!(f, "the record of {} is deleted", Plan::prefix(*prefix))
-            }
-            Self::Garble { prefix, time } => {
-                let prefix = Plan::prefix(*prefix);
-                write!(f, "the record of {prefix} is garbled for {time:?}")
-            }
-            Self::Resize { prefix, limit } => {
-                let prefix = Plan::prefix(*prefix);
-                write!(f, "the limit in the record of {prefix} is set to {limit}")
-            }
-            Self::Overwrite { prefix } => {
-                write!(f, "the key of {} is overwritten", Plan::prefix(*prefix))
-            }
-        }
     }
 }
 

@@ -66,7 +66,8 @@ impl Run<'_> {
             | Deed::Gateway { host, .. }
             | Deed::Lag { host, .. }
             | Deed::Restrict { host, .. }
-            | Deed::Narrow { host, .. } => {
+            | Deed::Narrow { host, .. }
+            | Deed::Revoke { host, .. } => {
                 self.judge_peaks(*host)?;
                 self.hit_host(*host, deed);
                 Ok(())
@@ -269,6 +270,13 @@ impl Run<'_> {
                     .consul(|consul, _| consul.add_token(&name, policy));
                 host.line.lock().deny(false);
                 self.book.happened(Happening::Narrowed { host: number });
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::Permit(number));
+            }
+            Deed::Revoke { time, .. } if self.plan.access_control.is_some() => {
+                self.world.consul(|consul, _| consul.remove_token(&name));
+                host.line.lock().deny(true);
+                self.book.happened(Happening::Blinded { host: number });
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::Permit(number));
             }
