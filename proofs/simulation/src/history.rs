@@ -203,6 +203,8 @@ pub enum Happening {
         /// believes in it any more.
         is_guarded: bool,
     },
+    /// An operator has asked this holder to leave. It still holds.
+    Evicted { session: String, prefix: usize },
     /// The session is complete again: a live key admitted it again.
     Restored { session: String, prefix: usize },
     /// A restored snapshot brought this session back, or its contender key, or both.
@@ -326,6 +328,7 @@ impl fmt::Display for Happening {
             Self::Taken { session, .. } => {
                 write!(f, "{} is taken away, and its place guarded", short(session))
             }
+            Self::Evicted { session, .. } => write!(f, "{} is asked to go", short(session)),
             Self::Restored { session, .. } => write!(f, "{} is a holder again", short(session)),
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
             Self::Informed { host, of, .. } => write!(f, "node-{host} knows the state of {of}"),

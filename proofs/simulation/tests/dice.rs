@@ -41,3 +41,21 @@ fn tokens_are_deleted_for_a_while_and_lose_the_permission_to_write_sessions() {
         assert!(faults.contains_key(name), "{name}: {faults:?}");
     }
 }
+
+#[test]
+fn holders_are_evicted_limits_changed_and_slots_kept_while_things_go_wrong() {
+    let is_managed = |plan: &Plan| {
+        let evicts = |deed: &Deed| matches!(deed, Deed::Evict { .. } | Deed::Destroy { .. });
+        let keeps = plan.hosts.iter().any(|it| it.keeps_lost.is_some());
+        keeps || plan.deeds.iter().any(|(_, deed)| evicts(deed))
+    };
+    let faults = faults_of(is_managed, 60);
+    for name in [
+        "eviction: it left",
+        "resize: done",
+        "destruction: refused",
+        "lost slot kept for a while",
+    ] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}

@@ -151,6 +151,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         clock,
         rolling: None,
         crowd: 8,
+        keeps_lost: None,
         follows: false,
         shared: None,
         client: false,

@@ -91,6 +91,12 @@ pub enum Deed {
     Garble { prefix: usize, time: Duration },
     /// An operator changes the record's limit.
     Resize { prefix: usize, limit: u32 },
+    /// An operator evicts a holder of a semaphore, with this library.
+    Evict { prefix: usize, nth: usize },
+    /// An operator changes a semaphore's limit, with this library.
+    SetLimit { prefix: usize, limit: u32 },
+    /// An operator destroys a semaphore if nobody uses it, with this library.
+    Destroy { prefix: usize },
     /// An operator changes an election's value, without acquiring the key.
     Overwrite { prefix: usize },
 }
@@ -227,6 +233,9 @@ impl Deed {
             Self::DeleteRecord { .. } => "record deleted",
             Self::Garble { .. } => "record garbled",
             Self::Resize { .. } => "record resized",
+            Self::Evict { .. } => "eviction",
+            Self::SetLimit { .. } => "resize",
+            Self::Destroy { .. } => "destruction",
             Self::Overwrite { .. } => "key overwritten",
         }
     }

@@ -7,6 +7,7 @@ mod election;
 mod elsewhere;
 mod gateway;
 mod holding;
+mod managed;
 mod many;
 mod own_node;
 mod permissions;
@@ -62,6 +63,7 @@ impl Plan {
         permissions::draw_permissions(&mut plan, &mut mixed(seed ^ PERMISSIONS));
         revoked::draw_revoked(&mut plan, &mut mixed(seed ^ REVOKED));
         elsewhere::draw_elsewhere(&mut plan, &mut mixed(seed ^ ELSEWHERE));
+        managed::draw_managed(&mut plan, &mut mixed(seed ^ MANAGED));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -118,6 +120,9 @@ const REVOKED: u64 = 0x0072_6576_6f6b_6564;
 
 /// Separates the random choices about further contested prefixes from the rest.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
+
+/// Separates the random choices about operations with this library from the rest.
+const MANAGED: u64 = 0x006d_616e_6167_6564;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;
@@ -258,6 +263,7 @@ impl Draft {
             clock: clock(rng),
             rolling: None,
             crowd: 0,
+            keeps_lost: None,
             follows: false,
             shared: None,
             client: false,

@@ -149,6 +149,8 @@ pub struct HostPlan {
     pub rolling: Option<Rolling>,
     /// How many contenders of a semaphore are not yet a crowd to it.
     pub crowd: usize,
+    /// If its semaphores keep lost slots until they are given back, how long its users take to stop.
+    pub keeps_lost: Option<Duration>,
     /// Whether it also follows the leader, in an election.
     pub follows: bool,
     /// The connections that it keeps open and shares, and what else uses them. Otherwise each
@@ -380,7 +382,7 @@ impl Plan {
     /// Whether the record's limit may change.
     pub(crate) fn changes_limits(&self) -> bool {
         let is_rolling = self.hosts.iter().any(|it| it.rolling.is_some());
-        is_rolling || self.has(|deed| matches!(deed, Deed::Resize { .. }))
+        is_rolling || self.has(|deed| matches!(deed, Deed::Resize { .. } | Deed::SetLimit { .. }))
     }
 
     /// Whether there is an election.

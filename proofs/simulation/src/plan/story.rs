@@ -8,79 +8,15 @@ use semaphore_core::sans_io::Dialect;
 use transport_mock::consul::Profile;
 
 use super::{
-    End, Fate, Holding, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told, Trouble, Turn,
-    UserPlan,
+    End, Fate, Holding, HostPlan, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told, Trouble,
+    Turn, UserPlan,
 };
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_world(f, self)?;
         for host in &self.hosts {
-            let prefix = Self::prefix(host.prefix);
-            writeln!(
-                f,
-                "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
-                host.number, host.clock, host.crowd
-            )?;
-            if let Some(server) = host.server {
-                writeln!(f, "  it talks to {} alone", Self::node(server))?;
-            }
-            if host.own_node {
-                writeln!(f, "  its sessions stand on {}", Self::OWN_NODE)?;
-            }
-            if host.ttl != self.ttl {
-                writeln!(f, "  its TTL is {:?}", host.ttl)?;
-            }
-            if let Some(delay) = host.lock_delay {
-                writeln!(f, "  its lock delay is {delay:?}")?;
-            }
-            if let Some(Rolling { limit, adopts }) = host.rolling {
-                let meanwhile = if adopts {
-                    "goes by the record's until then"
-                } else {
-                    "refuses the record's until then"
-                };
-                writeln!(
-                    f,
-                    "  it writes the limit {limit} where nobody holds, and {meanwhile}"
-                )?;
-            }
-            if host.follows {
-                writeln!(f, "  it follows the leader")?;
-            }
-            if let Some(shared) = &host.shared {
-                write!(f, "{shared}")?;
-            }
-            if host.client {
-                writeln!(f, "  all that it has goes by one client")?;
-                if let Some(most) = host.own_polls {
-                    writeln!(
-                        f,
-                        "    if more than {most} hold, they are looked after together"
-                    )?;
-                }
-            }
-            let own = [("semaphore", &host.own), ("election", &host.own_elections)];
-            for (what, users) in own {
-                for (own, turn) in turns(users) {
-                    writeln!(f, "    own {what} {own}: {turn}")?;
-                }
-            }
-            for also in &host.also {
-                writeln!(f, "  it also contends for {}:", Self::prefix(also.prefix))?;
-                for (user, turn) in turns(&also.users) {
-                    writeln!(f, "    user {user}: {turn}")?;
-                }
-            }
-            for (user, it) in host.users.iter().enumerate() {
-                writeln!(f, "  user {user}:")?;
-                for turn in &it.turns {
-                    writeln!(f, "    {turn}")?;
-                }
-            }
-            for ((sort, number), trouble) in &host.troubles {
-                writeln!(f, "  its request {number}{sort}: {trouble}")?;
-            }
+            write_host(f, self, host)?;
         }
         match self.dialect {
             Dialect::Map => {}
@@ -114,6 +50,79 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+/// Writes what is true for one host, and what its users and requests meet.
+fn write_host(f: &mut fmt::Formatter<'_>, plan: &Plan, host: &HostPlan) -> fmt::Result {
+    let prefix = Plan::prefix(host.prefix);
+    writeln!(
+        f,
+        "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
+        host.number, host.clock, host.crowd
+    )?;
+    if let Some(server) = host.server {
+        writeln!(f, "  it talks to {} alone", Plan::node(server))?;
+    }
+    if host.own_node {
+        writeln!(f, "  its sessions stand on {}", Plan::OWN_NODE)?;
+    }
+    if host.ttl != plan.ttl {
+        writeln!(f, "  its TTL is {:?}", host.ttl)?;
+    }
+    if let Some(delay) = host.lock_delay {
+        writeln!(f, "  its lock delay is {delay:?}")?;
+    }
+    if let Some(Rolling { limit, adopts }) = host.rolling {
+        let meanwhile = if adopts {
+            "goes by the record's until then"
+        } else {
+            "refuses the record's until then"
+        };
+        writeln!(
+            f,
+            "  it writes the limit {limit} where nobody holds, and {meanwhile}"
+        )?;
+    }
+    if let Some(time) = host.keeps_lost {
+        writeln!(f, "  it keeps lost slots, and stops within {time:?}")?;
+    }
+    if host.follows {
+        writeln!(f, "  it follows the leader")?;
+    }
+    if let Some(shared) = &host.shared {
+        write!(f, "{shared}")?;
+    }
+    if host.client {
+        writeln!(f, "  all that it has goes by one client")?;
+        if let Some(most) = host.own_polls {
+            writeln!(
+                f,
+                "    if more than {most} hold, they are looked after together"
+            )?;
+        }
+    }
+    let own = [("semaphore", &host.own), ("election", &host.own_elections)];
+    for (what, users) in own {
+        for (own, turn) in turns(users) {
+            writeln!(f, "    own {what} {own}: {turn}")?;
+        }
+    }
+    for also in &host.also {
+        writeln!(f, "  it also contends for {}:", Plan::prefix(also.prefix))?;
+        for (user, turn) in turns(&also.users) {
+            writeln!(f, "    user {user}: {turn}")?;
+        }
+    }
+    for (user, it) in host.users.iter().enumerate() {
+        writeln!(f, "  user {user}:")?;
+        for turn in &it.turns {
+            writeln!(f, "    {turn}")?;
+        }
+    }
+    for ((sort, number), trouble) in &host.troubles {
+        writeln!(f, "  its request {number}{sort}: {trouble}")?;
+    }
+    Ok(())
 }
 
 /// Writes what is true for the whole plan.

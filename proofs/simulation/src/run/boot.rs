@@ -58,6 +58,7 @@ impl Run<'_> {
                     storm_end: self.rounds[0],
                     rounds: self.rounds,
                     explains_after: None,
+                    stops_within: plan.keeps_lost.unwrap_or_default(),
                 };
                 self.world.start(process.living(user.live()))
             }));
@@ -94,6 +95,9 @@ impl Run<'_> {
                 let mut builder = self.told(builder, host, number);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
+                }
+                if host.keeps_lost.is_some() {
+                    builder = builder.keep_lost();
                 }
                 if host.rolling.is_some() {
                     builder = builder.resize_if_idle();

@@ -124,6 +124,12 @@ impl Run<'_> {
             Deed::DeleteKey { prefix, nth } => self.delete_key(*prefix, *nth),
             Deed::RemoveHolder { prefix, nth } => self.remove_holder(*prefix, *nth),
             Deed::Resize { prefix, limit } => self.edit(*prefix, |record| record.set_limit(*limit)),
+            Deed::Evict { prefix, .. }
+            | Deed::SetLimit { prefix, .. }
+            | Deed::Destroy { prefix } => {
+                self.manage(*prefix, deed);
+                Ok(())
+            }
             Deed::Overwrite { prefix } => self.overwrite(*prefix),
             Deed::DeleteRecord { prefix } => {
                 self.submit_on(*prefix, |key| Request::new(Method::Delete, key));
@@ -363,6 +369,7 @@ impl Run<'_> {
         for host in self.hosts.values() {
             host.line.calm();
         }
+        self.operations.clear();
         self.world.clear_faults();
         // A restored snapshot may have forgotten a server that came back long ago.
         for server in self.plan.hosts.iter().filter_map(|it| it.server) {

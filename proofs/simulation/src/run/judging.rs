@@ -6,6 +6,7 @@ use semaphore_core::Lost;
 
 use super::book::{Loss, LossKind};
 use super::deeds::{Act, Undo};
+use super::manage::asked_to_go;
 use super::{Judged, Run};
 use crate::check::Invariant;
 use crate::history::{Belief, Happening, Who};
@@ -14,13 +15,15 @@ use crate::plan::{Place, Plan};
 impl Run<'_> {
     pub(super) fn judge_step(&mut self) -> Judged {
         let (writes, now) = (self.world.take_writes(), self.world.now());
-        let seen = &mut self.seen;
+        let (seen, prefixes) = (&mut self.seen, &self.prefixes);
         let book = &self.book;
         let changes = self.world.consul(|consul, _| {
             if !seen.is_behind(consul) {
                 return Vec::new();
             }
-            let changes = seen.compare(consul, now, Some(&writes));
+            let mut changes = seen.compare(consul, now, Some(&writes));
+            let asked = writes.iter();
+            changes.extend(asked.filter_map(|it| asked_to_go(consul, prefixes, it)));
             for change in &changes {
                 if let Happening::Changed(change) = change {
                     let admitted = change.added.iter();
@@ -30,6 +33,7 @@ impl Run<'_> {
             }
             changes
         });
+        self.note_taken(&changes);
         self.judge_all(&changes)
     }
 
@@ -214,6 +218,7 @@ impl Run<'_> {
                     Lost::KeyDeleted { .. } => "key deleted",
                     Lost::KeyOverwritten { .. } => "key overwritten",
                     Lost::LeaseExpired { .. } => "lease ran out",
+                    Lost::Evicted { .. } => "evicted",
                     _ => "other",
                 };
                 *self.figures.losses.entry(name).or_default() += 1;

@@ -17,6 +17,7 @@ mod follower;
 mod hazards;
 mod judging;
 mod knowledge;
+mod manage;
 mod onlooker;
 mod operator;
 mod past;
@@ -135,6 +136,8 @@ struct Run<'a> {
     seen: Seen,
     hosts: BTreeMap<usize, Running<'a>>,
     strangers: Vec<Task<()>>,
+    /// The operations with this library that are under way.
+    operations: Vec<Task<()>>,
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
@@ -212,6 +215,7 @@ impl<'a> Run<'a> {
             prefixes,
             hosts: hosts.collect(),
             strangers: Vec::new(),
+            operations: Vec::new(),
             agenda: BTreeMap::new(),
             agenda_length: 0,
             snapshot: None,

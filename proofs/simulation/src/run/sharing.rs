@@ -91,6 +91,7 @@ impl Run<'_> {
                     storm_end: self.rounds[0],
                     rounds: self.rounds,
                     explains_after: is_explained.then_some(explains_after),
+                    stops_within: Duration::ZERO,
                 };
                 Some(self.world.start(process.living(user.live())))
             });

@@ -461,6 +461,35 @@ fn l4_a_loss_has_somebody_who_took_it() {
     assert_eq!(seen.verdict, Some(Invariant::L4));
 }
 
+/// An eviction excuses the loss that it asked for, and no other.
+#[test]
+fn l4_who_is_evicted_was_asked_to_leave() {
+    let evicted = || {
+        lost(Lost::Evicted {
+            session: session(),
+            reason: "maintenance".into(),
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    let asked = |prefix| Happening::Evicted {
+        session: A.to_owned(),
+        prefix,
+    };
+    let gone = || {
+        lost(Lost::SessionGone {
+            session: session(),
+            key_alone: false,
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    assert_eq!(history().then(&evicted()).verdict, Some(Invariant::L4));
+    assert_eq!(history().then(&asked(0)).then(&evicted()).verdict, None);
+    let elsewhere = history().then(&asked(1)).then(&evicted()).verdict;
+    assert_eq!(elsewhere, Some(Invariant::L4));
+    let otherwise = history().then(&asked(0)).then(&gone()).verdict;
+    assert_eq!(otherwise, Some(Invariant::L4));
+}
+
 fn failed(host: usize, why: Why) -> Happening {
     Happening::Failed {
         host,

@@ -113,6 +113,15 @@ fn write_operation(f: &mut fmt::Formatter<'_>, deed: &Deed) -> fmt::Result {
             let prefix = Plan::prefix(*prefix);
             write!(f, "the limit in the record of {prefix} is set to {limit}")
         }
+        Deed::Evict { prefix, nth } => {
+            write!(f, "holder {nth} of {} is evicted", Plan::prefix(*prefix))
+        }
+        Deed::SetLimit { prefix, limit } => {
+            write!(f, "{} is resized to {limit}", Plan::prefix(*prefix))
+        }
+        Deed::Destroy { prefix } => {
+            write!(f, "{} is destroyed if unused", Plan::prefix(*prefix))
+        }
         Deed::Overwrite { prefix } => {
             write!(f, "the key of {} is overwritten", Plan::prefix(*prefix))
         }
