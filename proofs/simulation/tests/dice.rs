@@ -59,3 +59,11 @@ fn holders_are_evicted_limits_changed_and_slots_kept_while_things_go_wrong() {
         assert!(faults.contains_key(name), "{name}: {faults:?}");
     }
 }
+
+#[test]
+fn a_new_process_starts_before_the_old_one_has_ended() {
+    let overlaps = |plan: &Plan| plan.hosts.iter().any(|it| !it.starts_at.is_zero());
+    let faults = faults_of(overlaps, 12);
+    let name = "old process ended beside its new one";
+    assert!(faults.contains_key(name), "{faults:?}");
+}

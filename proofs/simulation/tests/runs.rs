@@ -143,6 +143,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
     };
     HostPlan {
         number,
+        starts_at: Duration::ZERO,
         prefix: 0,
         server: None,
         own_node: false,

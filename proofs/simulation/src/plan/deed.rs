@@ -17,6 +17,9 @@ pub enum Deed {
     Kill { host: usize, down: Duration },
     /// The process ends as `main` returns, with a farewell. Another one starts after `down`.
     Exit { host: usize, down: Duration },
+    /// The process ends as `main` returns, with a farewell, and no other one follows: a new one has
+    /// started beside it.
+    Retire { host: usize },
     /// The process is frozen.
     Pause { host: usize, time: Duration },
     /// All messages of the host are lost.
@@ -201,6 +204,7 @@ impl Deed {
         match self {
             Self::Kill { .. } => "kill",
             Self::Exit { .. } => "exit",
+            Self::Retire { .. } => "old process ended beside its new one",
             Self::Pause { .. } => "pause",
             Self::Partition { .. } => "partition",
             Self::Stall { .. } => "stall",

@@ -3,6 +3,7 @@
 mod claims;
 mod clients;
 mod deeds;
+mod deploy;
 mod election;
 mod elsewhere;
 mod gateway;
@@ -63,6 +64,7 @@ impl Plan {
         permissions::draw_permissions(&mut plan, &mut mixed(seed ^ PERMISSIONS));
         revoked::draw_revoked(&mut plan, &mut mixed(seed ^ REVOKED));
         elsewhere::draw_elsewhere(&mut plan, &mut mixed(seed ^ ELSEWHERE));
+        deploy::draw_deploy(&mut plan, &mut mixed(seed ^ DEPLOY));
         managed::draw_managed(&mut plan, &mut mixed(seed ^ MANAGED));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
@@ -120,6 +122,9 @@ const REVOKED: u64 = 0x0072_6576_6f6b_6564;
 
 /// Separates the random choices about further contested prefixes from the rest.
 const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
+
+/// Separates the random choices about processes that overlap from the rest.
+const DEPLOY: u64 = 0x0064_6570_6c6f_7921;
 
 /// Separates the random choices about operations with this library from the rest.
 const MANAGED: u64 = 0x006d_616e_6167_6564;
@@ -255,6 +260,7 @@ impl Draft {
         }
         HostPlan {
             number,
+            starts_at: Duration::ZERO,
             prefix: rng.usize(..self.prefixes),
             server: None,
             own_node: false,

@@ -133,6 +133,8 @@ pub enum Told {
 pub struct HostPlan {
     /// The number of the host in deeds.
     pub number: usize,
+    /// When its first process starts.
+    pub starts_at: Duration,
     /// The prefix of its semaphore or election.
     pub prefix: usize,
     /// The only server that it talks to. `None` if there is only one.

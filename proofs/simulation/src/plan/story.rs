@@ -60,6 +60,9 @@ fn write_host(f: &mut fmt::Formatter<'_>, plan: &Plan, host: &HostPlan) -> fmt::
         "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
         host.number, host.clock, host.crowd
     )?;
+    if !host.starts_at.is_zero() {
+        writeln!(f, "  it starts at {:?}", host.starts_at)?;
+    }
     if let Some(server) = host.server {
         writeln!(f, "  it talks to {} alone", Plan::node(server))?;
     }

@@ -22,6 +22,9 @@ impl Run<'_> {
         let Some(host) = self.hosts.get(&number) else {
             return;
         };
+        if host.is_retired {
+            return;
+        }
         let (plan, line, users) = (host.plan, host.line.clone(), host.users.clone());
         let truth = self.world.client(format!("node-{number}"));
         let process = MockProcess::new(&truth.clone().with_clock_rate(plan.clock));

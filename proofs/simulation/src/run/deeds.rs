@@ -9,7 +9,7 @@ use transport_mock::consul::{Consul, Policy, Snapshot};
 use super::past::Past;
 use super::seen::Seen;
 use super::{Judged, Run};
-use crate::history::Happening;
+use crate::history::{Followed, Happening};
 use crate::plan::{Deed, Fate, Hidden, Plan};
 
 /// An item of the agenda.
@@ -59,6 +59,7 @@ impl Run<'_> {
         match deed {
             Deed::Kill { host, .. }
             | Deed::Exit { host, .. }
+            | Deed::Retire { host }
             | Deed::Pause { host, .. }
             | Deed::Partition { host, .. }
             | Deed::Stall { host, .. }
@@ -219,6 +220,7 @@ impl Run<'_> {
                     self.later(*down, Undo::Boot(number));
                 }
             }
+            Deed::Retire { .. } => self.retire(number),
             Deed::Pause { time, .. } => {
                 if let Some(process) = &host.process {
                     process.pause();
@@ -287,6 +289,30 @@ impl Run<'_> {
                 self.later(*time, Undo::Permit(number));
             }
             _ => {}
+        }
+    }
+
+    /// Ends the process of this host in order, and starts no other.
+    fn retire(&mut self, number: usize) {
+        let Some(host) = self.hosts.get_mut(&number) else {
+            return;
+        };
+        host.is_retired = true;
+        host.tasks.clear();
+        host.pools.clear();
+        if let Some(follower) = host.follower.take() {
+            follower.abort();
+            let (prefix, what) = (host.plan.prefix, Followed::NoMore);
+            let told = Happening::Follows {
+                host: number,
+                prefix,
+                what,
+            };
+            self.book.happened(told);
+        }
+        if let Some(process) = host.process.take() {
+            process.exit();
+            self.book.happened(Happening::Stopped { host: number });
         }
     }
 

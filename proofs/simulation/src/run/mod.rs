@@ -45,7 +45,7 @@ use transport_mock::consul::{Edition, Snapshot};
 use transport_mock::{MockConsul, MockProcess, PooledClient, Task};
 
 use self::book::Book;
-use self::deeds::Act;
+use self::deeds::{Act, Undo};
 use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
@@ -156,6 +156,8 @@ type Turns = (Arc<Vec<Turn>>, Arc<AtomicUsize>);
 /// A host with its process.
 struct Running<'a> {
     plan: &'a HostPlan,
+    /// Whether no process starts on it any more.
+    is_retired: bool,
     line: Line,
     /// The users at each prefix for which it contends with others.
     users: Vec<(usize, Vec<Turns>)>,
@@ -188,6 +190,7 @@ impl<'a> Run<'a> {
             let parts = [(host.prefix, &host.users)].into_iter().chain(further);
             let running = Running {
                 plan: host,
+                is_retired: false,
                 line: Line::new(host.troubles.clone(), host.places()),
                 users: parts
                     .map(|(prefix, users)| (prefix, users.iter().map(turns).collect()))
@@ -237,9 +240,13 @@ impl<'a> Run<'a> {
         self.prepare();
         self.leave_records()?;
         self.put_others();
-        let numbers: Vec<_> = self.hosts.keys().copied().collect();
-        for number in numbers {
-            self.boot(number);
+        for host in &self.plan.hosts {
+            if host.starts_at.is_zero() {
+                self.boot(host.number);
+            } else {
+                let at = Instant::ORIGIN + host.starts_at;
+                self.plan_act(at, Act::Undo(Undo::Boot(host.number)));
+            }
         }
         self.start_strangers();
         let [storm_end, second] = self.rounds;

@@ -17,7 +17,8 @@ use crate::plan::{HostPlan, Plan, Stranger};
 impl Run<'_> {
     /// Everybody must get in within this time from now on.
     pub(super) fn round(&mut self, within: Duration) -> Judged {
-        let users = self.hosts.values().map(|host| host.plan.all_users()).sum();
+        let hosts = self.hosts.values().filter(|host| !host.is_retired);
+        let users = hosts.map(|host| host.plan.all_users()).sum();
         self.book.happened(Happening::Round { users, within });
         self.judge_step()
     }
@@ -195,7 +196,9 @@ impl Run<'_> {
         let mut left = Vec::new();
         self.world.consul(|consul, _| {
             left.extend(consul.sessions().map(|it| format!("session {}", it.id())));
-            for prefix in self.plan.own_prefixes() {
+            // What a dead process has left is removed by the next one that contends there.
+            let hosts = || self.hosts.values().filter(|host| !host.is_retired);
+            for prefix in hosts().flat_map(|host| host.plan.own_prefixes()) {
                 let directory = format!("{}/", Plan::prefix(prefix));
                 for entry in consul.entries(&directory) {
                     if self.plan.place(prefix).is_election() {
@@ -213,7 +216,7 @@ impl Run<'_> {
             }
             for (number, prefix) in self.prefixes.iter().enumerate() {
                 // Any next client writes a record.
-                let is_used = self.plan.hosts.iter().any(|it| it.uses(number));
+                let is_used = hosts().any(|it| it.plan.uses(number));
                 if !is_used {
                     continue;
                 }

@@ -13,6 +13,7 @@ impl fmt::Display for Deed {
             Self::Exit { host, down } => {
                 write!(f, "node-{host} ends, and starts again {down:?} later")
             }
+            Self::Retire { host } => write!(f, "node-{host} ends for good"),
             Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
             Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
             Self::Stall { host, time } => write!(f, "node-{host} is stalled for {time:?}"),
