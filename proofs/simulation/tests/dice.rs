@@ -67,3 +67,19 @@ fn a_new_process_starts_before_the_old_one_has_ended() {
     let name = "old process ended beside its new one";
     assert!(faults.contains_key(name), "{faults:?}");
 }
+
+#[test]
+fn commits_are_slow_and_strangers_of_all_dialects_come() {
+    let is_one = |plan: &Plan| {
+        let has_all = plan.strangers.iter().any(|it| it.dialect.is_some());
+        let is_slow = |deed: &Deed| matches!(deed, Deed::SlowCommits { .. });
+        has_all || plan.deeds.iter().any(|(_, deed)| is_slow(deed))
+    };
+    let faults = faults_of(is_one, 24);
+    for name in [
+        "write committed slowly",
+        "stranger that does not understand the record",
+    ] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}

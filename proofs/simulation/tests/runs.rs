@@ -249,6 +249,7 @@ fn a_snapshot_restored(saved: Duration) -> Plan {
             prefix: 0,
             at: secs(1),
             kind,
+            dialect: None,
         }],
         deeds: vec![(saved, Deed::Snapshot), (secs(6), Deed::Restore)],
         ..broken_clock()

@@ -50,6 +50,8 @@ pub enum Deed {
     },
     /// The host's token is deleted, and created again after `time`.
     Revoke { host: usize, time: Duration },
+    /// The leader takes this long to commit what hosts write, for `time`. Renewals are not written.
+    SlowCommits { takes: Duration, time: Duration },
     /// There is no leader for `time`. Then TTLs start again.
     LoseLeader { time: Duration },
     /// There is no leader for some time. The next leader lacks some of the last changes, or all of
@@ -218,6 +220,7 @@ impl Deed {
             } => "token without session:write",
             Self::Narrow { .. } => "token narrowed",
             Self::Revoke { .. } => "token deleted",
+            Self::SlowCommits { .. } => "slow commits",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
             Self::LoseServer { fate, .. } => match fate {

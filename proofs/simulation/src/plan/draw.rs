@@ -2,8 +2,10 @@
 
 mod claims;
 mod clients;
+mod commits;
 mod deeds;
 mod deploy;
+mod dialects;
 mod election;
 mod elsewhere;
 mod gateway;
@@ -66,6 +68,8 @@ impl Plan {
         elsewhere::draw_elsewhere(&mut plan, &mut mixed(seed ^ ELSEWHERE));
         deploy::draw_deploy(&mut plan, &mut mixed(seed ^ DEPLOY));
         managed::draw_managed(&mut plan, &mut mixed(seed ^ MANAGED));
+        commits::draw_slow_commits(&mut plan, &mut mixed(seed ^ COMMITS));
+        dialects::draw_dialects(&mut plan, &mut mixed(seed ^ DIALECTS));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -128,6 +132,12 @@ const DEPLOY: u64 = 0x0064_6570_6c6f_7921;
 
 /// Separates the random choices about operations with this library from the rest.
 const MANAGED: u64 = 0x006d_616e_6167_6564;
+
+/// Separates the random choices about slow commits from the rest.
+const COMMITS: u64 = 0x0063_6f6d_6d69_7473;
+
+/// Separates the random choices about strangers of all dialects from the rest.
+const DIALECTS: u64 = 0x6469_616c_6563_7473;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;

@@ -293,6 +293,8 @@ pub struct StrangerPlan {
     pub at: Duration,
     /// What it does.
     pub kind: Stranger,
+    /// How it writes records, if not as the others do.
+    pub dialect: Option<Dialect>,
 }
 
 /// What a stranger does.

@@ -36,6 +36,9 @@ impl fmt::Display for Plan {
                 "stranger-{} on {prefix} from {:?}: ",
                 stranger.number, stranger.at
             )?;
+            if let Some(dialect) = stranger.dialect {
+                write!(f, "writes as {dialect:?} and ")?;
+            }
             match stranger.kind {
                 Stranger::Go { turns, hold } => writeln!(f, "acquires {turns} times for {hold:?}")?,
                 Stranger::Stuck(time) => writeln!(f, "waits for {time:?} and never claims")?,

@@ -34,6 +34,7 @@ pub(super) enum Undo {
     /// A leader that lacks this many changes, for this long.
     ElectBehind(usize, Duration),
     CatchUpLeader,
+    CommitFast,
     Repair(usize),
 }
 
@@ -81,17 +82,20 @@ impl Run<'_> {
                 back_after,
             } => {
                 self.lose_server(*server, *fate, *time);
-                if let Some(time) = time.checked_sub(*reaped_after) {
-                    let (server, time) = (*server, time + *back_after);
-                    let reap = Deed::Deregister { server, time };
-                    self.plan_act(self.world.now() + *reaped_after, Act::Do(reap));
-                }
+                self.reap_later(*server, (*time, *reaped_after, *back_after));
                 Ok(())
             }
             Deed::Deregister { server, time } => self.deregister(*server, *time),
             Deed::DeregisterOwn => {
                 self.world.deregister_node(Plan::OWN_NODE);
                 self.judge_ending()
+            }
+            Deed::SlowCommits { takes, time } => {
+                for host in self.hosts.values() {
+                    host.line.lock().commits_take = Some(*takes);
+                }
+                self.later(*time, Undo::CommitFast);
+                Ok(())
             }
             Deed::LoseLeader { time } => {
                 self.world.lose_leader();
@@ -165,6 +169,19 @@ impl Run<'_> {
         // The new cluster's log does not contain it either.
         self.past = self.past.take().map(|_| Past::default());
         self.judge_operation()
+    }
+
+    /// Removes a lost server's node, if it stays away for long enough.
+    fn reap_later(
+        &mut self,
+        server: usize,
+        (time, reaped_after, back_after): (Duration, Duration, Duration),
+    ) {
+        if let Some(time) = time.checked_sub(reaped_after) {
+            let time = time + back_after;
+            let reap = Deed::Deregister { server, time };
+            self.plan_act(self.world.now() + reaped_after, Act::Do(reap));
+        }
     }
 
     /// Removes a server's node. Until it is back, its hosts can't create sessions.
@@ -378,6 +395,11 @@ impl Run<'_> {
             Undo::CatchUpLeader => {
                 self.world.catch_up_leader();
                 self.trouble(None, Duration::ZERO);
+            }
+            Undo::CommitFast => {
+                for host in self.hosts.values() {
+                    host.line.lock().commits_take = None;
+                }
             }
             Undo::Repair(prefix) => return self.repair(prefix),
         }

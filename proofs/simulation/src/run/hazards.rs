@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::adapter::{Request, Runtime as _};
+use semaphore_core::adapter::{Method, Request, Runtime as _};
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
@@ -37,6 +37,17 @@ impl Hazards {
             drop(line);
             self.book.lock().count_fault("answered by a gateway");
             return Some(Fault::Answer(gateway.answer()));
+        }
+        if trouble.is_none()
+            && let Some(takes) = line.commits_take
+            && is_committed(request)
+        {
+            line.faults += 1;
+            drop(line);
+            self.book.lock().count_fault("write committed slowly");
+            let fault = Fault::Delay(takes);
+            self.note(&fault, request);
+            return Some(fault);
         }
         match trouble? {
             Trouble::Fault(fault) => {
@@ -79,6 +90,12 @@ impl Hazards {
             book.happenings.push(Happening::Trouble { host, until });
         }
     }
+}
+
+/// Whether a leader has to commit this request.
+fn is_committed(request: &Request) -> bool {
+    let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
+    request.method() != Method::Get && !is_renewal
 }
 
 /// The name of a fault for figures.

@@ -85,7 +85,7 @@ impl Run<'_> {
                 prefix: prefix.clone(),
                 place: self.plan.place(stranger.prefix),
                 limit: self.plan.limit,
-                dialect: self.plan.dialect,
+                dialect: stranger.dialect.unwrap_or(self.plan.dialect),
                 scope: self.scope("strangers"),
             };
             self.strangers.push(self.world.start(visitor.live()));
@@ -209,6 +209,8 @@ impl Visitor {
                 Some(lock) => lock.record.clone().ok()?,
             };
             if record.dialect() != self.dialect {
+                let mut book = self.book.lock();
+                book.count_fault("stranger that does not understand the record");
                 return None;
             }
             // The answer to our write was lost.

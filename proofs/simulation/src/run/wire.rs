@@ -60,6 +60,8 @@ pub(super) struct LineState {
     pub(super) is_agent_down: bool,
     /// The gateway in the agent's place.
     pub(super) gateway: Option<Gateway>,
+    /// How long a write takes, if commits are slow.
+    pub(super) commits_take: Option<Duration>,
     /// Whether a former leader renews every session that it is asked to.
     pub(super) renews_from_memory: bool,
     /// Since when the host's agent has lagged behind.
@@ -106,6 +108,7 @@ impl Line {
             troubles,
             is_agent_down: false,
             gateway: None,
+            commits_take: None,
             renews_from_memory: false,
             lags_since: None,
             sights: places.map(|it| (it, Sight::default())).collect(),
@@ -125,6 +128,7 @@ impl Line {
         line.troubles.clear();
         line.is_agent_down = false;
         line.gateway = None;
+        line.commits_take = None;
         line.renews_from_memory = false;
     }
 }

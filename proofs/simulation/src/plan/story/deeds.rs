@@ -43,6 +43,9 @@ impl fmt::Display for Deed {
             Self::Revoke { host, time } => {
                 write!(f, "the token of node-{host} is deleted for {time:?}")
             }
+            Self::SlowCommits { takes, time } => {
+                write!(f, "a write takes {takes:?} for {time:?}")
+            }
             Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
             Self::SlowLeader {
                 without,
