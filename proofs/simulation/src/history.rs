@@ -140,7 +140,7 @@ impl Noticed {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Happening {
-    /// A process with a part in the semaphore or election starts.
+    /// A process with a part in the semaphore or election starts. It may have several parts.
     Booted {
         host: usize,
         prefix: usize,
@@ -149,8 +149,12 @@ pub enum Happening {
     },
     /// A process ends, in order or not.
     Stopped { host: usize },
-    /// A request is sent.
-    Sent { host: usize, what: Asked },
+    /// A request is sent for this prefix. Those about sessions count for the host's first one.
+    Sent {
+        host: usize,
+        prefix: usize,
+        what: Asked,
+    },
     /// A request of this host met a fault, and may be without an answer until then. What costs a hold
     /// time is told as trouble besides.
     Hindered { host: usize, until: Instant },
@@ -199,12 +203,18 @@ pub enum Happening {
         /// believes in it any more.
         is_guarded: bool,
     },
+    /// An operator has asked this holder to leave. It still holds.
+    Evicted { session: String, prefix: usize },
     /// The session is complete again: a live key admitted it again.
     Restored { session: String, prefix: usize },
     /// A restored snapshot brought this session back, or its contender key, or both.
     Revived { session: String },
-    /// From now on, one of our hosts relies on its prefix's state at that moment or later.
-    Informed { host: usize, of: Instant },
+    /// From now on, one of our hosts relies on a prefix's state at that moment or later.
+    Informed {
+        host: usize,
+        prefix: usize,
+        of: Instant,
+    },
     /// A token may no longer read what its host's holds depend on.
     Blinded { host: usize },
     /// A token may no longer write something.
@@ -214,10 +224,14 @@ pub enum Happening {
     /// They are served again. Each of these ends one of the three above.
     Served { host: usize },
     /// A host that was refused something, or whose indexes started again, relies on an answer that
-    /// shows everything, and no other is under way.
-    Whole { host: usize },
-    /// An answer of the watch shows a host that these are no longer holders.
-    Shown { host: usize, gone: Vec<String> },
+    /// shows everything of this prefix, and no other is under way.
+    Whole { host: usize, prefix: usize },
+    /// An answer of the watch shows a host that these are no longer holders of this prefix.
+    Shown {
+        host: usize,
+        prefix: usize,
+        gone: Vec<String>,
+    },
     /// Indexes go backwards. They can only be compared with later ones.
     NewEpoch,
     /// An observer of a host received a notice about the hold with this token.
@@ -314,15 +328,19 @@ impl fmt::Display for Happening {
             Self::Taken { session, .. } => {
                 write!(f, "{} is taken away, and its place guarded", short(session))
             }
+            Self::Evicted { session, .. } => write!(f, "{} is asked to go", short(session)),
             Self::Restored { session, .. } => write!(f, "{} is a holder again", short(session)),
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
-            Self::Informed { host, of } => write!(f, "node-{host} knows the state of {of}"),
+            Self::Informed { host, of, .. } => write!(f, "node-{host} knows the state of {of}"),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Narrowed { host } => write!(f, "node-{host} may not write everything"),
             Self::Denied { host } => write!(f, "node-{host} may be refused"),
-            Self::Whole { host } => write!(f, "node-{host} knows everything again"),
+            Self::Whole { host, prefix } => {
+                let prefix = crate::plan::Plan::prefix(*prefix);
+                write!(f, "node-{host} knows everything of {prefix} again")
+            }
             Self::Served { host } => write!(f, "node-{host} is served again"),
-            Self::Shown { host, gone } => {
+            Self::Shown { host, gone, .. } => {
                 write!(f, "node-{host} is shown a record without")?;
                 gone.iter().try_for_each(|it| write!(f, " {}", short(it)))
             }

@@ -143,6 +143,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
     };
     HostPlan {
         number,
+        starts_at: Duration::ZERO,
         prefix: 0,
         server: None,
         own_node: false,
@@ -151,12 +152,14 @@ fn host(number: usize, clock: f64) -> HostPlan {
         clock,
         rolling: None,
         crowd: 8,
+        keeps_lost: None,
         follows: false,
         shared: None,
         client: false,
         own_polls: None,
         own: Vec::new(),
         own_elections: Vec::new(),
+        also: Vec::new(),
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }
@@ -246,6 +249,7 @@ fn a_snapshot_restored(saved: Duration) -> Plan {
             prefix: 0,
             at: secs(1),
             kind,
+            dialect: None,
         }],
         deeds: vec![(saved, Deed::Snapshot), (secs(6), Deed::Restore)],
         ..broken_clock()

@@ -37,8 +37,9 @@ pub(super) struct InOrder {
     /// The hosts whose requests wait for connections.
     sharing: BTreeSet<usize>,
     prefixes: BTreeMap<usize, Prefix>,
-    /// How long the state is known that each host relies on: when it learned it, and of when it is.
-    informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
+    /// How long the state is known that each host relies on at each prefix: when it learned it, and of
+    /// when it is.
+    informed: BTreeMap<(usize, usize), Vec<(Instant, Instant)>>,
     counts: Counts,
 }
 
@@ -69,9 +70,10 @@ impl InOrder {
         }
     }
 
-    /// The moment of the state that the host relied on at that time.
-    fn known_at(&self, host: usize, at: Instant) -> Instant {
-        let mut informed = self.informed.get(&host).into_iter().flatten().rev();
+    /// The moment of the state of this prefix that the host relied on at that time.
+    fn known_at(&self, (host, prefix): (usize, usize), at: Instant) -> Instant {
+        let informed = self.informed.get(&(host, prefix));
+        let mut informed = informed.into_iter().flatten().rev();
         let known = informed.find(|(learned, _)| *learned <= at);
         known.map(|(_, of)| *of).unwrap_or_default()
     }
@@ -90,13 +92,13 @@ impl InOrder {
         }
         let has_room_for_all = holders + change.ahead.len() <= limit;
         let is_of_the_dead = change.removed.iter().any(|it| !it.is_alive);
-        let sees_all = self.vigour.since(host).is_some();
+        let sees_all = self.vigour.since(host, change.prefix).is_some();
         if change.ahead.is_empty() || has_room_for_all || is_of_the_dead || !sees_all {
             self.counts.came(change.ahead.is_empty());
             return Ok(());
         }
         let sent_at = change.sent_at.unwrap_or(at);
-        let known = self.known_at(host, sent_at);
+        let known = self.known_at((host, change.prefix), sent_at);
         let prefix = self.prefixes.entry(change.prefix).or_default();
         let left = LEFT_UNUSED.div_f64(FASTEST_CLOCK);
         // The claim was decided when it was sent.
@@ -114,7 +116,7 @@ impl InOrder {
             else {
                 continue;
             };
-            let vigour = self.vigour.since(*owner);
+            let vigour = self.vigour.since(*owner, change.prefix);
             let can_act = vigour.is_some_and(|since| sent_at > since + LEFT_UNUSED)
                 && !self.sharing.contains(owner);
             let is_wanted = prefix.callers.get(owner).is_some_and(|callers| {
@@ -190,8 +192,8 @@ impl Check for InOrder {
                     prefix.callers.remove(host);
                 }
             }
-            Happening::Informed { host, of } => {
-                let informed = self.informed.entry(*host).or_default();
+            Happening::Informed { host, prefix, of } => {
+                let informed = self.informed.entry((*host, *prefix)).or_default();
                 informed.push((at, *of));
                 // No request is on its way for so many answers.
                 if informed.len() > 512 {

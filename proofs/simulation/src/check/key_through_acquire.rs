@@ -19,8 +19,8 @@ pub(super) struct KeyThroughAcquire {
     owners: BTreeMap<String, Who>,
     /// The prefixes with foreign data, and since when.
     garbled: BTreeMap<usize, Instant>,
-    /// What each host has learned: when, and how old the state is that it relies on.
-    informed: BTreeMap<usize, (Instant, Instant)>,
+    /// What each host has learned of each prefix: when, and how old the state is that it relies on.
+    informed: BTreeMap<(usize, usize), (Instant, Instant)>,
     /// The sessions that wrote each value.
     written: BTreeSet<(String, Vec<u8>)>,
     leaders: BTreeMap<BeliefNo, String>,
@@ -88,7 +88,7 @@ impl KeyThroughAcquire {
         let Some(garbled) = self.garbled.get(&change.prefix) else {
             return false;
         };
-        let known = self.informed.get(&host);
+        let known = self.informed.get(&(host, change.prefix));
         known.is_none_or(|(at, of)| sent_at <= *at || of <= garbled)
     }
 }
@@ -107,8 +107,8 @@ impl Check for KeyThroughAcquire {
             Happening::SessionBegan { session, owner } => {
                 self.owners.insert(session.clone(), *owner);
             }
-            Happening::Informed { host, of } if !self.garbled.is_empty() => {
-                self.informed.insert(*host, (at, *of));
+            Happening::Informed { host, prefix, of } if !self.garbled.is_empty() => {
+                self.informed.insert((*host, *prefix), (at, *of));
             }
             Happening::Granted { belief, .. } => {
                 if let Some(session) = belief.sessions.first() {

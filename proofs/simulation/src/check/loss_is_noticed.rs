@@ -11,7 +11,6 @@ use semaphore_core::sans_io::Instant;
 
 use super::{Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening, Who};
-use crate::plan::is_own;
 
 /// A poll is held open for 15 s and a sixteenth. It may have to be given up and repeated.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
@@ -20,8 +19,8 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 pub(super) struct LossIsNoticed {
     /// The holds that something was taken from, even if it was only the session.
     taken: BTreeSet<(usize, String)>,
-    /// The host's losses that the last answer has shown.
-    shown: Vec<(usize, String)>,
+    /// The host's losses that the last answer about a prefix has shown.
+    shown: Vec<(usize, usize, String)>,
     quiet_since: Option<Instant>,
     counts: Counts,
 }
@@ -45,8 +44,9 @@ impl Check for LossIsNoticed {
             Happening::Restored { session, prefix } => {
                 self.taken.remove(&(*prefix, session.clone()));
             }
-            Happening::Shown { host, gone } => {
-                self.shown.extend(gone.iter().map(|it| (*host, it.clone())));
+            Happening::Shown { host, prefix, gone } => {
+                let gone = gone.iter().map(|it| (*host, *prefix, it.clone()));
+                self.shown.extend(gone);
             }
             Happening::Quiet => self.quiet_since = Some(at),
             _ => {}
@@ -55,11 +55,11 @@ impl Check for LossIsNoticed {
     }
 
     fn settle(&mut self, at: Instant, held: &[&Belief]) -> Verdict {
-        for (host, gone) in self.shown.drain(..) {
+        for (host, prefix, gone) in self.shown.drain(..) {
             self.counts.came(true);
             let mut held = held.iter();
             if let Some(belief) = held.find(|it| {
-                it.who == Who::Ours(host) && !is_own(it.prefix) && it.sessions.contains(&gone)
+                it.who == Who::Ours(host) && it.prefix == prefix && it.sessions.contains(&gone)
             }) {
                 return Err(format!(
                     "{belief} goes on after an answer of the watch that shows it gone"

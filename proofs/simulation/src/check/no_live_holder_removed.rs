@@ -17,20 +17,22 @@ pub(super) struct NoLiveHolderRemoved {
     owners: BTreeMap<String, Who>,
     /// The revived sessions, and when each was revived.
     revived: BTreeMap<String, Instant>,
-    /// What each host has learned since then: when, and how old the state is that it relies on.
-    informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
+    /// What each host has learned since then of each prefix: when, and how old the state is that it
+    /// relies on.
+    informed: BTreeMap<(usize, usize), Vec<(Instant, Instant)>>,
     /// What our hosts took in this step from sessions that they had created, and at which prefix.
     given_up: Vec<(Who, Option<usize>, String)>,
     counts: Counts,
 }
 
 impl NoLiveHolderRemoved {
-    /// Whether the host could not know, when it sent its write, that this holder lives again.
-    fn is_excused(&self, host: usize, sent_at: Option<Instant>, holder: &Removed) -> bool {
+    /// Whether the host could not know, when it sent its write at this prefix, that this holder lives
+    /// again.
+    fn is_excused(&self, at: (usize, usize), sent_at: Option<Instant>, holder: &Removed) -> bool {
         let (Some(revived), Some(sent_at)) = (self.revived.get(&holder.session), sent_at) else {
             return false;
         };
-        let mut informed = self.informed.get(&host).into_iter().flatten().rev();
+        let mut informed = self.informed.get(&at).into_iter().flatten().rev();
         let known = informed.find(|(at, _)| *at <= sent_at);
         known.is_none_or(|(_, of)| of < revived)
     }
@@ -53,8 +55,9 @@ impl Check for NoLiveHolderRemoved {
             Happening::Revived { session } => {
                 self.revived.insert(session.clone(), at);
             }
-            Happening::Informed { host, of } if !self.revived.is_empty() => {
-                self.informed.entry(*host).or_default().push((at, *of));
+            Happening::Informed { host, prefix, of } if !self.revived.is_empty() => {
+                let informed = self.informed.entry((*host, *prefix)).or_default();
+                informed.push((at, *of));
             }
             Happening::SessionEnded {
                 session,
@@ -74,7 +77,7 @@ impl Check for NoLiveHolderRemoved {
                 };
                 let by = change.by;
                 for it in &change.removed {
-                    let is_excused = self.is_excused(host, change.sent_at, it);
+                    let is_excused = self.is_excused((host, change.prefix), change.sent_at, it);
                     self.counts.came(!is_excused);
                     let is_anothers = it.is_alive && it.owner != Some(by);
                     if is_anothers && !is_excused {

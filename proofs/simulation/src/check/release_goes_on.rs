@@ -68,7 +68,7 @@ impl ReleaseGoesOn {
         let time = at.saturating_since(quiet_since);
         let held_up = self.held_up.get(&host).copied().unwrap_or_default();
         let is_judged =
-            time >= self.enough + held_up && !self.is_slow && !self.clouded.is_any(host);
+            time >= self.enough + held_up && !self.is_slow && !self.clouded.covers(host);
         self.counts.came(is_judged);
         if is_judged {
             return Err(format!(
@@ -131,7 +131,7 @@ impl Check for ReleaseGoesOn {
                         if let Some(known) = self.known.get_mut(session) {
                             *known = (host, at);
                         }
-                        if self.clouded.is_any(host) {
+                        if self.clouded.covers(host) {
                             self.refused.insert((host, session.clone()));
                         }
                     }

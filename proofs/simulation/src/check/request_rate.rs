@@ -50,14 +50,14 @@ const OF_SLOT: Ceiling = Ceiling {
 pub(super) struct RequestRate {
     reads: Ceiling,
     writes: Ceiling,
-    hosts: BTreeMap<usize, Rates>,
+    /// The rates of each host at each prefix.
+    hosts: BTreeMap<(usize, usize), Rates>,
     counts: Counts,
 }
 
 #[derive(Default)]
 struct Rates {
     is_election: bool,
-    prefix: usize,
     reads: Level,
     writes: Level,
     /// The attempts of each session.
@@ -106,14 +106,13 @@ impl Check for RequestRate {
             } => {
                 let rates = Rates {
                     is_election: place.is_election(),
-                    prefix: *prefix,
                     ..Rates::default()
                 };
-                self.hosts.insert(*host, rates);
+                self.hosts.insert((*host, *prefix), rates);
             }
-            Happening::Sent { host, what } => {
+            Happening::Sent { host, prefix, what } => {
                 self.counts.came(true);
-                let rates = self.hosts.entry(*host).or_default();
+                let rates = self.hosts.entry((*host, *prefix)).or_default();
                 return rates
                     .add(at, what, &self.reads, &self.writes)
                     .map_err(|how| format!("node-{host} {how} more often than the ceiling"));
@@ -151,8 +150,8 @@ impl RequestRate {
         if !is_acquired && after.is_some() {
             return;
         }
-        let hosts = self.hosts.values_mut();
-        for rates in hosts.filter(|it| it.prefix == change.prefix) {
+        let hosts = self.hosts.iter_mut();
+        for (_, rates) in hosts.filter(|((_, prefix), _)| *prefix == change.prefix) {
             for (session, level) in &mut rates.attempts {
                 level.level = if Some(session) == now.as_ref() {
                     // A term begins, in which values may follow, as in earlier terms.

@@ -52,7 +52,7 @@ impl SlotIsFilled {
     }
 
     /// Until when a slot of this prefix must be filled. `None` if nobody must fill it.
-    fn due(&self, prefix: &Prefix) -> Option<Instant> {
+    fn due(&self, number: usize, prefix: &Prefix) -> Option<Instant> {
         if prefix.free == 0 {
             return None;
         }
@@ -66,7 +66,7 @@ impl SlotIsFilled {
                 return None;
             }
             let held_up = self.held_up.get(host).copied().unwrap_or_default();
-            let able = callers.since.max(self.vigour.since(*host)?) + held_up;
+            let able = callers.since.max(self.vigour.since(*host, number)?) + held_up;
             since = Some(since.map_or(able, |since| since.max(able)));
         }
         let within = FILLED_WITHIN + self.bounds.latency * 30 + self.bounds.lost_poll;
@@ -149,7 +149,7 @@ impl Check for SlotIsFilled {
 
     fn settle(&mut self, at: Instant, _: &[&Belief]) -> Verdict {
         for (number, prefix) in &self.prefixes {
-            if self.due(prefix).is_some_and(|due| at > due) {
+            if self.due(*number, prefix).is_some_and(|due| at > due) {
                 return Err(format!(
                     "a slot of {} stays free since {}, and somebody waits",
                     crate::plan::Plan::prefix(*number),

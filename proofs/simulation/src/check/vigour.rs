@@ -40,10 +40,11 @@ impl Vigour {
         *hindered = (*hindered).max(until);
     }
 
-    /// Since when the host can do what it has to. `None` while its token hides or refuses something.
-    pub(super) fn since(&self, host: usize) -> Option<Instant> {
+    /// Since when the host can do what it has to at this prefix. `None` while its token hides or refuses
+    /// something.
+    pub(super) fn since(&self, host: usize, prefix: usize) -> Option<Instant> {
         let hindered = self.hindered.get(&host).copied().unwrap_or_default();
         let since = hindered.max(self.all_hindered);
-        (!self.clouded.is_any(host)).then_some(since)
+        (!self.clouded.covers_at(host, prefix)).then_some(since)
     }
 }

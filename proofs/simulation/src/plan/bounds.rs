@@ -6,7 +6,7 @@ use semaphore_core::sans_io::SessionOptions;
 
 use super::{
     Deed, FASTEST_CLOCK, Fate, HostPlan, Place, Plan, SLOWEST_CLOCK, STRANGERS_LOCK_DELAY,
-    STRANGERS_TTL,
+    STRANGERS_TTL, is_own,
 };
 
 /// If an agent allows no more connections, requests that wait may take all of them.
@@ -143,10 +143,10 @@ impl Plan {
         ttl.mul_f64(self.lifetime)
     }
 
-    /// The lock delay of the sessions of one of our hosts.
-    pub(crate) fn lock_delay_of(&self, host: &HostPlan) -> Duration {
+    /// The lock delay of the sessions of one of our hosts at a prefix where it contends with others.
+    fn lock_delay_of(&self, host: &HostPlan, prefix: usize) -> Duration {
         let long_enough = host.ttl.min(MAX_LOCK_DELAY);
-        match self.place(host.prefix) {
+        match self.place(prefix) {
             Place::Semaphore => host.lock_delay.unwrap_or(long_enough),
             Place::Election { lock_delay } => {
                 lock_delay.unwrap_or_else(|| long_enough.max(STRANGERS_LOCK_DELAY))
@@ -158,36 +158,45 @@ impl Plan {
     /// shared election.
     fn lock_delay_of_own_elections(&self, host: &HostPlan) -> Option<Duration> {
         let of_election = match self.place(host.prefix) {
-            Place::Election { .. } => self.lock_delay_of(host),
+            Place::Election { .. } => self.lock_delay_of(host, host.prefix),
             Place::Semaphore => host.ttl.min(MAX_LOCK_DELAY).max(STRANGERS_LOCK_DELAY),
         };
         (!host.own_elections.is_empty()).then_some(of_election)
     }
 
-    /// Whether the lock delay of this host's sessions is at least as long as belief.
-    pub(crate) fn is_guarded(&self, host: usize) -> bool {
+    /// Whether the lock delay of this host's sessions at this prefix is at least as long as belief.
+    pub(crate) fn is_guarded(&self, host: usize, prefix: usize) -> bool {
         let mut hosts = self.hosts.iter().filter(|it| it.number == host);
-        hosts.all(|it| self.lock_delay_of(it) >= it.ttl.min(MAX_LOCK_DELAY))
+        hosts.all(|it| {
+            let prefix = if is_own(prefix) { it.prefix } else { prefix };
+            self.lock_delay_of(it, prefix) >= it.ttl.min(MAX_LOCK_DELAY)
+        })
     }
 
     /// The shortest time after the end of a leader's session in which nobody can be elected.
     pub(crate) fn shortest_lock_delay(&self) -> Duration {
-        let delays = self.candidates().map(|host| self.lock_delay_of(host));
+        let delays = self
+            .candidacies()
+            .map(|(host, prefix)| self.lock_delay_of(host, prefix));
         let hosts = self.hosts.iter();
         let own = hosts.filter_map(|host| self.lock_delay_of_own_elections(host));
         let shortest = delays.chain(own).min().unwrap_or_default();
         shortest.mul_f64(self.lock_delay_length)
     }
 
-    fn candidates(&self) -> impl Iterator<Item = &HostPlan> {
-        let is_candidate = |it: &&HostPlan| self.place(it.prefix).is_election();
-        self.hosts.iter().filter(is_candidate)
+    /// The hosts that take part in elections, with each election.
+    fn candidacies(&self) -> impl Iterator<Item = (&HostPlan, usize)> {
+        let hosts = self.hosts.iter();
+        let parts = hosts.flat_map(|host| host.places().map(move |prefix| (host, prefix)));
+        parts.filter(|(_, prefix)| self.place(*prefix).is_election())
     }
 
     /// The longest time after the end of a session in which nobody can be elected, over all
     /// elections.
     pub(crate) fn longest_lock_delay(&self) -> Duration {
-        let delays = self.candidates().map(|host| self.lock_delay_of(host));
+        let delays = self
+            .candidacies()
+            .map(|(host, prefix)| self.lock_delay_of(host, prefix));
         let strangers =
             (self.has_election() && !self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
         let hosts = self.hosts.iter();
@@ -208,18 +217,19 @@ impl Plan {
                     delay.max(MAX_LOCK_DELAY)
                 }
             };
-            let delay = self.lock_delay_of(host);
-            let is_election = self.place(host.prefix).is_election();
-            let of_place = if is_election {
-                delay
-            } else {
-                in_semaphore(delay)
-            };
+            let of_places = host.places().map(move |prefix| {
+                let delay = self.lock_delay_of(host, prefix);
+                if self.place(prefix).is_election() {
+                    delay
+                } else {
+                    in_semaphore(delay)
+                }
+            });
             let own = host.lock_delay.filter(|_| host.client);
             let own = own.unwrap_or(host.ttl.min(MAX_LOCK_DELAY));
             let of_own = (!host.own.is_empty()).then(|| in_semaphore(own));
             let of_elections = self.lock_delay_of_own_elections(host);
-            of_own.into_iter().chain(of_elections).chain([of_place])
+            of_own.into_iter().chain(of_elections).chain(of_places)
         });
         let strangers = (!self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
         let longest = delays.chain(strangers).max().unwrap_or_default();

@@ -17,6 +17,9 @@ pub enum Deed {
     Kill { host: usize, down: Duration },
     /// The process ends as `main` returns, with a farewell. Another one starts after `down`.
     Exit { host: usize, down: Duration },
+    /// The process ends as `main` returns, with a farewell, and no other one follows: a new one has
+    /// started beside it.
+    Retire { host: usize },
     /// The process is frozen.
     Pause { host: usize, time: Duration },
     /// All messages of the host are lost.
@@ -45,6 +48,10 @@ pub enum Deed {
         what: ReadOnly,
         time: Duration,
     },
+    /// The host's token is deleted, and created again after `time`.
+    Revoke { host: usize, time: Duration },
+    /// The leader takes this long to commit what hosts write, for `time`. Renewals are not written.
+    SlowCommits { takes: Duration, time: Duration },
     /// There is no leader for `time`. Then TTLs start again.
     LoseLeader { time: Duration },
     /// There is no leader for some time. The next leader lacks some of the last changes, or all of
@@ -89,6 +96,12 @@ pub enum Deed {
     Garble { prefix: usize, time: Duration },
     /// An operator changes the record's limit.
     Resize { prefix: usize, limit: u32 },
+    /// An operator evicts a holder of a semaphore, with this library.
+    Evict { prefix: usize, nth: usize },
+    /// An operator changes a semaphore's limit, with this library.
+    SetLimit { prefix: usize, limit: u32 },
+    /// An operator destroys a semaphore if nobody uses it, with this library.
+    Destroy { prefix: usize },
     /// An operator changes an election's value, without acquiring the key.
     Overwrite { prefix: usize },
 }
@@ -145,9 +158,9 @@ pub enum ReadOnly {
 }
 
 impl ReadOnly {
-    /// The policy of such a token.
-    pub(crate) fn policy(self, prefix: &Prefix, place: Place) -> Policy {
-        let (all, lock) = (Policy::management(), prefix.record_key());
+    /// The policy of such a token, which may do all else that this one allows.
+    pub(crate) fn policy(self, all: Policy, prefix: &Prefix, place: Place) -> Policy {
+        let lock = prefix.record_key();
         let keys = all
             .clone()
             .with_key_prefix(&prefix.directory(), Access::Read);
@@ -193,6 +206,7 @@ impl Deed {
         match self {
             Self::Kill { .. } => "kill",
             Self::Exit { .. } => "exit",
+            Self::Retire { .. } => "old process ended beside its new one",
             Self::Pause { .. } => "pause",
             Self::Partition { .. } => "partition",
             Self::Stall { .. } => "stall",
@@ -200,7 +214,13 @@ impl Deed {
             Self::Gateway { .. } => "gateway without a backend",
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
+            Self::Narrow {
+                what: ReadOnly::Sessions | ReadOnly::NoSessions,
+                ..
+            } => "token without session:write",
             Self::Narrow { .. } => "token narrowed",
+            Self::Revoke { .. } => "token deleted",
+            Self::SlowCommits { .. } => "slow commits",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
             Self::LoseServer { fate, .. } => match fate {
@@ -220,6 +240,9 @@ impl Deed {
             Self::DeleteRecord { .. } => "record deleted",
             Self::Garble { .. } => "record garbled",
             Self::Resize { .. } => "record resized",
+            Self::Evict { .. } => "eviction",
+            Self::SetLimit { .. } => "resize",
+            Self::Destroy { .. } => "destruction",
             Self::Overwrite { .. } => "key overwritten",
         }
     }

@@ -2,14 +2,20 @@
 
 mod claims;
 mod clients;
+mod commits;
 mod deeds;
+mod deploy;
+mod dialects;
 mod election;
+mod elsewhere;
 mod gateway;
 mod holding;
+mod managed;
 mod many;
 mod own_node;
 mod permissions;
 mod profile;
+mod revoked;
 mod rolling;
 mod server;
 mod sharing;
@@ -58,6 +64,12 @@ impl Plan {
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
         many::draw_many(&mut plan, &mut mixed(seed ^ MANY));
         permissions::draw_permissions(&mut plan, &mut mixed(seed ^ PERMISSIONS));
+        revoked::draw_revoked(&mut plan, &mut mixed(seed ^ REVOKED));
+        elsewhere::draw_elsewhere(&mut plan, &mut mixed(seed ^ ELSEWHERE));
+        deploy::draw_deploy(&mut plan, &mut mixed(seed ^ DEPLOY));
+        managed::draw_managed(&mut plan, &mut mixed(seed ^ MANAGED));
+        commits::draw_slow_commits(&mut plan, &mut mixed(seed ^ COMMITS));
+        dialects::draw_dialects(&mut plan, &mut mixed(seed ^ DIALECTS));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -108,6 +120,24 @@ const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
 
 /// Separates the random choices about many slots of one user from the rest.
 const MANY: u64 = 0x006d_616e_7921_2121;
+
+/// Separates the random choices about tokens that are deleted from the rest.
+const REVOKED: u64 = 0x0072_6576_6f6b_6564;
+
+/// Separates the random choices about further contested prefixes from the rest.
+const ELSEWHERE: u64 = 0x656c_7365_7768_6572;
+
+/// Separates the random choices about processes that overlap from the rest.
+const DEPLOY: u64 = 0x0064_6570_6c6f_7921;
+
+/// Separates the random choices about operations with this library from the rest.
+const MANAGED: u64 = 0x006d_616e_6167_6564;
+
+/// Separates the random choices about slow commits from the rest.
+const COMMITS: u64 = 0x0063_6f6d_6d69_7473;
+
+/// Separates the random choices about strangers of all dialects from the rest.
+const DIALECTS: u64 = 0x6469_616c_6563_7473;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;
@@ -240,6 +270,7 @@ impl Draft {
         }
         HostPlan {
             number,
+            starts_at: Duration::ZERO,
             prefix: rng.usize(..self.prefixes),
             server: None,
             own_node: false,
@@ -248,6 +279,7 @@ impl Draft {
             clock: clock(rng),
             rolling: None,
             crowd: 0,
+            keeps_lost: None,
             follows: false,
             shared: None,
             client: false,
@@ -255,6 +287,7 @@ impl Draft {
             own: Vec::new(),
             own_elections: Vec::new(),
             users,
+            also: Vec::new(),
             troubles,
         }
     }

@@ -46,6 +46,9 @@ pub(crate) fn is_own_election(prefix: usize) -> bool {
     is_own(prefix) && prefix % OWN_PLACES >= OWN_ELECTIONS
 }
 
+/// The last parts of the prefixes for which hosts contend.
+const PREFIXES: [&str; 5] = ["db", "queue", "jobs", "mail", "feed"];
+
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
@@ -130,6 +133,8 @@ pub enum Told {
 pub struct HostPlan {
     /// The number of the host in deeds.
     pub number: usize,
+    /// When its first process starts.
+    pub starts_at: Duration,
     /// The prefix of its semaphore or election.
     pub prefix: usize,
     /// The only server that it talks to. `None` if there is only one.
@@ -146,6 +151,8 @@ pub struct HostPlan {
     pub rolling: Option<Rolling>,
     /// How many contenders of a semaphore are not yet a crowd to it.
     pub crowd: usize,
+    /// If its semaphores keep lost slots until they are given back, how long its users take to stop.
+    pub keeps_lost: Option<Duration>,
     /// Whether it also follows the leader, in an election.
     pub follows: bool,
     /// The connections that it keeps open and shares, and what else uses them. Otherwise each
@@ -164,8 +171,19 @@ pub struct HostPlan {
     pub own_elections: Vec<UserPlan>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
+    /// The further prefixes at which it contends with others.
+    pub also: Vec<Also>,
     /// The troubles of its requests, by their number among those of their sort.
     pub troubles: BTreeMap<(Sort, u64), Trouble>,
+}
+
+/// A further prefix of a host. With a client, one session may hold there and at the first one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Also {
+    /// The number of the prefix.
+    pub prefix: usize,
+    /// The tasks that acquire or campaign there.
+    pub users: Vec<UserPlan>,
 }
 
 /// A limit that is written into the record when nobody holds.
@@ -275,6 +293,8 @@ pub struct StrangerPlan {
     pub at: Duration,
     /// What it does.
     pub kind: Stranger,
+    /// How it writes records, if not as the others do.
+    pub dialect: Option<Dialect>,
 }
 
 /// What a stranger does.
@@ -308,7 +328,7 @@ impl Plan {
         if let Some(host) = (number / OWN_PLACES).checked_sub(1) {
             return format!("own/{host}/{}", number % OWN_PLACES);
         }
-        format!("service/{}", ["db", "queue", "jobs"][number % 3])
+        format!("service/{}", PREFIXES[number % PREFIXES.len()])
     }
 
     /// The number of the prefix of a host's own semaphore.
@@ -366,7 +386,7 @@ impl Plan {
     /// Whether the record's limit may change.
     pub(crate) fn changes_limits(&self) -> bool {
         let is_rolling = self.hosts.iter().any(|it| it.rolling.is_some());
-        is_rolling || self.has(|deed| matches!(deed, Deed::Resize { .. }))
+        is_rolling || self.has(|deed| matches!(deed, Deed::Resize { .. } | Deed::SetLimit { .. }))
     }
 
     /// Whether there is an election.
@@ -401,9 +421,28 @@ impl HostPlan {
         semaphores.chain(elections.map(move |it| Plan::own_election(host, it)))
     }
 
+    /// The prefixes at which it contends with others, the first one first.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        let further = self.also.iter().map(|it| it.prefix);
+        [self.prefix].into_iter().chain(further)
+    }
+
+    /// Whether somebody on it acquires or campaigns at this prefix.
+    pub(crate) fn uses(&self, prefix: usize) -> bool {
+        let further = self.also.iter().map(|it| (it.prefix, &it.users));
+        let mut parts = further.chain([(self.prefix, &self.users)]);
+        parts.any(|(it, users)| it == prefix && !users.is_empty())
+    }
+
+    /// The number of its users at prefixes that others want.
+    pub(crate) fn contending_users(&self) -> usize {
+        let further = self.also.iter().map(|it| it.users.len());
+        self.users.len() + further.sum::<usize>()
+    }
+
     /// The number of all its users.
     pub(crate) fn all_users(&self) -> usize {
-        self.users.len() + self.own.len() + self.own_elections.len()
+        self.contending_users() + self.own.len() + self.own_elections.len()
     }
 }
 

@@ -21,6 +21,10 @@ pub enum Piece {
     Own(usize, usize),
     /// A host's own election.
     OwnElection(usize, usize),
+    /// A further prefix of a host, by the positions of the host and the prefix.
+    Also(usize, usize),
+    /// A user there.
+    AlsoUser(usize, usize, usize),
     /// The sharing of a host's connections.
     Shared(usize),
     /// A host's use of one client.
@@ -55,6 +59,11 @@ impl<'a> Pieces<'a> {
             all.extend((0..it.own.len()).map(|own| Piece::Own(host, own)));
             let elections = 0..it.own_elections.len();
             all.extend(elections.map(|own| Piece::OwnElection(host, own)));
+            for (at, it) in it.also.iter().enumerate() {
+                all.push(Piece::Also(host, at));
+                let users = 0..it.users.len();
+                all.extend(users.map(|user| Piece::AlsoUser(host, at, user)));
+            }
             for (user, it) in it.users.iter().enumerate() {
                 all.push(Piece::User(host, user));
                 all.extend((0..it.turns.len()).map(|turn| Piece::Turn(host, user, turn)));
@@ -91,6 +100,10 @@ impl<'a> Pieces<'a> {
             retain(&mut it.own_elections, |own| {
                 stays(Piece::OwnElection(host, own))
             });
+            for (at, it) in it.also.iter_mut().enumerate() {
+                retain(&mut it.users, |user| stays(Piece::AlsoUser(host, at, user)));
+            }
+            retain(&mut it.also, |at| stays(Piece::Also(host, at)));
             retain(&mut it.users, |user| stays(Piece::User(host, user)));
         }
         retain(&mut plan.hosts, |host| stays(Piece::Host(host)));

@@ -1,78 +1,22 @@
 //! A plan as text.
 
+mod deeds;
+
 use std::fmt;
 
 use semaphore_core::sans_io::Dialect;
 use transport_mock::consul::Profile;
 
 use super::{
-    Deed, End, Fate, Hidden, Holding, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told,
-    Trouble, Turn, UserPlan,
+    End, Fate, Holding, HostPlan, How, Place, Plan, Rolling, Shared, Sort, Stranger, Told, Trouble,
+    Turn, UserPlan,
 };
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_world(f, self)?;
         for host in &self.hosts {
-            let prefix = Self::prefix(host.prefix);
-            writeln!(
-                f,
-                "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
-                host.number, host.clock, host.crowd
-            )?;
-            if let Some(server) = host.server {
-                writeln!(f, "  it talks to {} alone", Self::node(server))?;
-            }
-            if host.own_node {
-                writeln!(f, "  its sessions stand on {}", Self::OWN_NODE)?;
-            }
-            if host.ttl != self.ttl {
-                writeln!(f, "  its TTL is {:?}", host.ttl)?;
-            }
-            if let Some(delay) = host.lock_delay {
-                writeln!(f, "  its lock delay is {delay:?}")?;
-            }
-            if let Some(Rolling { limit, adopts }) = host.rolling {
-                let meanwhile = if adopts {
-                    "goes by the record's until then"
-                } else {
-                    "refuses the record's until then"
-                };
-                writeln!(
-                    f,
-                    "  it writes the limit {limit} where nobody holds, and {meanwhile}"
-                )?;
-            }
-            if host.follows {
-                writeln!(f, "  it follows the leader")?;
-            }
-            if let Some(shared) = &host.shared {
-                write!(f, "{shared}")?;
-            }
-            if host.client {
-                writeln!(f, "  all that it has goes by one client")?;
-                if let Some(most) = host.own_polls {
-                    writeln!(
-                        f,
-                        "    if more than {most} hold, they are looked after together"
-                    )?;
-                }
-            }
-            let own = [("semaphore", &host.own), ("election", &host.own_elections)];
-            for (what, users) in own {
-                for (own, turn) in turns(users) {
-                    writeln!(f, "    own {what} {own}: {turn}")?;
-                }
-            }
-            for (user, it) in host.users.iter().enumerate() {
-                writeln!(f, "  user {user}:")?;
-                for turn in &it.turns {
-                    writeln!(f, "    {turn}")?;
-                }
-            }
-            for ((sort, number), trouble) in &host.troubles {
-                writeln!(f, "  its request {number}{sort}: {trouble}")?;
-            }
+            write_host(f, self, host)?;
         }
         match self.dialect {
             Dialect::Map => {}
@@ -92,6 +36,9 @@ impl fmt::Display for Plan {
                 "stranger-{} on {prefix} from {:?}: ",
                 stranger.number, stranger.at
             )?;
+            if let Some(dialect) = stranger.dialect {
+                write!(f, "writes as {dialect:?} and ")?;
+            }
             match stranger.kind {
                 Stranger::Go { turns, hold } => writeln!(f, "acquires {turns} times for {hold:?}")?,
                 Stranger::Stuck(time) => writeln!(f, "waits for {time:?} and never claims")?,
@@ -106,6 +53,82 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+/// Writes what is true for one host, and what its users and requests meet.
+fn write_host(f: &mut fmt::Formatter<'_>, plan: &Plan, host: &HostPlan) -> fmt::Result {
+    let prefix = Plan::prefix(host.prefix);
+    writeln!(
+        f,
+        "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
+        host.number, host.clock, host.crowd
+    )?;
+    if !host.starts_at.is_zero() {
+        writeln!(f, "  it starts at {:?}", host.starts_at)?;
+    }
+    if let Some(server) = host.server {
+        writeln!(f, "  it talks to {} alone", Plan::node(server))?;
+    }
+    if host.own_node {
+        writeln!(f, "  its sessions stand on {}", Plan::OWN_NODE)?;
+    }
+    if host.ttl != plan.ttl {
+        writeln!(f, "  its TTL is {:?}", host.ttl)?;
+    }
+    if let Some(delay) = host.lock_delay {
+        writeln!(f, "  its lock delay is {delay:?}")?;
+    }
+    if let Some(Rolling { limit, adopts }) = host.rolling {
+        let meanwhile = if adopts {
+            "goes by the record's until then"
+        } else {
+            "refuses the record's until then"
+        };
+        writeln!(
+            f,
+            "  it writes the limit {limit} where nobody holds, and {meanwhile}"
+        )?;
+    }
+    if let Some(time) = host.keeps_lost {
+        writeln!(f, "  it keeps lost slots, and stops within {time:?}")?;
+    }
+    if host.follows {
+        writeln!(f, "  it follows the leader")?;
+    }
+    if let Some(shared) = &host.shared {
+        write!(f, "{shared}")?;
+    }
+    if host.client {
+        writeln!(f, "  all that it has goes by one client")?;
+        if let Some(most) = host.own_polls {
+            writeln!(
+                f,
+                "    if more than {most} hold, they are looked after together"
+            )?;
+        }
+    }
+    let own = [("semaphore", &host.own), ("election", &host.own_elections)];
+    for (what, users) in own {
+        for (own, turn) in turns(users) {
+            writeln!(f, "    own {what} {own}: {turn}")?;
+        }
+    }
+    for also in &host.also {
+        writeln!(f, "  it also contends for {}:", Plan::prefix(also.prefix))?;
+        for (user, turn) in turns(&also.users) {
+            writeln!(f, "    user {user}: {turn}")?;
+        }
+    }
+    for (user, it) in host.users.iter().enumerate() {
+        writeln!(f, "  user {user}:")?;
+        for turn in &it.turns {
+            writeln!(f, "    {turn}")?;
+        }
+    }
+    for ((sort, number), trouble) in &host.troubles {
+        writeln!(f, "  its request {number}{sort}: {trouble}")?;
+    }
+    Ok(())
 }
 
 /// Writes what is true for the whole plan.
@@ -213,111 +236,6 @@ impl fmt::Display for Fate {
             Self::Paused => "stands still with its hosts",
             Self::Remembers => "is cut off and renews what it remembers",
         })
-    }
-}
-
-impl fmt::Display for Deed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kill { host, down } => {
-                write!(f, "node-{host} is killed and starts again {down:?} later")
-            }
-            Self::Exit { host, down } => {
-                write!(f, "node-{host} ends, and starts again {down:?} later")
-            }
-            Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
-            Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
-            Self::Stall { host, time } => write!(f, "node-{host} is stalled for {time:?}"),
-            Self::Gateway { host, time, answer } => {
-                write!(
-                    f,
-                    "a gateway answers node-{host} with {answer:?} for {time:?}"
-                )
-            }
-            Self::AgentDown { host, time } => {
-                write!(f, "the agent of node-{host} is down for {time:?}")
-            }
-            Self::Lag { host, time } => {
-                write!(f, "the agent of node-{host} lags behind for {time:?}")
-            }
-            Self::Restrict { host, what, time } => {
-                let what = match what {
-                    Hidden::Others => "the contender keys of others",
-                    Hidden::Contenders => "contender keys",
-                    Hidden::Everything => "anything",
-                };
-                write!(f, "node-{host} may not read {what} for {time:?}")
-            }
-            Self::Narrow { host, what, time } => {
-                write!(f, "node-{host} may {what} for {time:?}")
-            }
-            Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
-            Self::SlowLeader {
-                without,
-                lacks: usize::MAX,
-                time,
-            } => write!(
-                f,
-                "there is no leader for {without:?}, then one that takes {time:?} to apply its log"
-            ),
-            Self::SlowLeader {
-                without,
-                lacks,
-                time,
-            } => write!(
-                f,
-                "there is no leader for {without:?}, then one that takes {time:?} to apply the last {lacks} changes"
-            ),
-            Self::LoseServer {
-                server,
-                fate,
-                time,
-                reaped_after,
-                back_after,
-            } => {
-                let node = Plan::node(*server);
-                write!(
-                    f,
-                    "{node} {fate} for {time:?}; it is out of the catalog after {reaped_after:?} until {back_after:?} after it is back"
-                )
-            }
-            Self::Deregister { server, time } => {
-                write!(
-                    f,
-                    "{} is out of the catalog for {time:?}",
-                    Plan::node(*server)
-                )
-            }
-            Self::DeregisterOwn => write!(f, "{} is taken out of the catalog", Plan::OWN_NODE),
-            Self::ResetIndex => f.write_str("indexes are counted again"),
-            Self::Snapshot => f.write_str("a snapshot is saved"),
-            Self::Restore => f.write_str("the snapshot is restored"),
-            Self::DestroySession { nth } => write!(f, "session {nth} is destroyed"),
-            Self::DeleteKey { prefix, nth } => {
-                write!(
-                    f,
-                    "contender key {nth} of {} is deleted",
-                    Plan::prefix(*prefix)
-                )
-            }
-            Self::RemoveHolder { prefix, nth } => {
-                write!(f, "holder {nth} of {} is removed", Plan::prefix(*prefix))
-            }
-            Self::DeleteRecord { prefix } => {
-                write!(f, "the record of {} is deleted", Plan::prefix(*prefix))
-            }
-            Self::Garble { prefix, time } => {
-                let prefix = Plan::prefix(*prefix);
-                write!(f, "the record of {prefix} is garbled for {time:?}")
-            }
-            Self::Resize { prefix, limit } => {
-                let prefix = Plan::prefix(*prefix);
-                write!(f, "the limit in the record of {prefix} is set to {limit}")
-            }
-            Self::Overwrite { prefix } => {
-                write!(f, "the key of {} is overwritten", Plan::prefix(*prefix))
-            }
-        }
     }
 }
 

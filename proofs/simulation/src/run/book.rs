@@ -73,6 +73,13 @@ impl Book {
         if let Held::Leadership(_) = **granted {
             pages.restore_elected(prefix, &sessions, token);
         }
+        let is_elsewhere = |it: &Belief| {
+            let is_another = it.prefix != prefix && !is_own(it.prefix) && !is_own(prefix);
+            is_another && it.sessions.iter().any(|it| sessions.contains(it))
+        };
+        if pages.held().into_iter().any(is_elsewhere) {
+            pages.count_fault("session that holds at several contested prefixes");
+        }
         let of_whom = (Who::Ours(host), prefix, sessions, permits);
         pages.begin(of_whom, hold, token)
     }
@@ -190,15 +197,15 @@ impl Pages {
         }
     }
 
-    /// The host's beliefs from which an operator has taken something. An answer with this index
-    /// must show that. Answers from before the deed have a lower index.
-    pub(super) fn taken_from(&self, host: usize, index: u64) -> Vec<String> {
+    /// The host's beliefs at this prefix from which an operator has taken something. An answer with
+    /// this index must show that. Answers from before the deed have a lower index.
+    pub(super) fn taken_from(&self, host: usize, prefix: usize, index: u64) -> Vec<String> {
         if self.taken.is_empty() {
             return Vec::new();
         }
         let whose = self.beliefs.iter().map(|(belief, _)| belief);
         whose
-            .filter(|it| it.who == Who::Ours(host) && !is_own(it.prefix))
+            .filter(|it| it.who == Who::Ours(host) && it.prefix == prefix)
             .flat_map(|it| {
                 it.sessions
                     .iter()

@@ -10,7 +10,6 @@ use super::Run;
 use super::contest::Contest;
 use super::follower::{Follower, Through};
 use super::hazards::Hazards;
-use super::knowledge::Knowledge;
 use super::onlooker::Onlooker;
 use super::user::User;
 use super::wire::{Line, Looks, Wire};
@@ -18,48 +17,59 @@ use crate::history::Happening;
 use crate::plan::{HostPlan, Place, Plan};
 
 impl Run<'_> {
-    /// Starts a new process on this host, with its semaphore or election and all its users.
+    /// Starts a new process on this host, with its semaphores and elections and all its users.
     pub(super) fn boot(&mut self, number: usize) {
         let Some(host) = self.hosts.get(&number) else {
             return;
         };
+        if host.is_retired {
+            return;
+        }
         let (plan, line, users) = (host.plan, host.line.clone(), host.users.clone());
         let truth = self.world.client(format!("node-{number}"));
         let process = MockProcess::new(&truth.clone().with_clock_rate(plan.clock));
-        line.lock().knowledge = Knowledge::default();
+        line.lock().forget();
         let Ok(pools) = self.pools(plan, &line, &process, &truth) else {
             return;
         };
         let pool = pools.first();
-        let wire = self.wire(plan, &line, &process, &truth, Looks::Record, pool);
         let Ok(client) = self.client(plan, &line, &process, &truth, pool) else {
             return;
         };
-        let Ok(contest) = self.contest(plan, wire, &process, client.as_ref()) else {
-            return;
-        };
-        self.book.happened(Happening::Booted {
-            host: number,
-            prefix: plan.prefix,
-            place: self.plan.place(plan.prefix),
-            bounds: self.plan.bounds_of(plan),
-        });
-        let tasks = users.iter().map(|(turns, next)| {
-            let user = User {
-                host: number,
-                prefix: plan.prefix,
-                contest: contest.clone(),
-                truth: truth.clone(),
-                book: self.book.clone(),
-                turns: Arc::clone(turns),
-                next: Arc::clone(next),
-                storm_end: self.rounds[0],
-                rounds: self.rounds,
-                explains_after: None,
+        let mut tasks = Vec::new();
+        for (prefix, users) in &users {
+            let wire = self.wire(plan, &line, &process, &truth, Looks::Record, pool);
+            let wire = self.towards(*prefix, wire);
+            let Ok(contest) = self.contest(plan, *prefix, wire, &process, client.as_ref()) else {
+                return;
             };
-            self.world.start(process.living(user.live()))
-        });
-        let mut tasks: Vec<_> = tasks.collect();
+            self.book.happened(Happening::Booted {
+                host: number,
+                prefix: *prefix,
+                place: self.plan.place(*prefix),
+                bounds: self.plan.bounds_of(plan),
+            });
+            tasks.extend(users.iter().map(|(turns, next)| {
+                let user = User {
+                    host: number,
+                    prefix: *prefix,
+                    contest: contest.clone(),
+                    truth: truth.clone(),
+                    book: self.book.clone(),
+                    turns: Arc::clone(turns),
+                    next: Arc::clone(next),
+                    storm_end: self.rounds[0],
+                    rounds: self.rounds,
+                    explains_after: None,
+                    stops_within: plan.keeps_lost.unwrap_or_default(),
+                };
+                self.world.start(process.living(user.live()))
+            }));
+        }
+        if users.len() > 1 {
+            let mut book = self.book.lock();
+            book.count_fault("process at several contested prefixes");
+        }
         tasks.extend(self.start_own(plan, &line, &process, &truth, &pools, client.as_ref()));
         let follower = self.follower(plan, &line, &process, &truth, pool);
         let follower = follower.map(|it| self.world.start(process.living(it.live())));
@@ -74,19 +84,23 @@ impl Run<'_> {
     fn contest(
         &self,
         host: &HostPlan,
+        number: usize,
         wire: Wire,
         process: &MockProcess,
         client: Option<&Client>,
     ) -> Result<Contest, Error> {
         let plan = self.plan;
-        let prefix = &self.prefixes[host.prefix];
-        match plan.place(host.prefix) {
+        let prefix = &self.prefixes[number];
+        match plan.place(number) {
             Place::Semaphore => {
                 let limit = host.rolling.map_or(plan.limit, |it| it.limit);
                 let builder = Semaphore::builder(prefix.as_str(), limit).crowd(host.crowd);
-                let mut builder = self.told(builder, host, host.prefix);
+                let mut builder = self.told(builder, host, number);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
+                }
+                if host.keeps_lost.is_some() {
+                    builder = builder.keep_lost();
                 }
                 if host.rolling.is_some() {
                     builder = builder.resize_if_idle();
@@ -102,7 +116,7 @@ impl Run<'_> {
             }
             Place::Election { lock_delay } => {
                 let builder = Election::builder(prefix.record_key());
-                let builder = self.told_election(builder, host, host.prefix, lock_delay);
+                let builder = self.told_election(builder, host, number, lock_delay);
                 let connected = match client {
                     Some(client) => builder.connect(client.clone()),
                     None => builder.connect_parts(Arc::new(wire), Arc::new(process.clone())),
@@ -199,13 +213,27 @@ impl Run<'_> {
             pool: pool.cloned(),
             truth: truth.clone(),
             host: host.number,
-            participant: host.number,
+            place: host.prefix,
             hazards: self.hazards(host, line, truth),
             prefix: self.prefixes[host.prefix].clone(),
             looks,
             line: line.clone(),
             book: self.book.clone(),
             latency: self.plan.latency,
+        }
+    }
+
+    /// The same wire for another prefix at which its host contends with others.
+    pub(super) fn towards(&self, number: usize, wire: Wire) -> Wire {
+        let looks = match self.plan.place(number) {
+            Place::Semaphore => Looks::Record,
+            Place::Election { .. } => Looks::Key,
+        };
+        Wire {
+            place: number,
+            prefix: self.prefixes[number].clone(),
+            looks,
+            ..wire
         }
     }
 

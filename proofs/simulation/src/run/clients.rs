@@ -21,25 +21,23 @@ use crate::plan::{HostPlan, Plan};
 /// The wires of one process.
 struct Wires {
     usual: Wire,
-    /// The wires of its own semaphores, by the beginning of their keys.
-    own: BTreeMap<String, Wire>,
+    /// The wires of its further prefixes and of its own semaphores, by the beginning of their keys.
+    others: BTreeMap<String, Wire>,
 }
 
 impl Wires {
     fn of(&self, request: &Request) -> &Wire {
         let path = request.target().split('?').next().unwrap_or_default();
-        let own = match Transaction::of(request) {
-            Some(transaction) => transaction.keys().find_map(|key| self.own_wire(key)),
-            None => path
-                .strip_prefix("/v1/kv/")
-                .and_then(|key| self.own_wire(key)),
+        let other = match Transaction::of(request) {
+            Some(transaction) => transaction.keys().find_map(|key| self.other(key)),
+            None => path.strip_prefix("/v1/kv/").and_then(|key| self.other(key)),
         };
-        own.unwrap_or(&self.usual)
+        other.unwrap_or(&self.usual)
     }
 
-    fn own_wire(&self, key: &str) -> Option<&Wire> {
+    fn other(&self, key: &str) -> Option<&Wire> {
         let (prefix, _) = key.rsplit_once('/')?;
-        self.own.get(prefix)
+        self.others.get(prefix)
     }
 }
 
@@ -65,16 +63,19 @@ impl Run<'_> {
         }
         let wire = |looks| self.wire(host, line, process, truth, looks, pool);
         let own = host.own_prefixes().map(|number| {
-            let participant = number;
             let wire = Wire {
-                participant,
+                place: number,
                 ..wire(Looks::Elsewhere)
             };
             (Plan::prefix(number), wire)
         });
+        let further = host.also.iter().map(|it| {
+            let wire = self.towards(it.prefix, wire(Looks::Record));
+            (Plan::prefix(it.prefix), wire)
+        });
         let wires = Wires {
             usual: wire(Looks::Record),
-            own: own.collect(),
+            others: own.chain(further).collect(),
         };
         let mut builder = Client::builder().ttl(host.ttl);
         if self.plan.access_control.is_some() {

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use semaphore_core::sans_io::{Instant, Method, Request};
-use transport_mock::consul::{Access, Consul, Policy, Snapshot};
+use transport_mock::consul::{Consul, Policy, Snapshot};
 
 use super::past::Past;
 use super::seen::Seen;
 use super::{Judged, Run};
-use crate::history::{Happening, Who};
-use crate::plan::{Deed, Fate, Hidden, Plan, Told};
+use crate::history::{Followed, Happening};
+use crate::plan::{Deed, Fate, Hidden, Plan};
 
 /// An item of the agenda.
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ pub(super) enum Undo {
     /// A leader that lacks this many changes, for this long.
     ElectBehind(usize, Duration),
     CatchUpLeader,
+    CommitFast,
     Repair(usize),
 }
 
@@ -59,6 +60,7 @@ impl Run<'_> {
         match deed {
             Deed::Kill { host, .. }
             | Deed::Exit { host, .. }
+            | Deed::Retire { host }
             | Deed::Pause { host, .. }
             | Deed::Partition { host, .. }
             | Deed::Stall { host, .. }
@@ -66,7 +68,8 @@ impl Run<'_> {
             | Deed::Gateway { host, .. }
             | Deed::Lag { host, .. }
             | Deed::Restrict { host, .. }
-            | Deed::Narrow { host, .. } => {
+            | Deed::Narrow { host, .. }
+            | Deed::Revoke { host, .. } => {
                 self.judge_peaks(*host)?;
                 self.hit_host(*host, deed);
                 Ok(())
@@ -79,24 +82,20 @@ impl Run<'_> {
                 back_after,
             } => {
                 self.lose_server(*server, *fate, *time);
-                if let Some(time) = time.checked_sub(*reaped_after) {
-                    let (server, time) = (*server, time + *back_after);
-                    let reap = Deed::Deregister { server, time };
-                    self.plan_act(self.world.now() + *reaped_after, Act::Do(reap));
-                }
+                self.reap_later(*server, (*time, *reaped_after, *back_after));
                 Ok(())
             }
-            Deed::Deregister { server, time } => {
-                self.count_struck(*server);
-                self.judge_nodes(*server)?;
-                self.hinder_hosts_of(*server, *time);
-                self.world.deregister_node(Plan::node(*server));
-                self.later(*time, Undo::Register(*server));
-                self.judge_ending()
-            }
+            Deed::Deregister { server, time } => self.deregister(*server, *time),
             Deed::DeregisterOwn => {
                 self.world.deregister_node(Plan::OWN_NODE);
                 self.judge_ending()
+            }
+            Deed::SlowCommits { takes, time } => {
+                for host in self.hosts.values() {
+                    host.line.lock().commits_take = Some(*takes);
+                }
+                self.later(*time, Undo::CommitFast);
+                Ok(())
             }
             Deed::LoseLeader { time } => {
                 self.world.lose_leader();
@@ -130,6 +129,12 @@ impl Run<'_> {
             Deed::DeleteKey { prefix, nth } => self.delete_key(*prefix, *nth),
             Deed::RemoveHolder { prefix, nth } => self.remove_holder(*prefix, *nth),
             Deed::Resize { prefix, limit } => self.edit(*prefix, |record| record.set_limit(*limit)),
+            Deed::Evict { prefix, .. }
+            | Deed::SetLimit { prefix, .. }
+            | Deed::Destroy { prefix } => {
+                self.manage(*prefix, deed);
+                Ok(())
+            }
             Deed::Overwrite { prefix } => self.overwrite(*prefix),
             Deed::DeleteRecord { prefix } => {
                 self.submit_on(*prefix, |key| Request::new(Method::Delete, key));
@@ -166,14 +171,32 @@ impl Run<'_> {
         self.judge_operation()
     }
 
-    /// Without its node in the catalog, a server's hosts can't create sessions.
-    fn hinder_hosts_of(&self, server: usize, time: Duration) {
+    /// Removes a lost server's node, if it stays away for long enough.
+    fn reap_later(
+        &mut self,
+        server: usize,
+        (time, reaped_after, back_after): (Duration, Duration, Duration),
+    ) {
+        if let Some(time) = time.checked_sub(reaped_after) {
+            let time = time + back_after;
+            let reap = Deed::Deregister { server, time };
+            self.plan_act(self.world.now() + reaped_after, Act::Do(reap));
+        }
+    }
+
+    /// Removes a server's node. Until it is back, its hosts can't create sessions.
+    fn deregister(&mut self, server: usize, time: Duration) -> Judged {
+        self.count_struck(server);
+        self.judge_nodes(server)?;
         let hosts = self.plan.hosts.iter();
         let hosts = hosts.filter(|it| it.server == Some(server));
         for host in hosts.map(|it| it.number) {
             let until = self.world.now() + time;
             self.book.happened(Happening::Hindered { host, until });
         }
+        self.world.deregister_node(Plan::node(server));
+        self.later(time, Undo::Register(server));
+        self.judge_ending()
     }
 
     /// Loses a server, and with it all hosts that talk to it.
@@ -214,6 +237,7 @@ impl Run<'_> {
                     self.later(*down, Undo::Boot(number));
                 }
             }
+            Deed::Retire { .. } => self.retire(number),
             Deed::Pause { time, .. } => {
                 if let Some(process) = &host.process {
                     process.pause();
@@ -252,9 +276,10 @@ impl Run<'_> {
             }
             Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
                 host.line.lock().deny(true);
-                let is_election = self.plan.place(host.plan.prefix).is_election();
+                let mut places = host.plan.places();
+                let in_election = places.any(|it| self.plan.place(it).is_election());
                 self.book
-                    .happened(if *what != Hidden::Others || is_election {
+                    .happened(if *what != Hidden::Others || in_election {
                         Happening::Blinded { host: number }
                     } else {
                         Happening::Denied { host: number }
@@ -263,8 +288,9 @@ impl Run<'_> {
                 self.later(*time, Undo::Permit(number));
             }
             Deed::Narrow { what, time, .. } if self.plan.access_control.is_some() => {
-                let prefix = host.plan.prefix;
-                let policy = what.policy(&self.prefixes[prefix], self.plan.place(prefix));
+                let narrowed =
+                    |all, it: usize| what.policy(all, &self.prefixes[it], self.plan.place(it));
+                let policy = host.plan.places().fold(Policy::management(), narrowed);
                 self.world
                     .consul(|consul, _| consul.add_token(&name, policy));
                 host.line.lock().deny(false);
@@ -272,7 +298,38 @@ impl Run<'_> {
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::Permit(number));
             }
+            Deed::Revoke { time, .. } if self.plan.access_control.is_some() => {
+                self.world.consul(|consul, _| consul.remove_token(&name));
+                host.line.lock().deny(true);
+                self.book.happened(Happening::Blinded { host: number });
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::Permit(number));
+            }
             _ => {}
+        }
+    }
+
+    /// Ends the process of this host in order, and starts no other.
+    fn retire(&mut self, number: usize) {
+        let Some(host) = self.hosts.get_mut(&number) else {
+            return;
+        };
+        host.is_retired = true;
+        host.tasks.clear();
+        host.pools.clear();
+        if let Some(follower) = host.follower.take() {
+            follower.abort();
+            let (prefix, what) = (host.plan.prefix, Followed::NoMore);
+            let told = Happening::Follows {
+                host: number,
+                prefix,
+                what,
+            };
+            self.book.happened(told);
+        }
+        if let Some(process) = host.process.take() {
+            process.exit();
+            self.book.happened(Happening::Stopped { host: number });
         }
     }
 
@@ -339,6 +396,11 @@ impl Run<'_> {
                 self.world.catch_up_leader();
                 self.trouble(None, Duration::ZERO);
             }
+            Undo::CommitFast => {
+                for host in self.hosts.values() {
+                    host.line.lock().commits_take = None;
+                }
+            }
             Undo::Repair(prefix) => return self.repair(prefix),
         }
         Ok(())
@@ -355,6 +417,7 @@ impl Run<'_> {
         for host in self.hosts.values() {
             host.line.calm();
         }
+        self.operations.clear();
         self.world.clear_faults();
         // A restored snapshot may have forgotten a server that came back long ago.
         for server in self.plan.hosts.iter().filter_map(|it| it.server) {
@@ -365,69 +428,6 @@ impl Run<'_> {
         }
         self.book.happened(Happening::Quiet);
         self.judge_step()
-    }
-
-    /// Gives every token all permissions.
-    pub(super) fn forbid_nothing(&mut self) {
-        let Some(told) = self.plan.access_control else {
-            return;
-        };
-        let hosts = self.plan.hosts.iter();
-        let hosts = hosts.map(|host| format!("node-{}", host.number));
-        self.world.consul(|consul, _| {
-            consul.set_acl_default_deny();
-            consul.set_acl_reports_filtering(told == Told::InHeader);
-            for token in hosts.chain(["strangers".to_owned()]) {
-                consul.add_token(&token, Policy::management());
-            }
-        });
-    }
-
-    fn forbid(&mut self, number: usize, what: Hidden) {
-        let Some(prefix) = self.hosts.get(&number).map(|host| host.plan.prefix) else {
-            return;
-        };
-        let is_election = self.plan.place(prefix).is_election();
-        let prefix = &self.prefixes[prefix];
-        let (directory, lock) = (prefix.directory(), prefix.record_key());
-        let seen = &self.seen;
-        self.world.consul(|consul, _| {
-            let policy = match what {
-                // In an election others have no keys. So the token may read the only key, but not
-                // write it.
-                Hidden::Others if is_election => Policy::management().with_key(&lock, Access::Read),
-                Hidden::Contenders if is_election => {
-                    Policy::management().with_key(&lock, Access::Deny)
-                }
-                Hidden::Everything => {
-                    Policy::management().with_key_prefix(&directory, Access::Deny)
-                }
-                Hidden::Contenders => Policy::management()
-                    .with_key_prefix(&directory, Access::Deny)
-                    .with_key(&lock, Access::Write),
-                Hidden::Others => consul
-                    .entries(&directory)
-                    .filter(|entry| entry.key() != lock)
-                    .filter(|entry| {
-                        let session = entry.session();
-                        session.and_then(|it| seen.owner(it)) != Some(Who::Ours(number))
-                    })
-                    .fold(Policy::management(), |policy, entry| {
-                        policy.with_key(&entry.key(), Access::Deny)
-                    }),
-            };
-            consul.add_token(&format!("node-{number}"), policy);
-        });
-    }
-
-    fn permit(&mut self, number: usize) {
-        self.world.consul(|consul, _| {
-            consul.add_token(&format!("node-{number}"), Policy::management());
-        });
-        if let Some(host) = self.hosts.get(&number) {
-            host.line.lock().serve();
-            self.book.happened(Happening::Served { host: number });
-        }
     }
 
     fn restore(&mut self, snapshot: &Snapshot) {
@@ -444,10 +444,6 @@ impl Run<'_> {
         }
         // Consul does not remember any lock delay either.
         self.book.lock().guard_no_more(self.seen.index());
-    }
-
-    pub(super) fn token(&self) -> Option<semaphore_core::Token> {
-        self.scope("strangers").token().cloned()
     }
 
     fn new_epoch(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::adapter::{Request, Runtime as _};
+use semaphore_core::adapter::{Method, Request, Runtime as _};
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
@@ -38,9 +38,22 @@ impl Hazards {
             self.book.lock().count_fault("answered by a gateway");
             return Some(Fault::Answer(gateway.answer()));
         }
+        if trouble.is_none()
+            && let Some(takes) = line.commits_take
+            && is_committed(request)
+        {
+            line.faults += 1;
+            drop(line);
+            self.book.lock().count_fault("write committed slowly");
+            let fault = Fault::Delay(takes);
+            self.note(&fault, request);
+            return Some(fault);
+        }
         match trouble? {
             Trouble::Fault(fault) => {
-                line.is_fooled |= matches!(fault, Fault::Index(_));
+                if matches!(fault, Fault::Index(_)) {
+                    line.fool();
+                }
                 line.faults += 1;
                 drop(line);
                 self.note(&fault, request);
@@ -77,6 +90,12 @@ impl Hazards {
             book.happenings.push(Happening::Trouble { host, until });
         }
     }
+}
+
+/// Whether a leader has to commit this request.
+fn is_committed(request: &Request) -> bool {
+    let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
+    request.method() != Method::Get && !is_renewal
 }
 
 /// The name of a fault for figures.

@@ -6,6 +6,7 @@ use semaphore_core::Lost;
 
 use super::book::{Loss, LossKind};
 use super::deeds::{Act, Undo};
+use super::manage::asked_to_go;
 use super::{Judged, Run};
 use crate::check::Invariant;
 use crate::history::{Belief, Happening, Who};
@@ -14,13 +15,15 @@ use crate::plan::{Place, Plan};
 impl Run<'_> {
     pub(super) fn judge_step(&mut self) -> Judged {
         let (writes, now) = (self.world.take_writes(), self.world.now());
-        let seen = &mut self.seen;
+        let (seen, prefixes) = (&mut self.seen, &self.prefixes);
         let book = &self.book;
         let changes = self.world.consul(|consul, _| {
             if !seen.is_behind(consul) {
                 return Vec::new();
             }
-            let changes = seen.compare(consul, now, Some(&writes));
+            let mut changes = seen.compare(consul, now, Some(&writes));
+            let asked = writes.iter();
+            changes.extend(asked.filter_map(|it| asked_to_go(consul, prefixes, it)));
             for change in &changes {
                 if let Happening::Changed(change) = change {
                     let admitted = change.added.iter();
@@ -30,27 +33,33 @@ impl Run<'_> {
             }
             changes
         });
+        self.note_taken(&changes);
         self.judge_all(&changes)
     }
 
     /// Compares an operator's deed separately, so the hosts that it affects are known.
     pub(super) fn judge_operation(&mut self) -> Judged {
-        self.judge_deed(|_| false)
+        self.judge_deed(|_, _| false)
     }
 
     /// The same for a deed that has only ended sessions.
     pub(super) fn judge_ending(&mut self) -> Judged {
         let plan = self.plan;
-        self.judge_deed(|whose| matches!(whose, Who::Ours(host) if plan.is_guarded(host)))
+        self.judge_deed(
+            |whose, prefix| matches!(whose, Who::Ours(host) if plan.is_guarded(host, prefix)),
+        )
     }
 
-    fn judge_deed(&mut self, guards: impl Fn(Who) -> bool) -> Judged {
+    fn judge_deed(&mut self, guards: impl Fn(Who, usize) -> bool) -> Judged {
         let before = self.seen.index();
         let (seen, now) = (&mut self.seen, self.world.now());
         let changes = self
             .world
             .consul(|consul, _| seen.compare(consul, now, None));
-        let is_guarded = |session: &str| self.seen.owner(session).is_some_and(&guards);
+        let is_guarded = |session: &str, prefix: usize| {
+            let owner = self.seen.owner(session);
+            owner.is_some_and(|it| guards(it, prefix))
+        };
         let mut book = self.book.lock();
         for change in &changes {
             match change {
@@ -60,7 +69,7 @@ impl Run<'_> {
                             before,
                             kind: LossKind::Removed,
                         };
-                        book.take(prefix, session, loss, is_guarded(session));
+                        book.take(prefix, session, loss, is_guarded(session, prefix));
                     }
                 }
                 Happening::Changed(change) => {
@@ -72,7 +81,8 @@ impl Run<'_> {
                             LossKind::Overwritten
                         };
                         let loss = Loss { before, kind };
-                        book.take(change.prefix, session, loss, is_guarded(session));
+                        let is_guarded = is_guarded(session, change.prefix);
+                        book.take(change.prefix, session, loss, is_guarded);
                     }
                 }
                 _ => {}
@@ -208,6 +218,7 @@ impl Run<'_> {
                     Lost::KeyDeleted { .. } => "key deleted",
                     Lost::KeyOverwritten { .. } => "key overwritten",
                     Lost::LeaseExpired { .. } => "lease ran out",
+                    Lost::Evicted { .. } => "evicted",
                     _ => "other",
                 };
                 *self.figures.losses.entry(name).or_default() += 1;

@@ -18,6 +18,7 @@ mod hazards;
 mod judging;
 mod keys;
 mod knowledge;
+mod manage;
 mod onlooker;
 mod operator;
 mod past;
@@ -26,6 +27,7 @@ mod seen;
 mod sharing;
 mod state;
 mod stranger;
+mod tokens;
 mod transaction;
 mod turns;
 mod user;
@@ -44,7 +46,7 @@ use transport_mock::consul::{Edition, Snapshot};
 use transport_mock::{MockConsul, MockProcess, PooledClient, Task};
 
 use self::book::Book;
-use self::deeds::Act;
+use self::deeds::{Act, Undo};
 use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
@@ -135,6 +137,8 @@ struct Run<'a> {
     seen: Seen,
     hosts: BTreeMap<usize, Running<'a>>,
     strangers: Vec<Task<()>>,
+    /// The operations with this library that are under way.
+    operations: Vec<Task<()>>,
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
@@ -147,13 +151,19 @@ struct Run<'a> {
     figures: Figures,
 }
 
+/// The turns of a user, and the next one, with which the next process continues.
+type Turns = (Arc<Vec<Turn>>, Arc<AtomicUsize>);
+
 /// A host with its process.
 struct Running<'a> {
     plan: &'a HostPlan,
+    /// Whether no process starts on it any more.
+    is_retired: bool,
     line: Line,
-    users: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    /// The users at each prefix for which it contends with others.
+    users: Vec<(usize, Vec<Turns>)>,
     /// The turns of its own semaphores.
-    own: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    own: Vec<Turns>,
     /// The transports of its process, if it shares connections.
     pools: Vec<PooledClient>,
     process: Option<MockProcess>,
@@ -177,10 +187,15 @@ impl<'a> Run<'a> {
         let hosts = plan.hosts.iter().map(|host| {
             let turns =
                 |user: &UserPlan| (Arc::new(user.turns.clone()), Arc::<AtomicUsize>::default());
+            let further = host.also.iter().map(|it| (it.prefix, &it.users));
+            let parts = [(host.prefix, &host.users)].into_iter().chain(further);
             let running = Running {
                 plan: host,
-                line: Line::new(host.troubles.clone()),
-                users: host.users.iter().map(turns).collect(),
+                is_retired: false,
+                line: Line::new(host.troubles.clone(), host.places()),
+                users: parts
+                    .map(|(prefix, users)| (prefix, users.iter().map(turns).collect()))
+                    .collect(),
                 own: host
                     .own
                     .iter()
@@ -204,6 +219,7 @@ impl<'a> Run<'a> {
             prefixes,
             hosts: hosts.collect(),
             strangers: Vec::new(),
+            operations: Vec::new(),
             agenda: BTreeMap::new(),
             agenda_length: 0,
             snapshot: None,
@@ -225,9 +241,13 @@ impl<'a> Run<'a> {
         self.prepare();
         self.leave_records()?;
         self.put_others();
-        let numbers: Vec<_> = self.hosts.keys().copied().collect();
-        for number in numbers {
-            self.boot(number);
+        for host in &self.plan.hosts {
+            if host.starts_at.is_zero() {
+                self.boot(host.number);
+            } else {
+                let at = Instant::ORIGIN + host.starts_at;
+                self.plan_act(at, Act::Undo(Undo::Boot(host.number)));
+            }
         }
         self.start_strangers();
         let [storm_end, second] = self.rounds;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use judge::Record;
 use semaphore_core::{Election, Semaphore};
+use transport_mock::consul::Policy;
 
 use super::contest::Contest;
 use super::state::State;
@@ -11,12 +12,13 @@ use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
-use crate::plan::{Plan, Stranger};
+use crate::plan::{HostPlan, Plan, Stranger};
 
 impl Run<'_> {
     /// Everybody must get in within this time from now on.
     pub(super) fn round(&mut self, within: Duration) -> Judged {
-        let users = self.hosts.values().map(|host| host.plan.all_users()).sum();
+        let hosts = self.hosts.values().filter(|host| !host.is_retired);
+        let users = hosts.map(|host| host.plan.all_users()).sum();
         self.book.happened(Happening::Round { users, within });
         self.judge_step()
     }
@@ -85,7 +87,7 @@ impl Run<'_> {
         };
         for number in 0..self.prefixes.len() {
             let (prefix, place) = (&self.prefixes[number], self.plan.place(number));
-            let policy = what.policy(prefix, place);
+            let policy = what.policy(Policy::management(), prefix, place);
             self.world
                 .consul(|consul, _| consul.add_token("guest", policy));
             let client = self.world.client("guest");
@@ -180,7 +182,7 @@ impl Run<'_> {
     /// The number of slots at this prefix, if dead holders may be left there.
     fn dead_holders(&self, prefix: usize) -> Option<u32> {
         let mut hosts = self.plan.hosts.iter();
-        hosts.find(|it| it.prefix == prefix && !self.plan.asks())?;
+        hosts.find(|it| it.places().any(|it| it == prefix) && !self.plan.asks())?;
         let lock = self.prefixes.get(prefix)?.record_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;
@@ -194,7 +196,9 @@ impl Run<'_> {
         let mut left = Vec::new();
         self.world.consul(|consul, _| {
             left.extend(consul.sessions().map(|it| format!("session {}", it.id())));
-            for prefix in self.plan.own_prefixes() {
+            // What a dead process has left is removed by the next one that contends there.
+            let hosts = || self.hosts.values().filter(|host| !host.is_retired);
+            for prefix in hosts().flat_map(|host| host.plan.own_prefixes()) {
                 let directory = format!("{}/", Plan::prefix(prefix));
                 for entry in consul.entries(&directory) {
                     if self.plan.place(prefix).is_election() {
@@ -212,11 +216,7 @@ impl Run<'_> {
             }
             for (number, prefix) in self.prefixes.iter().enumerate() {
                 // Any next client writes a record.
-                let is_used = self
-                    .plan
-                    .hosts
-                    .iter()
-                    .any(|it| it.prefix == number && !it.users.is_empty());
+                let is_used = hosts().any(|it| it.plan.uses(number));
                 if !is_used {
                     continue;
                 }
@@ -278,7 +278,7 @@ fn sharing(plan: &Plan) -> Duration {
 
 /// Each user holds for its time, and leaves the slot to a stranger for at most its patience.
 fn turns(plan: &Plan) -> Duration {
-    let users: usize = plan.hosts.iter().map(|host| host.users.len()).sum();
+    let users: usize = plan.hosts.iter().map(HostPlan::contending_users).sum();
     let strangers: Duration = plan
         .strangers
         .iter()

@@ -338,7 +338,7 @@ impl Seen {
 
 /// The prefixes at which a host uses sessions.
 fn places(host: &HostPlan) -> (Who, Vec<usize>) {
-    let places = host.own_prefixes().chain([host.prefix]);
+    let places = host.own_prefixes().chain(host.places());
     (Who::Ours(host.number), places.collect())
 }
 
@@ -376,7 +376,8 @@ fn destroyer(writes: &[Delivered], session: &str) -> Option<Who> {
         RequestKind::of(&write.request) == RequestKind::SessionDestroy
             && write.request.target().contains(session)
     };
-    who(&writes.iter().find(is_it)?.host)
+    let by = who(&writes.iter().find(is_it)?.host);
+    Some(by.unwrap_or(Who::Operator))
 }
 
 /// The host with this name.

@@ -91,6 +91,7 @@ impl Run<'_> {
                     storm_end: self.rounds[0],
                     rounds: self.rounds,
                     explains_after: is_explained.then_some(explains_after),
+                    stops_within: Duration::ZERO,
                 };
                 Some(self.world.start(process.living(user.live())))
             });
@@ -125,9 +126,8 @@ impl Run<'_> {
         if let (Some(delay), true) = (host.lock_delay, host.client) {
             builder = builder.lock_delay(delay);
         }
-        let participant = prefix;
         let wire = Wire {
-            participant,
+            place: prefix,
             ..wire
         };
         let connected = match client {

@@ -84,7 +84,7 @@ impl Run<'_> {
                 prefix: prefix.clone(),
                 place: self.plan.place(stranger.prefix),
                 limit: self.plan.limit,
-                spelling: spelling_of(self.plan.dialect),
+                spelling: spelling_of(stranger.dialect.unwrap_or(self.plan.dialect)),
                 token: self.token(),
             };
             self.strangers.push(self.world.start(visitor.live()));
@@ -202,6 +202,8 @@ impl Visitor {
                 Some(lock) => lock.record()?,
             };
             if record.spelling() != self.spelling {
+                let mut book = self.book.lock();
+                book.count_fault("stranger that does not understand the record");
                 return None;
             }
             // The answer to our write was lost.

@@ -33,6 +33,8 @@ pub(super) struct User {
     /// After this time without a grant, an acquisition must give the reason. It is set if only a
     /// refusal can be the reason.
     pub(super) explains_after: Option<Duration>,
+    /// How long its work takes to stop when it has lost a hold.
+    pub(super) stops_within: Duration,
 }
 
 impl User {
@@ -131,10 +133,16 @@ impl User {
                 Either::Right(_) => None,
             }
         };
+        let is_lost = lost.is_some();
         if let Some(reason) = lost {
             self.book.lost(belief, reason);
         }
         self.book.ended(belief);
+        if is_lost && !self.stops_within.is_zero() {
+            self.book.lock().count_fault("lost slot kept for a while");
+            let left = self.storm_end.saturating_since(self.truth.now());
+            self.pause(self.stops_within.min(left)).await;
+        }
         let Some(held) = Arc::into_inner(held) else {
             return;
         };

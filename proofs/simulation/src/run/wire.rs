@@ -26,8 +26,8 @@ pub(super) struct Wire {
     /// The same host with the true clock.
     pub(super) truth: MockClient,
     pub(super) host: usize,
-    /// The sender, for counting requests.
-    pub(super) participant: usize,
+    /// The number of the prefix that its requests are for.
+    pub(super) place: usize,
     /// The faults of requests that have a separate connection.
     pub(super) hazards: Hazards,
     pub(super) prefix: Prefix,
@@ -60,63 +60,61 @@ pub(super) struct LineState {
     pub(super) is_agent_down: bool,
     /// The gateway in the agent's place.
     pub(super) gateway: Option<Gateway>,
+    /// How long a write takes, if commits are slow.
+    pub(super) commits_take: Option<Duration>,
     /// Whether a former leader renews every session that it is asked to.
     pub(super) renews_from_memory: bool,
     /// Since when the host's agent has lagged behind.
     pub(super) lags_since: Option<Instant>,
-    /// The knowledge of the present process.
-    pub(super) knowledge: Knowledge,
-    /// The watch was shown a wrong index or an incomplete list. So it need not believe an answer,
-    /// until it has relied on a whole one.
-    pub(super) is_fooled: bool,
+    /// What it is shown of each prefix at which it contends with others.
+    sights: BTreeMap<usize, Sight>,
     /// How many deeds refuse it something, or hide something from it. Until there is none, no answer is
     /// whole.
     denials: u32,
-    /// How many reads are under way that began in such a time: an agent looks at the token when a poll
-    /// begins.
-    partial: u32,
-    /// What the checks have heard of that.
-    told: Told,
-    /// When it relied on a whole answer again. What was asked for by then may be asked for again.
-    whole_since: Option<Instant>,
-    highest_index: u64,
     /// Whether Consul has renewed each session at the last request.
     renewals: BTreeMap<String, bool>,
     /// How many faults requests have met.
     pub(super) faults: u64,
+}
+
+/// What a host is shown of a prefix.
+#[derive(Default)]
+struct Sight {
+    /// The knowledge of the present process.
+    knowledge: Knowledge,
+    /// The watch was shown a wrong index or an incomplete list. So it need not believe an answer,
+    /// until it has relied on a whole one.
+    is_fooled: bool,
+    /// How many reads are under way that began while something was refused to it or hidden from it: an
+    /// agent looks at the token when a poll begins.
+    partial: u32,
+    /// Whether the checks have yet to hear that it knows everything again.
+    is_clouded: bool,
+    /// When it relied on a whole answer again. What was asked for by then may be asked for again.
+    whole_since: Option<Instant>,
+    highest_index: u64,
     /// How many reads of the prefix, or attempts to acquire an election's key, have been answered.
     answers: u64,
 }
 
-/// What the checks have heard of what a host knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
-    /// It knows everything.
-    #[default]
-    Whole,
-    /// Something is refused to it or hidden from it, or was and may still be in its answers.
-    Clouded,
-}
-
 impl Line {
-    pub(super) fn new(troubles: BTreeMap<(Sort, u64), Trouble>) -> Self {
+    /// The line of a host that contends with others at these prefixes.
+    pub(super) fn new(
+        troubles: BTreeMap<(Sort, u64), Trouble>,
+        places: impl Iterator<Item = usize>,
+    ) -> Self {
         Self(Arc::new(Mutex::new(LineState {
             sent: BTreeMap::new(),
             troubles,
             is_agent_down: false,
             gateway: None,
+            commits_take: None,
             renews_from_memory: false,
             lags_since: None,
-            knowledge: Knowledge::default(),
-            is_fooled: false,
+            sights: places.map(|it| (it, Sight::default())).collect(),
             denials: 0,
-            partial: 0,
-            told: Told::Whole,
-            whole_since: None,
-            highest_index: 0,
             renewals: BTreeMap::new(),
             faults: 0,
-            answers: 0,
         })))
     }
 
@@ -130,6 +128,7 @@ impl Line {
         line.troubles.clear();
         line.is_agent_down = false;
         line.gateway = None;
+        line.commits_take = None;
         line.renews_from_memory = false;
     }
 }
@@ -138,8 +137,10 @@ impl LineState {
     /// From now on something is refused to it. `hides` says whether that is by what it is shown.
     pub(super) fn deny(&mut self, hides: bool) {
         self.denials += 1;
-        self.told = Told::Clouded;
-        self.is_fooled |= hides;
+        for sight in self.sights.values_mut() {
+            sight.is_clouded = true;
+            sight.is_fooled |= hides;
+        }
     }
 
     /// The last of these is over.
@@ -149,8 +150,28 @@ impl LineState {
 
     /// Indexes start again.
     pub(super) fn renumber(&mut self) {
-        self.is_fooled = true;
-        self.told = Told::Clouded;
+        for sight in self.sights.values_mut() {
+            sight.is_fooled = true;
+            sight.is_clouded = true;
+        }
+    }
+
+    /// One of its answers has a wrong index.
+    pub(super) fn fool(&mut self) {
+        for sight in self.sights.values_mut() {
+            sight.is_fooled = true;
+        }
+    }
+
+    /// A new process knows nothing.
+    pub(super) fn forget(&mut self) {
+        for sight in self.sights.values_mut() {
+            sight.knowledge = Knowledge::default();
+        }
+    }
+
+    fn sight(&mut self, place: usize) -> &mut Sight {
+        self.sights.entry(place).or_default()
     }
 
     /// The trouble of the next request of this sort.
@@ -191,11 +212,11 @@ impl Wire {
 
     fn sent(&self, request: &Request) -> Sent {
         let is_consistent = request.target().contains("consistent");
-        let line = self.line.lock();
+        let mut line = self.line.lock();
         let lags_since = line.lags_since;
         Sent {
             at: self.truth.now(),
-            answers_before: line.answers,
+            answers_before: line.sight(self.place).answers,
             is_consistent,
             lags_since: lags_since.filter(|_| !is_consistent),
         }
@@ -213,10 +234,12 @@ impl Wire {
             received_at: self.truth.now(),
             lags_since: sent.lags_since,
         };
-        let learned = self.line.lock().knowledge.learn(&answer);
+        let mut line = self.line.lock();
+        let learned = line.sight(self.place).knowledge.learn(&answer);
+        drop(line);
         if let Some(of) = learned {
-            let host = self.host;
-            self.book.happened(Happening::Informed { host, of });
+            let (host, prefix) = (self.host, self.place);
+            self.book.happened(Happening::Informed { host, prefix, of });
         }
         learned.is_some()
     }
@@ -224,16 +247,18 @@ impl Wire {
     /// An answer without a fault, on which the host relies, shows everything.
     fn is_shown_all(&self, answer: &Response) {
         let mut line = self.line.lock();
-        if line.denials > 0 || line.partial > 0 {
+        let denials = line.denials;
+        let sight = line.sight(self.place);
+        if denials > 0 || sight.partial > 0 {
             return;
         }
-        if std::mem::take(&mut line.is_fooled) {
-            line.whole_since = Some(self.truth.now());
-            line.highest_index = index(answer).unwrap_or_default();
+        if std::mem::take(&mut sight.is_fooled) {
+            sight.whole_since = Some(self.truth.now());
+            sight.highest_index = index(answer).unwrap_or_default();
         }
-        if std::mem::take(&mut line.told) == Told::Clouded {
-            let host = self.host;
-            self.book.happened(Happening::Whole { host });
+        if std::mem::take(&mut sight.is_clouded) {
+            let (host, prefix) = (self.host, self.place);
+            self.book.happened(Happening::Whole { host, prefix });
         }
     }
 
@@ -276,15 +301,17 @@ impl Wire {
         };
         {
             let mut line = self.line.lock();
-            if line.is_fooled
-                || line.whole_since.is_some_and(|since| sent.at <= since)
-                || index < line.highest_index
+            let sight = line.sight(self.place);
+            if sight.is_fooled
+                || sight.whole_since.is_some_and(|since| sent.at <= since)
+                || index < sight.highest_index
             {
                 return;
             }
-            line.highest_index = index;
+            sight.highest_index = index;
         }
-        let taken = self.book.lock().taken_from(self.host, index);
+        let (host, prefix) = (self.host, self.place);
+        let taken = self.book.lock().taken_from(host, prefix, index);
         if taken.is_empty() {
             return;
         }
@@ -294,8 +321,7 @@ impl Wire {
             Looks::Elsewhere => Vec::new(),
         };
         if !gone.is_empty() {
-            let host = self.host;
-            self.book.happened(Happening::Shown { host, gone });
+            self.book.happened(Happening::Shown { host, prefix, gone });
         }
     }
 
@@ -317,7 +343,7 @@ impl Wire {
     /// it no longer shows the term. A missing key may not have been created yet when it was read,
     /// if an attempt or a read has been answered since. Then another read is needed.
     fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
-        let answers = self.line.lock().answers;
+        let answers = self.line.lock().sight(self.place).answers;
         let shows = match Keys::of(answer) {
             Some(keys) if keys.is_empty() => sent.answers_before == answers,
             Some(_) => true,
@@ -328,23 +354,23 @@ impl Wire {
 }
 
 /// A read under way that may not show everything, whenever it is answered.
-struct Partial(Line);
+struct Partial(Line, usize);
 
 impl Partial {
-    /// `None` if it shows everything.
-    fn begin(line: &Line) -> Option<Self> {
+    /// `None` if it shows everything of this prefix.
+    fn begin(line: &Line, place: usize) -> Option<Self> {
         let mut state = line.lock();
         if state.denials == 0 {
             return None;
         }
-        state.partial += 1;
-        Some(Self(line.clone()))
+        state.sight(place).partial += 1;
+        Some(Self(line.clone(), place))
     }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        self.0.lock().partial -= 1;
+        self.0.lock().sight(self.1).partial -= 1;
     }
 }
 
@@ -366,14 +392,16 @@ impl Transport for Wire {
             return Ok(answer);
         }
         let is_view = self.is_view(&request);
-        let host = self.participant;
+        let (host, prefix) = (self.host, self.place);
         let sent = self.sent(&request);
         let what = asked(&request, self.looks);
         let is_attempt = matches!(what, Asked::Attempt(_));
         let about = about_session(&request);
-        let partial = is_view.then(|| Partial::begin(&self.line)).flatten();
+        let partial = is_view
+            .then(|| Partial::begin(&self.line, self.place))
+            .flatten();
         let creates = RequestKind::of(&request) == RequestKind::SessionCreate;
-        self.book.happened(Happening::Sent { host, what });
+        self.book.happened(Happening::Sent { host, prefix, what });
         let (answer, was_met) = self.send_on(request).await;
         if let Ok(answer) = &answer
             && is_view
@@ -397,7 +425,7 @@ impl Transport for Wire {
             self.note_session(kind, session, answer);
         }
         if is_attempt || is_view {
-            self.line.lock().answers += 1;
+            self.line.lock().sight(self.place).answers += 1;
         }
         answer
     }

@@ -177,6 +177,7 @@ fn s4_what_is_no_elections_is_left_alone_by_whoever_can_know_it() {
     let garbles = changed(Who::Operator, key(None, ""), garbled(None));
     let informed = |of| Happening::Informed {
         host: 0,
+        prefix: 0,
         of: at(of),
     };
     let acquires = |history: History, sent| {
@@ -357,6 +358,7 @@ fn booted() -> Happening {
 fn asked(begin: History, what: &Asked, count: usize) -> History {
     let sent = Happening::Sent {
         host: 0,
+        prefix: 0,
         what: what.clone(),
     };
     (0..count).fold(begin, |history, _| history.then(&sent))

@@ -68,7 +68,11 @@ fn s1_what_an_operator_took_does_not_count_until_it_is_shown() {
         .granted(&belief(2, 1, B), 11);
     assert_eq!(two.verdict, None);
     let gone = vec![A.to_owned()];
-    let shown = two.then(&Happening::Shown { host: 0, gone });
+    let shown = two.then(&Happening::Shown {
+        host: 0,
+        prefix: 0,
+        gone,
+    });
     assert_eq!(shown.verdict, Some(Invariant::S1));
 }
 
@@ -108,7 +112,11 @@ fn s1_whose_session_has_ended_does_not_count_when_a_stranger_or_an_operator_took
 #[test]
 fn s1_whose_session_has_ended_learns_of_it() {
     let gone = vec![A.to_owned()];
-    let shown = one_is_cut_off().then(&Happening::Shown { host: 0, gone });
+    let shown = one_is_cut_off().then(&Happening::Shown {
+        host: 0,
+        prefix: 0,
+        gone,
+    });
     assert_eq!(shown.verdict, Some(Invariant::S1));
     let quiet = one_is_cut_off().then(&Happening::Quiet);
     assert_eq!(quiet.verdict, None);
@@ -189,7 +197,11 @@ fn s3_who_a_snapshot_brought_back_may_be_removed_by_who_could_not_know_it() {
     let revived = |session: &str| Happening::Revived {
         session: session.to_owned(),
     };
-    let informed = |host, of| Happening::Informed { host, of: at(of) };
+    let informed = |host, of| Happening::Informed {
+        host,
+        prefix: 0,
+        of: at(of),
+    };
     let removes = |sent| removes(Who::Ours(1), Some(at(sent)), true);
     let restored = || history().at(10).then(&revived(A));
 
@@ -368,7 +380,11 @@ fn l2_whoever_destroys_their_session_is_out_of_the_record_and_stays_so() {
 #[test]
 fn l3_requests_stay_under_the_ceiling() {
     for (what, allowed) in [(Asked::Read, 50), (Asked::Write, 100)] {
-        let sent = Happening::Sent { host: 0, what };
+        let sent = Happening::Sent {
+            host: 0,
+            prefix: 0,
+            what,
+        };
         let burst = (0..allowed).fold(history(), |history, _| history.then(&sent));
         assert_eq!(burst.verdict, None, "a burst");
         let more = (0..200).fold(burst, |history, _| history.then(&sent));
@@ -377,6 +393,7 @@ fn l3_requests_stay_under_the_ceiling() {
     let second = |history: History, now| {
         let sent = Happening::Sent {
             host: 0,
+            prefix: 0,
             what: Asked::Read,
         };
         (0..90).fold(history.at(now), |history, _| history.then(&sent))
@@ -430,13 +447,47 @@ fn l4_a_loss_has_somebody_who_took_it() {
     };
     assert_eq!(history().then(&gone()).verdict, Some(Invariant::L4));
     assert_eq!(history().then(&taken(A)).then(&gone()).verdict, None);
-    let blinded = || history().then(&Happening::Blinded { host: 0 });
+    let running = || history().then(&booted(0, None));
+    let blinded = || running().then(&Happening::Blinded { host: 0 });
     assert_eq!(blinded().then(&gone()).verdict, None);
-    // The excuse ends with the first whole answer after it.
+    // The excuse ends with the first whole answer after it about this prefix.
     let served = || blinded().at(5).then(&Happening::Served { host: 0 });
     assert_eq!(served().then(&gone()).verdict, None);
-    let seen = served().then(&Happening::Whole { host: 0 }).then(&gone());
+    let elsewhere = Happening::Whole { host: 0, prefix: 1 };
+    assert_eq!(served().then(&elsewhere).then(&gone()).verdict, None);
+    let seen = served()
+        .then(&Happening::Whole { host: 0, prefix: 0 })
+        .then(&gone());
     assert_eq!(seen.verdict, Some(Invariant::L4));
+}
+
+/// An eviction excuses the loss that it asked for, and no other.
+#[test]
+fn l4_who_is_evicted_was_asked_to_leave() {
+    let evicted = || {
+        lost(Lost::Evicted {
+            session: session(),
+            reason: "maintenance".into(),
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    let asked = |prefix| Happening::Evicted {
+        session: A.to_owned(),
+        prefix,
+    };
+    let gone = || {
+        lost(Lost::SessionGone {
+            session: session(),
+            key_alone: false,
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    assert_eq!(history().then(&evicted()).verdict, Some(Invariant::L4));
+    assert_eq!(history().then(&asked(0)).then(&evicted()).verdict, None);
+    let elsewhere = history().then(&asked(1)).then(&evicted()).verdict;
+    assert_eq!(elsewhere, Some(Invariant::L4));
+    let otherwise = history().then(&asked(0)).then(&gone()).verdict;
+    assert_eq!(otherwise, Some(Invariant::L4));
 }
 
 fn failed(host: usize, why: Why) -> Happening {
@@ -475,7 +526,8 @@ fn l4_a_reason_to_fail_excuses_its_host_and_prefix_while_it_lasts_and_nobody_els
     let later = repaired().at(10).then(&failed(0, Why::Foreign)).verdict;
     assert_eq!(later, Some(Invariant::L4));
 
-    let denied = || history().then(&Happening::Denied { host: 0 });
+    let running = || history().then(&booted(0, None));
+    let denied = || running().then(&Happening::Denied { host: 0 });
     assert_eq!(denied().then(&failed(0, Why::Refused)).verdict, None);
     let anothers = denied().then(&failed(1, Why::Refused)).verdict;
     assert_eq!(anothers, Some(Invariant::L4));
@@ -554,6 +606,7 @@ fn passes(known: u64, sent_at: u64, waiting: Waiting, begin: History) -> Option<
     let history = history.then(&written(record(1, &[B]), record(1, &[]), &[]));
     let informed = Happening::Informed {
         host: 0,
+        prefix: 0,
         of: at(known),
     };
     let history = history.then(&informed).at(sent_at);

@@ -28,6 +28,8 @@ pub(super) struct Losses {
     gone: BTreeSet<(usize, String)>,
     /// When their contender key, or what it depended on, was taken away.
     taken_at: BTreeMap<(usize, String), Instant>,
+    /// When each was asked to leave.
+    evicted_at: BTreeMap<(usize, String), Instant>,
     /// Whose tokens hide something.
     clouded: Clouded,
     trouble: Vec<Trouble>,
@@ -66,6 +68,7 @@ impl Losses {
             ended: BTreeSet::new(),
             gone: BTreeSet::new(),
             taken_at: BTreeMap::new(),
+            evicted_at: BTreeMap::new(),
             clouded: Clouded::default(),
             trouble: Vec::new(),
             leases: BTreeMap::new(),
@@ -101,6 +104,9 @@ impl Losses {
                 self.gone.insert((*prefix, session.clone()));
                 self.taken_at.insert((*prefix, session.clone()), at);
             }
+            Happening::Evicted { session, prefix } => {
+                self.evicted_at.insert((*prefix, session.clone()), at);
+            }
             Happening::Changed(change) => {
                 let removed = change.removed.iter();
                 let removed = removed.map(|it| (change.prefix, it.session.clone()));
@@ -114,6 +120,9 @@ impl Losses {
                         let is_known = |taken: &Instant| at > troubled.max(*taken) + UNKNOWN_FOR;
                         if self.taken_at.get(&of).is_none_or(is_known) {
                             self.gone.remove(&of);
+                        }
+                        if self.evicted_at.get(&of).is_some_and(is_known) {
+                            self.evicted_at.remove(&of);
                         }
                     }
                     self.admitted_before.remove(session);
@@ -209,8 +218,14 @@ impl Losses {
             reason,
             Lost::KeyDeleted { .. } | Lost::KeyOverwritten { .. } | Lost::KeyReleased { .. }
         );
+        let is_asked = |session: &String| {
+            let of = (belief.prefix, session.clone());
+            self.evicted_at.contains_key(&of)
+        };
+        let is_evicted = matches!(reason, Lost::Evicted { .. });
         (is_by_index && self.renumbered.contains(&belief.no))
-            || matches!(belief.who, Who::Ours(host) if self.clouded.is_blinded(host))
+            || (is_evicted && belief.sessions.iter().any(is_asked))
+            || matches!(belief.who, Who::Ours(host) if self.clouded.is_blinded_at(host, belief.prefix))
             || belief.is_among(&self.gone)
             || belief.sessions.iter().any(|it| self.ended.contains(it))
     }

@@ -19,6 +19,7 @@ impl Draft {
                 number,
                 prefix: rng.usize(..self.prefixes),
                 at: self.storm.mul_f64(rng.f64()),
+                dialect: None,
                 kind: if rng.bool() {
                     Stranger::Stuck(secs(rng.u64(20..200)))
                 } else {

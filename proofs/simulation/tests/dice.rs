@@ -1,0 +1,85 @@
+//! What a seed may draw happens, and breaks nothing.
+
+use std::collections::BTreeMap;
+
+use simulation::plan::{Deed, Plan};
+use simulation::run;
+
+/// Runs some of the worlds of this kind, and returns how often each fault happened.
+fn faults_of(is_of_kind: impl Fn(&Plan) -> bool, most: usize) -> BTreeMap<&'static str, u64> {
+    let plans = (0..2_000).map(|seed| (seed, Plan::draw(seed)));
+    let plans = plans.filter(|(_, plan)| is_of_kind(plan)).take(most);
+    let mut sum = BTreeMap::new();
+    for (seed, plan) in plans {
+        let outcome = run(&plan, false);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        for (name, count) in outcome.figures.faults {
+            *sum.entry(name).or_default() += count;
+        }
+    }
+    sum
+}
+
+#[test]
+fn one_session_holds_at_several_prefixes_that_others_want() {
+    let is_elsewhere = |plan: &Plan| plan.hosts.iter().any(|it| !it.also.is_empty());
+    let faults = faults_of(is_elsewhere, 12);
+    assert!(
+        faults.contains_key("session that holds at several contested prefixes"),
+        "{faults:?}"
+    );
+}
+
+#[test]
+fn tokens_are_deleted_for_a_while_and_lose_the_permission_to_write_sessions() {
+    let is_revoked = |plan: &Plan| {
+        let revokes = |deed: &Deed| matches!(deed, Deed::Revoke { .. });
+        plan.deeds.iter().any(|(_, deed)| revokes(deed))
+    };
+    let faults = faults_of(is_revoked, 12);
+    for name in ["token deleted", "token without session:write"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn holders_are_evicted_limits_changed_and_slots_kept_while_things_go_wrong() {
+    let is_managed = |plan: &Plan| {
+        let evicts = |deed: &Deed| matches!(deed, Deed::Evict { .. } | Deed::Destroy { .. });
+        let keeps = plan.hosts.iter().any(|it| it.keeps_lost.is_some());
+        keeps || plan.deeds.iter().any(|(_, deed)| evicts(deed))
+    };
+    let faults = faults_of(is_managed, 60);
+    for name in [
+        "eviction: it left",
+        "resize: done",
+        "destruction: refused",
+        "lost slot kept for a while",
+    ] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn a_new_process_starts_before_the_old_one_has_ended() {
+    let overlaps = |plan: &Plan| plan.hosts.iter().any(|it| !it.starts_at.is_zero());
+    let faults = faults_of(overlaps, 12);
+    let name = "old process ended beside its new one";
+    assert!(faults.contains_key(name), "{faults:?}");
+}
+
+#[test]
+fn commits_are_slow_and_strangers_of_all_dialects_come() {
+    let is_one = |plan: &Plan| {
+        let has_all = plan.strangers.iter().any(|it| it.dialect.is_some());
+        let is_slow = |deed: &Deed| matches!(deed, Deed::SlowCommits { .. });
+        has_all || plan.deeds.iter().any(|(_, deed)| is_slow(deed))
+    };
+    let faults = faults_of(is_one, 24);
+    for name in [
+        "write committed slowly",
+        "stranger that does not understand the record",
+    ] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
