@@ -37,7 +37,7 @@ pub(super) fn draw_managed(plan: &mut Plan, rng: &mut Rng) {
                 nth: rng.usize(..8),
             },
         };
-        // Whoever renews its session may hold. Some evictions come just then.
+        // A host that renews its session may hold. Some evictions come just then.
         let is_eviction = matches!(deed, Deed::Evict { .. });
         let mut there = plan.hosts.iter_mut().filter(|it| it.prefix == prefix);
         match there.next().filter(|_| is_eviction && rng.bool()) {
