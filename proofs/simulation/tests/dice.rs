@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use simulation::plan::{Deed, Plan};
+use simulation::plan::{Deed, Plan, Stranger, StrangerPlan};
 use simulation::run;
 
 /// Runs some of the worlds of this kind, and returns how often each fault happened.
@@ -82,4 +82,12 @@ fn commits_are_slow_and_strangers_of_all_dialects_come() {
     ] {
         assert!(faults.contains_key(name), "{name}: {faults:?}");
     }
+}
+
+#[test]
+fn a_record_names_hundreds_of_holders() {
+    let is_crowd = |it: &StrangerPlan| matches!(it.kind, Stranger::Crowd { .. });
+    let faults = faults_of(|plan| plan.strangers.iter().any(is_crowd), 2);
+    let name = "record with hundreds of holders";
+    assert!(faults.contains_key(name), "{faults:?}");
 }

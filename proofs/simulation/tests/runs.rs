@@ -74,6 +74,10 @@ fn seeds_that_have_violated_something_violate_nothing() {
             "L3: a campaign went on with a session that could not lead again",
         ),
         (100_456, "L1: who resigned was not told"),
+        (
+            5_298,
+            "S1: an answer that was asked for before a restoration counted as whole",
+        ),
     ] {
         let outcome = run(&Plan::draw(seed), false);
         assert_eq!(outcome.violation, None, "seed {seed}, {showed}");

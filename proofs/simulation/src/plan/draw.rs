@@ -10,6 +10,7 @@ mod election;
 mod elsewhere;
 mod gateway;
 mod holding;
+mod hundreds;
 mod managed;
 mod many;
 mod own_node;
@@ -70,6 +71,7 @@ impl Plan {
         managed::draw_managed(&mut plan, &mut mixed(seed ^ MANAGED));
         commits::draw_slow_commits(&mut plan, &mut mixed(seed ^ COMMITS));
         dialects::draw_dialects(&mut plan, &mut mixed(seed ^ DIALECTS));
+        hundreds::draw_hundreds(&mut plan, &mut mixed(seed ^ HUNDREDS));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -138,6 +140,9 @@ const COMMITS: u64 = 0x0063_6f6d_6d69_7473;
 
 /// Separates the random choices about strangers of all dialects from the rest.
 const DIALECTS: u64 = 0x6469_616c_6563_7473;
+
+/// Separates the random choices about hundreds of holders from the rest.
+const HUNDREDS: u64 = 0x6875_6e64_7265_6473;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;

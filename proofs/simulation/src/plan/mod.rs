@@ -310,6 +310,13 @@ pub enum Stranger {
     },
     /// It has a contender key and never claims. It stays this long.
     Stuck(Duration),
+    /// Many who hold at once, and for as long.
+    Crowd {
+        /// How many they are.
+        holders: u32,
+        /// How long they hold. Then most leave, and the others die.
+        hold: Duration,
+    },
     /// It leads an election like `consul lock`, which deletes the key afterwards.
     ConsulLock {
         /// How often it leads.

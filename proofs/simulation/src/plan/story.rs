@@ -42,6 +42,9 @@ impl fmt::Display for Plan {
             match stranger.kind {
                 Stranger::Go { turns, hold } => writeln!(f, "acquires {turns} times for {hold:?}")?,
                 Stranger::Stuck(time) => writeln!(f, "waits for {time:?} and never claims")?,
+                Stranger::Crowd { holders, hold } => {
+                    writeln!(f, "{holders} hold for {hold:?}, then leave or die")?;
+                }
                 Stranger::ConsulLock { turns, hold } => writeln!(
                     f,
                     "leads {turns} times for {hold:?} and deletes the key afterwards"

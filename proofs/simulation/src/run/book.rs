@@ -84,15 +84,15 @@ impl Book {
         pages.begin(of_whom, hold, token)
     }
 
-    /// A stranger has a slot.
+    /// A stranger has a slot, or a crowd of them has one with each of these sessions.
     pub(super) fn granted_to_stranger(
         &self,
         number: usize,
         prefix: usize,
-        session: &str,
+        sessions: Vec<String>,
     ) -> BeliefNo {
-        let sessions = vec![session.to_owned()];
-        let who = (Who::Stranger(number), prefix, sessions, 1);
+        let permits = u32::try_from(sessions.len()).unwrap_or(u32::MAX);
+        let who = (Who::Stranger(number), prefix, sessions, permits);
         self.lock().begin(who, Hold::Strangers, FencingToken(0))
     }
 

@@ -448,7 +448,7 @@ impl Run<'_> {
 
     fn new_epoch(&mut self) {
         for host in self.hosts.values() {
-            host.line.lock().renumber();
+            host.line.lock().renumber(self.world.now());
         }
         self.book.happened(Happening::NewEpoch);
     }

@@ -292,7 +292,7 @@ fn turns(plan: &Plan) -> Duration {
             Stranger::Go { turns, hold } | Stranger::ConsulLock { turns, hold } => {
                 hold + Duration::from_secs(turns.into())
             }
-            Stranger::Stuck(_) => Duration::from_secs(2),
+            Stranger::Stuck(_) | Stranger::Crowd { .. } => Duration::from_secs(2),
         })
         .sum();
     let one = ROUND_HOLD + Duration::from_secs(1) + plan.latency * 10;

@@ -5,6 +5,7 @@
 //! only understands its own dialect of the record. In an election it takes the key as a lock. If a
 //! late release could end its next term, its session serves only one term.
 
+mod crowd;
 mod literal;
 mod lock;
 
@@ -97,6 +98,10 @@ impl Visitor {
     async fn live(self) {
         self.client.sleep(self.plan.at).await;
         let mut turns = match self.plan.kind {
+            Stranger::Crowd { holders, hold } => {
+                self.come_together(holders, hold).await;
+                return;
+            }
             Stranger::Stuck(_) => 0..1,
             Stranger::Go { turns, .. } | Stranger::ConsulLock { turns, .. } => 0..turns,
         };
@@ -120,6 +125,7 @@ impl Visitor {
     /// Takes its turns, or as many as this session may serve. `None` if it can't go on.
     async fn stay(&self, session: &str, turns: &mut Range<u32>) -> Option<()> {
         match self.plan.kind {
+            Stranger::Crowd { .. } => return None,
             Stranger::Stuck(time) => {
                 self.client.sleep(time).await;
                 return None;
@@ -127,10 +133,9 @@ impl Visitor {
             Stranger::Go { hold, .. } | Stranger::ConsulLock { hold, .. } => {
                 for _ in turns {
                     self.get_in(session).await?;
-                    let number = self.plan.number;
-                    let belief = self
-                        .book
-                        .granted_to_stranger(number, self.plan.prefix, session);
+                    let (number, prefix) = (self.plan.number, self.plan.prefix);
+                    let sessions = vec![session.to_owned()];
+                    let belief = self.book.granted_to_stranger(number, prefix, sessions);
                     let end = Holding(&self.book, belief);
                     self.client.sleep(hold).await;
                     drop(end);

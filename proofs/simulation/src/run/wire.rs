@@ -90,6 +90,9 @@ struct Sight {
     partial: u32,
     /// Whether the checks have yet to hear that it knows everything again.
     is_clouded: bool,
+    /// When indexes last started again. What was asked for by then is answered with the old state, or
+    /// with the new one.
+    renumbered_at: Option<Instant>,
     /// When it relied on a whole answer again. What was asked for by then may be asked for again.
     whole_since: Option<Instant>,
     highest_index: u64,
@@ -149,8 +152,9 @@ impl LineState {
     }
 
     /// Indexes start again.
-    pub(super) fn renumber(&mut self) {
+    pub(super) fn renumber(&mut self, now: Instant) {
         for sight in self.sights.values_mut() {
+            sight.renumbered_at = Some(now);
             sight.is_fooled = true;
             sight.is_clouded = true;
         }
@@ -245,11 +249,12 @@ impl Wire {
     }
 
     /// An answer without a fault, on which the host relies, shows everything.
-    fn is_shown_all(&self, answer: &Response) {
+    fn is_shown_all(&self, answer: &Response, sent: &Sent) {
         let mut line = self.line.lock();
         let denials = line.denials;
         let sight = line.sight(self.place);
-        if denials > 0 || sight.partial > 0 {
+        let is_of_before = sight.renumbered_at.is_some_and(|at| sent.at <= at);
+        if denials > 0 || sight.partial > 0 || is_of_before {
             return;
         }
         if std::mem::take(&mut sight.is_fooled) {
@@ -411,7 +416,7 @@ impl Transport for Wire {
             if !was_met {
                 self.look_at(answer, &sent);
                 if is_relied_on && partial.is_none() {
-                    self.is_shown_all(answer);
+                    self.is_shown_all(answer, &sent);
                 }
             }
         }
