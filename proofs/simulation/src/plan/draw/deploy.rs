@@ -1,6 +1,6 @@
 //! The hosts on which a new process starts before the old one has ended, with other settings.
 //!
-//! In a plan the new process is a host of its own. It runs on the old one's server, by the old one's
+//! In a plan the new process is a separate host. It runs on the old one's server, by the old one's
 //! clock.
 
 use std::time::Duration;

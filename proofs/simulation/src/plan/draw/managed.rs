@@ -11,7 +11,7 @@ const ONE_IN: u32 = 10;
 /// In one of this many some hosts keep lost slots.
 const KEEPS_ONE_IN: u32 = 8;
 
-/// Mostly evictions: whoever holds is told. The rest of the plan does not change.
+/// Mostly evictions. The rest of the plan does not change.
 pub(super) fn draw_managed(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..KEEPS_ONE_IN) == 0 {
         for host in &mut plan.hosts {
@@ -37,7 +37,7 @@ pub(super) fn draw_managed(plan: &mut Plan, rng: &mut Rng) {
                 nth: rng.usize(..8),
             },
         };
-        // Whoever renews its session may hold. Some evictions come just then.
+        // A host that renews its session may hold. Some evictions come just then.
         let is_eviction = matches!(deed, Deed::Evict { .. });
         let mut there = plan.hosts.iter_mut().filter(|it| it.prefix == prefix);
         match there.next().filter(|_| is_eviction && rng.bool()) {
