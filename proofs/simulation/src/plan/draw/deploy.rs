@@ -1,6 +1,7 @@
 //! The hosts on which a new process starts before the old one has ended, with other settings.
 //!
-//! In a plan the new process is another host. It runs on the old one's server, by the old one's clock.
+//! In a plan the new process is a separate host. It runs on the old one's server, by the old one's
+//! clock.
 
 use std::time::Duration;
 

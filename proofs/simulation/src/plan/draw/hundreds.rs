@@ -8,7 +8,7 @@ use super::{millis, secs};
 use crate::plan::{Deed, Plan, Stranger, StrangerPlan};
 
 /// One in this many worlds has such a record. Others are excepted below, so fewer have one.
-const ONE_IN: u32 = 100;
+const ONE_IN: u32 = 40;
 
 /// Adds a crowd of strangers, and as many slots, where no operator takes anything away from the crowd,
 /// everybody has the same limit, and each can ask about dead holders. The rest of the plan does not

@@ -11,7 +11,7 @@ const ONE_IN: u32 = 10;
 /// In one of this many some hosts keep lost slots.
 const KEEPS_ONE_IN: u32 = 8;
 
-/// Mostly evictions: the holder is told. The rest of the plan does not change.
+/// Mostly evictions. The rest of the plan does not change.
 pub(super) fn draw_managed(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..KEEPS_ONE_IN) == 0 {
         for host in &mut plan.hosts {
