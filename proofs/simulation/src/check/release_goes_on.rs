@@ -49,6 +49,14 @@ impl ReleaseGoesOn {
         }
     }
 
+    /// What this host does not hold may have been given up while something was refused to it: a step
+    /// that Consul refuses for good is left out (PROMISES).
+    fn forget_unused(&mut self, host: usize) {
+        let held: BTreeSet<_> = self.beliefs.values().flat_map(|it| &it.sessions).collect();
+        self.known
+            .retain(|session, (by, _)| *by != host || held.contains(session));
+    }
+
     fn ended(&mut self, at: Instant, session: &str, by: Ending) -> Verdict {
         let Some((host, since)) = self.known.remove(session) else {
             return Ok(());
@@ -110,6 +118,9 @@ impl Check for ReleaseGoesOn {
             }
             Happening::GaveUp { host, .. } => {
                 self.gave_up.insert(*host, at);
+                if self.clouded.covers(*host) {
+                    self.forget_unused(*host);
+                }
             }
             Happening::Granted { belief, .. } => {
                 if let Who::Ours(host) = belief.who {
