@@ -26,13 +26,10 @@ pub(crate) fn scene() -> (Client, String) {
 /// No test waits longer than this for anything. All of them together take a minute or two.
 const END_OF_ALL: Duration = Duration::from_secs(600);
 
-/// The program, without Consul's variables except for the address. Signals act as usual, also where
-/// the tests were started by `nohup`.
+/// The program, without Consul's variables except for the address.
 pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
     end_in_time();
-    let mut command = Command::new("env");
-    command.arg("--default-signal=HUP,INT,QUIT,TERM");
-    command.arg(env!("CARGO_BIN_EXE_consul-semaphore"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_consul-semaphore"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CONSUL_") {
             command.env_remove(name);

@@ -56,6 +56,7 @@ impl Fleet {
                 ttl: run.ttl_of(number),
                 lock_delay: run.lock_delay,
                 own_node: client.own_node,
+                shares: client.shares,
                 holds_long: run.reaped,
                 role: client.role,
                 places: run.places.clone(),

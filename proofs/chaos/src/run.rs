@@ -50,6 +50,9 @@ impl Run {
     /// takes part in an election: at a semaphore it prunes every vanished holder at once, ours
     /// included.
     ///
+    /// One contender on each backend uses a `Client`: what it holds at both semaphores stands on one
+    /// session, and so do its terms in both elections.
+    ///
     /// One contender on each backend has its sessions on a separate node, so they don't end with a
     /// server. One contender on each backend, with or without such a node, talks to a client agent,
     /// which ends, too. By default, the seed decides about `reaped`.
@@ -80,6 +83,8 @@ impl Run {
             ttl: reaped.then(|| Duration::from_secs(rng.u64(TTLS))),
             // One of the two contenders on each backend. A follower has no session.
             own_node: reaped && number % 2 == 1,
+            // One of the two contenders on each backend.
+            shares: number < backends.len(),
         });
         let clients = clients.collect();
         Self {

@@ -35,7 +35,7 @@ fn hasty() -> MockConsul {
 
 #[test]
 fn on_smol_a_handle_panics_with_advice_and_so_does_whoever_uses_the_world_later() {
-    let world = MockConsul::new(7);
+    let world = hasty();
     let semaphore = semaphore(&world);
     let said = panic_of(move || drop(smol::block_on(semaphore.acquire())));
     assert!(said.contains("`LoopbackConsul`"), "{said}");

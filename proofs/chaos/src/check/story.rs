@@ -57,6 +57,7 @@ impl Story {
             },
             ttl: None,
             own_node: false,
+            shares: false,
         };
         let log = |client| ClientLog {
             client,

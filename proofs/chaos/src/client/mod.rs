@@ -44,6 +44,8 @@ pub struct Plan {
     pub lock_delay: Option<Duration>,
     /// Whether its sessions use a node without a server.
     pub own_node: bool,
+    /// Whether all of it uses one `Client`.
+    pub shares: bool,
     /// Whether it holds for longer than Consul needs to remove a dead server.
     pub holds_long: bool,
     /// What it does.
@@ -64,8 +66,12 @@ impl Plan {
         name(self.number, self.incarnation)
     }
 
-    /// The name of a session. It says where it was used, in case it is left behind.
+    /// The name of a session. It says where it was used, in case it is left behind. Those who share
+    /// sessions give them one name.
     fn session_name(&self, place: &Place) -> String {
+        if self.shares {
+            return self.name();
+        }
         format!("{} at {}", self.name(), place.prefix)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_channel::oneshot;
 use futures_util::future::{Either, join_all, select};
 use semaphore_core::adapter::{BlockOn, BoxFuture, Transport};
-use semaphore_core::{Discovery, Error, Follower};
+use semaphore_core::{Client, Discovery, Error, Follower};
 
 use super::Plan;
 use super::book::{Book, Entry};
@@ -22,8 +22,12 @@ pub(super) fn run<B>(plan: &Plan, backend: &B, book: &Arc<Book>) -> Result<(), F
 where
     B: Transport + BlockOn + Clone + 'static,
 {
+    let client = plan
+        .shares
+        .then(|| Client::builder().ttl(plan.ttl).connect(backend.clone()));
     let mut crew = Crew {
         backend,
+        client: client.transpose().doing("building a client")?,
         book,
         number: 0,
         ends: Vec::new(),
@@ -47,6 +51,8 @@ where
 
 struct Crew<'c, B> {
     backend: &'c B,
+    /// What everything uses, if sessions are shared.
+    client: Option<Client>,
     book: &'c Arc<Book>,
     number: u32,
     ends: Vec<oneshot::Receiver<()>>,
@@ -58,14 +64,22 @@ where
     B: Transport + BlockOn + Clone + 'static,
 {
     fn contend(&mut self, plan: &Plan, place: &Place) -> Result<(), Failure> {
-        let backend = self.backend.clone();
+        let (backend, client) = (self.backend.clone(), self.client.clone());
         match place.what {
             What::Semaphore => {
-                let built = plan.semaphore(place).connect(backend);
+                let builder = plan.semaphore(place);
+                let built = match client {
+                    Some(client) => builder.connect(client),
+                    None => builder.connect(backend),
+                };
                 self.start(built.doing("building a semaphore")?, place)
             }
             What::Election => {
-                let built = plan.election(place).connect(backend);
+                let builder = plan.election(place);
+                let built = match client {
+                    Some(client) => builder.connect(client),
+                    None => builder.connect(backend),
+                };
                 self.start(built.doing("building an election")?, place)
             }
         }
@@ -111,6 +125,7 @@ where
 
     fn join(self) {
         let Self {
+            client,
             ends,
             shutdowns,
             book,
@@ -120,6 +135,9 @@ where
             join_all(ends).await;
             if !book.must_leave() {
                 join_all(shutdowns).await;
+                if let Some(client) = client {
+                    client.shutdown().await;
+                }
             }
         }));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use semaphore_core::blocking::{Discovery, Follower};
+use semaphore_core::blocking::{Client, Discovery, Follower};
 use transport_ureq::UreqTransport;
 
 use super::Plan;
@@ -18,8 +18,13 @@ use crate::record::{Place, Role, What};
 
 /// Runs all of them to their end.
 pub(super) fn run(plan: &Plan, backend: &UreqTransport, book: &Arc<Book>) -> Result<(), Failure> {
+    let client = plan.shares.then(|| {
+        let builder = Client::builder().ttl(plan.ttl);
+        builder.connect(backend.clone())
+    });
     let mut crew = Crew {
         backend,
+        client: client.transpose().doing("building a client")?,
         book,
         number: 0,
         threads: Vec::new(),
@@ -43,6 +48,8 @@ pub(super) fn run(plan: &Plan, backend: &UreqTransport, book: &Arc<Book>) -> Res
 
 struct Crew<'c> {
     backend: &'c UreqTransport,
+    /// What everything uses, if sessions are shared.
+    client: Option<Client>,
     book: &'c Arc<Book>,
     number: u32,
     threads: Vec<JoinHandle<()>>,
@@ -51,14 +58,22 @@ struct Crew<'c> {
 
 impl Crew<'_> {
     fn contend(&mut self, plan: &Plan, place: &Place) -> Result<(), Failure> {
-        let backend = self.backend.clone();
+        let (backend, client) = (self.backend.clone(), self.client.clone());
         match place.what {
             What::Semaphore => {
-                let built = plan.semaphore(place).connect_blocking(backend);
+                let builder = plan.semaphore(place);
+                let built = match client {
+                    Some(client) => builder.connect_blocking(client),
+                    None => builder.connect_blocking(backend),
+                };
                 self.start(built.doing("building a semaphore")?, place);
             }
             What::Election => {
-                let built = plan.election(place).connect_blocking(backend);
+                let builder = plan.election(place);
+                let built = match client {
+                    Some(client) => builder.connect_blocking(client),
+                    None => builder.connect_blocking(backend),
+                };
                 self.start(built.doing("building an election")?, place);
             }
         }
@@ -101,6 +116,9 @@ impl Crew<'_> {
         if !self.book.must_leave() {
             for shutdown in self.shutdowns {
                 shutdown();
+            }
+            if let Some(client) = self.client {
+                client.shutdown();
             }
         }
     }

@@ -116,6 +116,9 @@ pub struct Client {
     /// Whether its sessions use a node without a server, so they don't end with any server.
     #[serde(default)]
     pub own_node: bool,
+    /// Whether it uses one `Client` for everything, so its semaphores share sessions.
+    #[serde(default)]
+    pub shares: bool,
 }
 
 /// The role of a client.
