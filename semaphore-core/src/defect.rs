@@ -109,6 +109,8 @@ defects! {
     WatchStoppedAfterTransient breaks L1,
     /// Those ahead in the queue are waited for without end.
     PatienceInfinite breaks L1,
+    /// A free slot is claimed although others stand ahead in the queue.
+    OutOfTurn breaks Queue,
     /// Failures are retried at once.
     RetryWithoutBackoff breaks L3,
     /// A claim under way goes on when its caller gives up, and is granted to nobody.

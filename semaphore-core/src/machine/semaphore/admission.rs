@@ -421,7 +421,8 @@ impl Situation<'_> {
             if ahead + upon > free {
                 // Only the first may claim out of turn: those who are passed are not waited for
                 // afterwards.
-                if is_first && self.patience_is_over {
+                let is_patient = self.patience_is_over || is_on(Defect::OutOfTurn);
+                if is_first && is_patient {
                     return (wanted, Turn::Now);
                 }
                 if is_first {
