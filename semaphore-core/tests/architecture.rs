@@ -75,6 +75,7 @@ fn sources() -> BTreeMap<Vec<String>, Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     list(&root, &mut files);
+    files.retain(|file| !is_of_tests(&root, file));
     let sources = files.iter().map(|file| {
         let source = Source::read(&root, file);
         (source.module.clone(), source)
@@ -85,13 +86,18 @@ fn sources() -> BTreeMap<Vec<String>, Source> {
 fn list(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let is_test = path.file_stem().is_some_and(|name| name == "tests");
-        if path.is_dir() && !is_test {
+        if path.is_dir() {
             list(&path, files);
-        } else if path.extension().is_some_and(|it| it == "rs") && !is_test {
+        } else if path.extension().is_some_and(|it| it == "rs") {
             files.push(path);
         }
     }
+}
+
+/// Whether it is a file of tests alone, or in a folder of these.
+fn is_of_tests(root: &Path, path: &Path) -> bool {
+    let mut within = path.strip_prefix(root).expect("below the root").iter();
+    within.any(|it| it == "tests" || it == "tests.rs")
 }
 
 /// Lines of code of the core's tests: of its files and modules of tests, and of the folder `tests`.
@@ -99,11 +105,10 @@ fn lines_of_tests() -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     for folder in ["src", "tests"] {
-        list_all(&root.join(folder), &mut files);
+        list(&root.join(folder), &mut files);
     }
     let lines = files.iter().map(|path| {
-        let within = path.strip_prefix(root).expect("below the root");
-        let is_of_tests = within.iter().any(|it| it == "tests" || it == "tests.rs");
+        let is_of_tests = is_of_tests(root, path);
         let text = fs::read_to_string(path).expect("a text");
         let file = syn::parse_file(&text).expect("Rust");
         let mut lines = BTreeSet::new();
@@ -115,17 +120,6 @@ fn lines_of_tests() -> usize {
         lines.len()
     });
     lines.sum()
-}
-
-fn list_all(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            list_all(&path, files);
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            files.push(path);
-        }
-    }
 }
 
 impl Source {

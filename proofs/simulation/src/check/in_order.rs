@@ -4,8 +4,8 @@
 //! A waiter is passed without fault
 //! - if there are slots for all who wait before it and for those who passed it,
 //! - if its key is newer than what the other host knew when it sent its claim,
-//! - if its host could not act, the other one may not see it, or a slot had been free for half a second: it was left unused. Who
-//!   was passed so may be passed again for 5 s,
+//! - if its host could not act, the other one may not see it, or a slot had been free for half a
+//!   second: it was left unused. A waiter that was passed so may be passed again for 5 s,
 //! - if a slot passes among the callers of one process, for 70 ms, or 3 ms for each slot and 300 ms
 //!   at most,
 //! - if the slot was that of a dead holder: it goes to the waiter whose clock is first to say that the
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
+use super::callers::Callers;
 use super::vigour::Vigour;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Waiting, Who};
@@ -34,6 +35,7 @@ const STAYS_FOR: Duration = Duration::from_millis(300);
 pub(super) struct InOrder {
     latency: Duration,
     vigour: Vigour,
+    callers: Callers,
     /// The hosts whose requests wait for connections.
     sharing: BTreeSet<usize>,
     prefixes: BTreeMap<usize, Prefix>,
@@ -52,10 +54,6 @@ struct Prefix {
     left_unused_at: Option<Instant>,
     /// Since when each waiter has been passed within another process.
     passed_within: BTreeMap<String, Instant>,
-    /// For how many slots each waiting caller of each host waits.
-    callers: BTreeMap<usize, Vec<u32>>,
-    /// When a caller of each host last stopped waiting.
-    left_at: BTreeMap<usize, Instant>,
 }
 
 impl InOrder {
@@ -63,6 +61,7 @@ impl InOrder {
         Self {
             latency: bounds.latency,
             vigour: Vigour::default(),
+            callers: Callers::default(),
             sharing: BTreeSet::new(),
             prefixes: BTreeMap::new(),
             informed: BTreeMap::new(),
@@ -119,12 +118,11 @@ impl InOrder {
             let vigour = self.vigour.since(*owner, change.prefix);
             let can_act = vigour.is_some_and(|since| sent_at > since + LEFT_UNUSED)
                 && !self.sharing.contains(owner);
-            let is_wanted = prefix.callers.get(owner).is_some_and(|callers| {
-                !callers.is_empty() && callers.iter().all(|permits| *permits == 1)
-            });
-            let left_at = prefix.left_at.get(owner).copied().unwrap_or_default();
             let travel = self.latency * 4;
-            let is_expected = is_wanted && sent_at > left_at + travel + LEFT_UNUSED;
+            let callers = self.callers.of(change.prefix, *owner);
+            let is_expected = callers.is_some_and(|waiting| {
+                !waiting.is_wide() && sent_at > waiting.since + travel + LEFT_UNUSED
+            });
             let was_known = *since + travel < known;
             let may_again = prefix.left_unused_at.is_some_and(|left| {
                 *since <= left && at <= left + PASSED_FOR.div_f64(SLOWEST_CLOCK) + travel
@@ -161,36 +159,10 @@ impl Check for InOrder {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.vigour.happen(at, what);
+        self.callers.happen(at, what);
         match what {
             Happening::Booted { host, bounds, .. } if !bounds.held_up.is_zero() => {
                 self.sharing.insert(*host);
-            }
-            Happening::Waits {
-                host,
-                prefix,
-                permits,
-            } => {
-                let prefix = self.prefixes.entry(*prefix).or_default();
-                prefix.callers.entry(*host).or_default().push(*permits);
-            }
-            Happening::GaveUp {
-                host,
-                prefix,
-                permits,
-            } => {
-                let prefix = self.prefixes.entry(*prefix).or_default();
-                prefix.left(at, *host, *permits);
-            }
-            Happening::Granted { belief, .. } => {
-                if let Who::Ours(host) = belief.who {
-                    let prefix = self.prefixes.entry(belief.prefix).or_default();
-                    prefix.left(at, host, belief.permits);
-                }
-            }
-            Happening::Stopped { host } => {
-                for prefix in self.prefixes.values_mut() {
-                    prefix.callers.remove(host);
-                }
             }
             Happening::Informed { host, prefix, of } => {
                 let informed = self.informed.entry((*host, *prefix)).or_default();
@@ -220,16 +192,6 @@ impl Check for InOrder {
 }
 
 impl Prefix {
-    /// A caller of this host waits no more.
-    fn left(&mut self, at: Instant, host: usize, permits: u32) {
-        if let Some(callers) = self.callers.get_mut(&host)
-            && let Some(place) = callers.iter().position(|it| *it == permits)
-        {
-            callers.swap_remove(place);
-        }
-        self.left_at.insert(host, at);
-    }
-
     fn changed(&mut self, at: Instant, change: &Change) {
         let Subject::Record { after, .. } = &change.of else {
             return;

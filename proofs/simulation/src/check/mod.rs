@@ -3,6 +3,7 @@
 //! The crate `judge` judges everything that can be judged without looking into Consul, as for
 //! chaos. `told` translates for it. Each of the other files is a check that needs more.
 
+mod callers;
 mod clean_end;
 mod clouded;
 mod everybody_gets_in;
@@ -17,6 +18,7 @@ mod release_goes_on;
 mod request_rate;
 mod slot_is_filled;
 mod told;
+mod troubles;
 mod vacancy_filled;
 mod vigour;
 

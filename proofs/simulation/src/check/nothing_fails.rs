@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
+use super::troubles::Troubles;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Happening, KeyState, Subject, Who, Why};
 
@@ -23,9 +24,8 @@ pub(super) struct NothingFails {
     /// The prefixes with hosts that were started with another limit.
     rolling: BTreeSet<usize>,
     refused: BTreeMap<usize, Spell>,
-    /// Until when each host has trouble: until then it may not hear that something is over.
-    troubled: BTreeMap<usize, Instant>,
-    all_troubled: Instant,
+    /// In trouble that begins meanwhile, a host does not hear that something is over.
+    troubles: Troubles,
     counts: Counts,
 }
 
@@ -55,8 +55,19 @@ impl Spell {
         }
     }
 
-    fn is_heard(&self, at: Instant, troubled: Instant, heard_for: Duration) -> bool {
-        let is_since = |ended: Instant| at <= ended.max(troubled) + heard_for;
+    /// Whether it is, or is still heard of. `troubled` returns until when trouble lasts that had begun
+    /// by a moment.
+    fn is_heard(
+        &self,
+        at: Instant,
+        heard_for: Duration,
+        troubled: impl Fn(Instant) -> Option<Instant>,
+    ) -> bool {
+        let is_since = |ended: Instant| {
+            let heard_until = ended + heard_for;
+            let is_late = troubled(heard_until).is_some_and(|until| at <= until + heard_for);
+            at <= heard_until || is_late
+        };
         self.reasons > 0 || self.ended_at.is_some_and(is_since)
     }
 }
@@ -71,18 +82,16 @@ impl NothingFails {
             limits: BTreeMap::new(),
             rolling: BTreeSet::new(),
             refused: BTreeMap::new(),
-            troubled: BTreeMap::new(),
-            all_troubled: Instant::ORIGIN,
+            troubles: Troubles::default(),
             counts: Counts::default(),
         }
     }
 
     fn is_excused(&self, at: Instant, host: usize, prefix: usize, why: Why) -> bool {
-        let troubled = self.troubled.get(&host).copied().unwrap_or_default();
-        let troubled = troubled.max(self.all_troubled);
+        let troubled = |moment: Instant| self.troubles.begun_by(moment, host);
         let heard = |spells: &BTreeMap<usize, Spell>, of: usize, heard_for| {
             let spell = spells.get(&of);
-            spell.is_some_and(|it| it.is_heard(at, troubled, heard_for))
+            spell.is_some_and(|it| it.is_heard(at, heard_for, troubled))
         };
         match why {
             Why::Foreign => heard(&self.foreign, prefix, self.heard_for),
@@ -105,6 +114,7 @@ impl Check for NothingFails {
     }
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        self.troubles.happen(at, what);
         match what {
             Happening::Booted { prefix, bounds, .. } if bounds.limit != self.limit => {
                 self.rolling.insert(*prefix);
@@ -131,16 +141,6 @@ impl Check for NothingFails {
             | Happening::Narrowed { host }
             | Happening::Denied { host } => self.refused.entry(*host).or_default().begins(),
             Happening::Served { host } => self.refused.entry(*host).or_default().ends(at),
-            Happening::Trouble { host: None, until } => {
-                self.all_troubled = self.all_troubled.max(*until);
-            }
-            Happening::Trouble {
-                host: Some(host),
-                until,
-            } => {
-                let troubled = self.troubled.entry(*host).or_default();
-                *troubled = (*troubled).max(*until);
-            }
             // It could have failed just as well.
             Happening::Granted { belief, .. } => {
                 if let Who::Ours(host) = belief.who {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use semaphore_core::sans_io::Instant;
 
 use super::clouded::Clouded;
+use super::troubles::Troubles;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
 
@@ -28,9 +29,7 @@ pub(super) struct ReleaseGoesOn {
     gave_up: BTreeMap<usize, Instant>,
     /// How much longer it may take on each host.
     held_up: BTreeMap<usize, Duration>,
-    /// Until when each host has trouble.
-    troubled: BTreeMap<usize, Instant>,
-    all_troubled: Instant,
+    troubles: Troubles,
     clouded: Clouded,
     /// What each host gave back while something was refused to it.
     refused: BTreeSet<(usize, String)>,
@@ -71,8 +70,9 @@ impl ReleaseGoesOn {
             return Ok(());
         }
         let last = |of: &BTreeMap<usize, Instant>| of.get(&host).copied().unwrap_or_default();
-        let trouble = last(&self.troubled).max(self.all_troubled);
-        let quiet_since = since.max(last(&self.gave_up)).max(trouble);
+        let quiet_since = since
+            .max(last(&self.gave_up))
+            .max(self.troubles.until(host));
         let time = at.saturating_since(quiet_since);
         let held_up = self.held_up.get(&host).copied().unwrap_or_default();
         let is_judged =
@@ -98,6 +98,7 @@ impl Check for ReleaseGoesOn {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.clouded.happen(what);
+        self.troubles.happen(at, what);
         match what {
             Happening::Booted { host, bounds, .. } => {
                 self.held_up.insert(*host, bounds.held_up);
@@ -154,16 +155,6 @@ impl Check for ReleaseGoesOn {
             Happening::Stopped { host } => {
                 self.known.retain(|_, (by, _)| by != host);
                 self.beliefs.retain(|_, it| it.who != Who::Ours(*host));
-            }
-            Happening::Trouble { host: None, until } => {
-                self.all_troubled = self.all_troubled.max(*until);
-            }
-            Happening::Trouble {
-                host: Some(host),
-                until,
-            } => {
-                let troubled = self.troubled.entry(*host).or_default();
-                *troubled = (*troubled).max(*until);
             }
             // Its owner knows that it had ended.
             Happening::Revived { session } => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
+use super::callers::Callers;
 use super::vigour::Vigour;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject, Who};
@@ -17,6 +18,7 @@ const FILLED_WITHIN: Duration = Duration::from_secs(6);
 pub(super) struct SlotIsFilled {
     bounds: Bounds,
     vigour: Vigour,
+    callers: Callers,
     prefixes: BTreeMap<usize, Prefix>,
     /// How much longer it may take on each host.
     held_up: BTreeMap<usize, Duration>,
@@ -28,16 +30,6 @@ struct Prefix {
     /// How many slots are free, and since when at least one is.
     free: usize,
     free_since: Instant,
-    callers: BTreeMap<usize, Callers>,
-}
-
-/// Those of one host.
-#[derive(Default)]
-struct Callers {
-    /// For how many slots each of them waits.
-    waiting: Vec<u32>,
-    /// When one of them last came first, or left.
-    since: Instant,
 }
 
 impl SlotIsFilled {
@@ -45,6 +37,7 @@ impl SlotIsFilled {
         Self {
             bounds,
             vigour: Vigour::default(),
+            callers: Callers::default(),
             prefixes: BTreeMap::new(),
             held_up: BTreeMap::new(),
             counts: Counts::default(),
@@ -57,16 +50,13 @@ impl SlotIsFilled {
             return None;
         }
         let mut since: Option<Instant> = None;
-        for (host, callers) in &prefix.callers {
-            if callers.waiting.is_empty() {
-                continue;
-            }
+        for (host, waiting) in self.callers.at(number) {
             // Free slots may be kept for who waits for several.
-            if callers.waiting.iter().any(|permits| *permits > 1) {
+            if waiting.is_wide() {
                 return None;
             }
-            let held_up = self.held_up.get(host).copied().unwrap_or_default();
-            let able = callers.since.max(self.vigour.since(*host, number)?) + held_up;
+            let held_up = self.held_up.get(&host).copied().unwrap_or_default();
+            let able = waiting.since.max(self.vigour.since(host, number)?) + held_up;
             since = Some(since.map_or(able, |since| since.max(able)));
         }
         let within = FILLED_WITHIN + self.bounds.latency * 30 + self.bounds.lost_poll;
@@ -85,40 +75,10 @@ impl Check for SlotIsFilled {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.vigour.happen(at, what);
+        self.callers.happen(at, what);
         match what {
             Happening::Booted { host, bounds, .. } => {
                 self.held_up.insert(*host, bounds.held_up + bounds.unseen);
-            }
-            Happening::Waits {
-                host,
-                prefix,
-                permits,
-            } => {
-                let prefix = self.prefixes.entry(*prefix).or_default();
-                let callers = prefix.callers.entry(*host).or_default();
-                if callers.waiting.is_empty() {
-                    callers.since = at;
-                }
-                callers.waiting.push(*permits);
-            }
-            Happening::GaveUp {
-                host,
-                prefix,
-                permits,
-            } => {
-                let prefix = self.prefixes.entry(*prefix).or_default();
-                prefix.left(at, *host, *permits);
-            }
-            Happening::Granted { belief, .. } => {
-                if let Who::Ours(host) = belief.who {
-                    let prefix = self.prefixes.entry(belief.prefix).or_default();
-                    prefix.left(at, host, belief.permits);
-                }
-            }
-            Happening::Stopped { host } => {
-                for prefix in self.prefixes.values_mut() {
-                    prefix.callers.remove(host);
-                }
             }
             Happening::Changed(change) => {
                 let Subject::Record { after, .. } = &change.of else {
@@ -131,9 +91,8 @@ impl Check for SlotIsFilled {
                     Some(Err(_)) => 0,
                     None => self.bounds.limit as usize,
                 };
+                let is_waited_for = self.callers.at(change.prefix).next().is_some();
                 let prefix = self.prefixes.entry(change.prefix).or_default();
-                let mut callers = prefix.callers.values();
-                let is_waited_for = callers.any(|it| !it.waiting.is_empty());
                 if !change.added.is_empty() && is_waited_for {
                     self.counts.came(matches!(change.by, Who::Ours(_)));
                 }
@@ -158,16 +117,5 @@ impl Check for SlotIsFilled {
             }
         }
         Ok(())
-    }
-}
-
-impl Prefix {
-    fn left(&mut self, at: Instant, host: usize, permits: u32) {
-        if let Some(callers) = self.callers.get_mut(&host)
-            && let Some(place) = callers.waiting.iter().position(|it| *it == permits)
-        {
-            callers.waiting.swap_remove(place);
-            callers.since = at;
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! allows.
 
 mod election;
+mod liveness;
 mod semaphore;
 mod shared;
 mod support;

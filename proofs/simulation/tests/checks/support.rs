@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use judge::Record;
 use semaphore_core::error::Subject;
 use semaphore_core::sans_io::Instant;
 use semaphore_core::{FencingToken, Lost, SessionId};
 use simulation::check::{Bounds, Invariant, Judge};
-use simulation::history::{Belief, BeliefNo, Ending, Happening, Who};
+use simulation::history::{Belief, BeliefNo, Change, Ending, Found, Happening, Subject as Of, Who};
 use simulation::plan::{HostBounds, Place};
 
 pub(crate) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
@@ -153,4 +154,41 @@ pub(crate) fn lease_expired() -> Lost {
 #[expect(clippy::expect_used, reason = "a test's own constant")]
 pub(crate) fn session() -> SessionId {
     SessionId::new(A).expect("a session")
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "what is found in its place may be none"
+)]
+pub(crate) fn record(limit: u32, holders: &[&str]) -> Found {
+    let mut record = Record::new(limit);
+    for holder in holders {
+        record.add(holder);
+    }
+    Some(Ok(record))
+}
+
+/// A write by host 0 that removes nobody.
+pub(crate) fn written(before: Found, after: Found, added: &[&str]) -> Happening {
+    Happening::Changed(change(Who::Ours(0), before, after, added))
+}
+
+pub(crate) fn change(by: Who, before: Found, after: Found, added: &[&str]) -> Change {
+    Change {
+        prefix: 0,
+        by,
+        sent_at: None,
+        is_bound: true,
+        added: added.iter().map(|it| (*it).to_owned()).collect(),
+        passed: Vec::new(),
+        may_have_passed: Vec::new(),
+        removed: Vec::new(),
+        ahead: Vec::new(),
+        waiting: 0,
+        of: Of::Record { before, after },
+    }
+}
+
+pub(crate) fn admits(session: &str) -> Happening {
+    written(record(1, &[]), record(1, &[session]), &[session])
 }

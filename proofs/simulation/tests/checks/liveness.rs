@@ -1,0 +1,299 @@
+//! What L1 to L4 and the queue's order forbid in a semaphore.
+
+use std::time::Duration;
+
+use semaphore_core::Lost;
+use simulation::check::Invariant;
+use simulation::history::{Asked, Change, Ending, Foreign, Happening, Waiting, Who, Why};
+
+use crate::support::*;
+
+#[test]
+fn l1_whoever_waits_gets_in_in_time() {
+    let round = || {
+        let within = Duration::from_secs(30);
+        history().then(&Happening::Round { users: 1, within })
+    };
+    assert_eq!(round().at(30).verdict, Some(Invariant::L1));
+    let in_time = round()
+        .at(29)
+        .then(&Happening::GotIn { host: 0, prefix: 0 });
+    assert_eq!(in_time.at(31).verdict, None);
+}
+
+#[test]
+fn l2_nothing_is_left() {
+    let what = "a key".to_owned();
+    assert_eq!(
+        history().then(&Happening::Left { what }).verdict,
+        Some(Invariant::L2)
+    );
+}
+
+#[test]
+fn l2_whoever_destroys_their_session_is_out_of_the_record_and_stays_so() {
+    let destroyed = ended(A, Ending::Destroyed(Who::Ours(0)));
+    let out = || written(record(1, &[A]), record(1, &[]), &[]);
+    let left = || history().then(&admits(A)).then(&out()).then(&destroyed);
+    assert_eq!(left().verdict, None);
+    assert_eq!(left().then(&admits(A)).verdict, Some(Invariant::L2));
+    let early = history().then(&admits(A)).then(&destroyed);
+    assert_eq!(early.verdict, Some(Invariant::L2));
+    let by_force = history().then(&admits(A)).then(&taken(A)).then(&destroyed);
+    assert_eq!(by_force.verdict, None);
+}
+
+#[test]
+fn l3_requests_stay_under_the_ceiling() {
+    for (what, allowed) in [(Asked::Read, 50), (Asked::Write, 100)] {
+        let sent = Happening::Sent {
+            host: 0,
+            prefix: 0,
+            what,
+        };
+        let burst = (0..allowed).fold(history(), |history, _| history.then(&sent));
+        assert_eq!(burst.verdict, None, "a burst");
+        let more = (0..200).fold(burst, |history, _| history.then(&sent));
+        assert_eq!(more.verdict, Some(Invariant::L3));
+    }
+    let second = |history: History, now| {
+        let sent = Happening::Sent {
+            host: 0,
+            prefix: 0,
+            what: Asked::Read,
+        };
+        (0..90).fold(history.at(now), |history, _| history.then(&sent))
+    };
+    // Ninety at the same moment are more than a burst. Spread over a second they are not.
+    assert_eq!(second(history(), 1).verdict, Some(Invariant::L3));
+}
+
+#[test]
+fn l4_a_lease_runs_out_only_while_nothing_works() {
+    let trouble = |host, secs| Happening::Trouble {
+        host,
+        until: at(secs),
+    };
+    let verdict = |history: History| history.at(30).then(&lost(lease_expired())).verdict;
+    assert_eq!(verdict(history()), Some(Invariant::L4));
+    assert_eq!(verdict(history().then(&trouble(Some(0), 29))), None);
+    assert_eq!(verdict(history().then(&trouble(None, 29))), None);
+    let early = history().then(&trouble(Some(0), 20));
+    assert_eq!(verdict(early), Some(Invariant::L4));
+    let elsewhere = history().then(&trouble(Some(1), 29));
+    assert_eq!(verdict(elsewhere), Some(Invariant::L4));
+}
+
+/// With a TTL of 15 s, a lease lasts at least 11 s from the beginning of an outage.
+#[test]
+fn l4_a_lease_outlasts_what_is_left_of_it_whenever_an_outage_begins() {
+    let verdict = |from: u64, until: u64| {
+        let host = Some(0);
+        let until = at(until);
+        let outage = Happening::Trouble { host, until };
+        let history = history().then(&booted(0, Some(Duration::from_secs(15))));
+        let history = history.at(from);
+        let history = history.then(&outage).at(30);
+        history.then(&lost(lease_expired())).verdict
+    };
+    assert_eq!(verdict(21, 30), Some(Invariant::L4), "a short one");
+    assert_eq!(verdict(17, 30), None, "a long one");
+    assert_eq!(verdict(17, 27), Some(Invariant::L4), "it was over in time");
+    assert_eq!(verdict(1, 29), None, "nearly all of the time");
+}
+
+#[test]
+fn l4_a_loss_has_somebody_who_took_it() {
+    let gone = || {
+        lost(Lost::SessionGone {
+            session: session(),
+            key_alone: false,
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    assert_eq!(history().then(&gone()).verdict, Some(Invariant::L4));
+    assert_eq!(history().then(&taken(A)).then(&gone()).verdict, None);
+    let running = || history().then(&booted(0, None));
+    let blinded = || running().then(&Happening::Blinded { host: 0 });
+    assert_eq!(blinded().then(&gone()).verdict, None);
+    // The excuse ends with the first whole answer after it about this prefix.
+    let served = || blinded().at(5).then(&Happening::Served { host: 0 });
+    assert_eq!(served().then(&gone()).verdict, None);
+    let elsewhere = Happening::Whole { host: 0, prefix: 1 };
+    assert_eq!(served().then(&elsewhere).then(&gone()).verdict, None);
+    let seen = served()
+        .then(&Happening::Whole { host: 0, prefix: 0 })
+        .then(&gone());
+    assert_eq!(seen.verdict, Some(Invariant::L4));
+}
+
+/// An eviction excuses the loss that it asked for, and no other.
+#[test]
+fn l4_who_is_evicted_was_asked_to_leave() {
+    let evicted = || {
+        lost(Lost::Evicted {
+            session: session(),
+            reason: "maintenance".into(),
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    let asked = |prefix| Happening::Evicted {
+        session: A.to_owned(),
+        prefix,
+    };
+    let gone = || {
+        lost(Lost::SessionGone {
+            session: session(),
+            key_alone: false,
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
+    assert_eq!(history().then(&evicted()).verdict, Some(Invariant::L4));
+    assert_eq!(history().then(&asked(0)).then(&evicted()).verdict, None);
+    let elsewhere = history().then(&asked(1)).then(&evicted()).verdict;
+    assert_eq!(elsewhere, Some(Invariant::L4));
+    let otherwise = history().then(&asked(0)).then(&gone()).verdict;
+    assert_eq!(otherwise, Some(Invariant::L4));
+}
+
+fn failed(host: usize, why: Why) -> Happening {
+    Happening::Failed {
+        host,
+        prefix: 0,
+        why,
+        error: "an error".to_owned(),
+    }
+}
+
+#[test]
+fn l4_an_acquisition_fails_for_permanent_reasons_only() {
+    for why in [Why::Foreign, Why::Limit, Why::Refused, Why::Other] {
+        let verdict = history().then(&failed(0, why)).verdict;
+        assert_eq!(verdict, Some(Invariant::L4), "{why:?}");
+    }
+}
+
+#[test]
+fn l4_a_reason_to_fail_excuses_its_host_and_prefix_while_it_lasts_and_nobody_else() {
+    let foreign = || {
+        let what = Some(Err(Foreign));
+        history().then(&Happening::Changed(change(
+            Who::Operator,
+            record(1, &[]),
+            what,
+            &[],
+        )))
+    };
+    assert_eq!(foreign().then(&failed(0, Why::Foreign)).verdict, None);
+    let other = foreign().then(&failed(0, Why::Refused)).verdict;
+    assert_eq!(other, Some(Invariant::L4));
+    let repaired = || foreign().at(1).then(&written(None, record(1, &[]), &[]));
+    assert_eq!(repaired().then(&failed(0, Why::Foreign)).verdict, None);
+    let later = repaired().at(10).then(&failed(0, Why::Foreign)).verdict;
+    assert_eq!(later, Some(Invariant::L4));
+
+    let running = || history().then(&booted(0, None));
+    let denied = || running().then(&Happening::Denied { host: 0 });
+    assert_eq!(denied().then(&failed(0, Why::Refused)).verdict, None);
+    let anothers = denied().then(&failed(1, Why::Refused)).verdict;
+    assert_eq!(anothers, Some(Invariant::L4));
+    let served = denied().at(1).then(&Happening::Served { host: 0 });
+    let later = served.at(30).then(&failed(0, Why::Refused)).verdict;
+    assert_eq!(later, Some(Invariant::L4));
+}
+
+#[test]
+fn l2_a_session_that_nobody_needs_any_more_does_not_run_out() {
+    let known = || {
+        let session = A.to_owned();
+        history().then(&Happening::Known { host: 0, session })
+    };
+    let gave_up = Happening::GaveUp {
+        host: 0,
+        prefix: 0,
+        permits: 1,
+    };
+    let by_ttl = ended(A, Ending::Ttl);
+    let cancelled = || known().at(5).then(&gave_up);
+    let soon = cancelled().at(20).then(&by_ttl).verdict;
+    assert_eq!(soon, None);
+    let late = cancelled().at(40).then(&by_ttl).verdict;
+    assert_eq!(late, Some(Invariant::L2));
+    let trouble = Happening::Trouble {
+        host: Some(0),
+        until: at(30),
+    };
+    let troubled = cancelled().then(&trouble).at(40).then(&by_ttl).verdict;
+    assert_eq!(troubled, None);
+    let unknown = history().then(&gave_up).at(60).then(&by_ttl).verdict;
+    assert_eq!(unknown, None, "its creation was never answered");
+}
+
+/// Host 0 takes the only slot while this waiter of host 1 stands ahead of it. The slot has been free
+/// since 30 s, and host 0 has known the state of this second since then.
+fn passes(known: u64, sent_at: u64, waiting: Waiting, begin: History) -> Option<Invariant> {
+    let waits = |host| Happening::Waits {
+        host,
+        prefix: 0,
+        permits: 1,
+    };
+    let history = begin.then(&waits(0)).then(&waits(1)).at(30);
+    let history = history.then(&written(record(1, &[B]), record(1, &[]), &[]));
+    let informed = Happening::Informed {
+        host: 0,
+        prefix: 0,
+        of: at(known),
+    };
+    let history = history.then(&informed).at(sent_at);
+    let passing = Change {
+        ahead: vec![waiting],
+        waiting: 1,
+        sent_at: Some(at(sent_at)),
+        ..change(Who::Ours(0), record(1, &[]), record(1, &[A]), &[A])
+    };
+    history.then(&Happening::Changed(passing)).verdict
+}
+
+fn waiter(since: u64) -> Waiting {
+    Waiting {
+        session: B.to_owned(),
+        owner: Who::Ours(1),
+        since: at(since),
+    }
+}
+
+#[test]
+fn queue_whoever_came_first_is_admitted_first() {
+    simulation::check::be_strict();
+    let begin = || history().then(&booted(0, None)).then(&booted(1, None));
+    let verdict = passes(29, 30, waiter(10), begin());
+    assert_eq!(verdict, Some(Invariant::Queue));
+    assert_eq!(passes(9, 30, waiter(10), begin()), None, "not known yet");
+    assert_eq!(passes(29, 31, waiter(10), begin()), None, "left unused");
+    let cut_off = begin().then(&Happening::Hindered {
+        host: 1,
+        until: at(31),
+    });
+    assert_eq!(passes(29, 30, waiter(10), cut_off), None, "could not act");
+}
+
+#[test]
+fn l1_a_free_slot_is_filled_in_the_storm_too() {
+    let waits = || {
+        let begin = history().then(&booted(0, None)).at(1);
+        begin
+            .then(&written(record(1, &[A]), record(1, &[]), &[]))
+            .then(&Happening::Waits {
+                host: 0,
+                prefix: 0,
+                permits: 1,
+            })
+    };
+    assert_eq!(waits().at(20).verdict, None);
+    assert_eq!(waits().at(60).verdict, Some(Invariant::L1));
+    let hindered = Happening::Hindered {
+        host: 0,
+        until: at(50),
+    };
+    assert_eq!(waits().then(&hindered).at(60).verdict, None);
+}
