@@ -192,6 +192,20 @@ fn l4_a_reason_to_fail_excuses_its_host_and_prefix_while_it_lasts_and_nobody_els
     let later = repaired().at(10).then(&failed(0, Why::Foreign)).verdict;
     assert_eq!(later, Some(Invariant::L4));
 
+    // Trouble that begins meanwhile keeps the host from hearing of the end. Later trouble excuses
+    // nothing.
+    let troubled = |from, until| {
+        let trouble = Happening::Trouble {
+            host: Some(0),
+            until: at(until),
+        };
+        repaired().at(from).then(&trouble).at(until)
+    };
+    let heard_late = troubled(2, 40).then(&failed(0, Why::Foreign)).verdict;
+    assert_eq!(heard_late, None);
+    let much_later = troubled(30, 40).then(&failed(0, Why::Foreign)).verdict;
+    assert_eq!(much_later, Some(Invariant::L4));
+
     let running = || history().then(&booted(0, None));
     let denied = || running().then(&Happening::Denied { host: 0 });
     assert_eq!(denied().then(&failed(0, Why::Refused)).verdict, None);
