@@ -124,6 +124,12 @@ impl FencingToken {
     /// The most acquisitions of one write. A transaction admits fewer.
     pub(crate) const MOST_OF_A_WRITE: u16 = 1024;
 
+    /// The token of the grant with this number in a write that was applied at this index.
+    #[cfg(semaphore_next)]
+    pub(crate) fn of_grant(index: Index, number: u64) -> Self {
+        Self(index.0.saturating_mul(Self::MOST_OF_A_WRITE.into()) | number)
+    }
+
     /// The token of the acquisition with this number in a write that replaces the record of this
     /// index.
     pub(crate) fn of_claim(replaced: Index, number: u64) -> Self {

@@ -80,6 +80,11 @@ pub enum Operation<'a> {
         /// The prefix.
         prefix: &'a Prefix,
     },
+    /// Reads everything that begins with this key: maybe nothing. It never fails.
+    GetFrom {
+        /// The key.
+        key: &'a str,
+    },
     /// Fails unless the key exists and is tied to this session.
     CheckSession {
         /// The key.
@@ -167,6 +172,7 @@ impl<'a> Operation<'a> {
             Self::Delete { .. }
             | Self::DeleteCas { .. }
             | Self::GetTree { .. }
+            | Self::GetFrom { .. }
             | Self::CheckNotExists { .. } => false,
         }
     }
@@ -181,6 +187,7 @@ impl<'a> Operation<'a> {
             | Self::DeleteCas { key, .. } => Some(Target::key(key).into_path()),
             Self::Get { .. }
             | Self::GetTree { .. }
+            | Self::GetFrom { .. }
             | Self::CheckSession { .. }
             | Self::CheckIndex { .. }
             | Self::CheckNotExists { .. } => None,
@@ -226,6 +233,7 @@ impl<'a> Operation<'a> {
             },
             Self::Get { key } => Fields::new("get", key),
             Self::GetTree { prefix } => Fields::new("get-tree", prefix.directory()),
+            Self::GetFrom { key } => Fields::new("get-tree", key),
             Self::CheckSession { key, session } => Fields {
                 session: Some(session.map_or("", SessionId::as_str)),
                 ..Fields::new("check-session", key)

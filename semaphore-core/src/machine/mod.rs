@@ -22,8 +22,14 @@ mod election;
 mod fixture;
 mod follow;
 mod household;
+#[cfg(semaphore_next)]
+mod next;
 mod notice;
 mod process;
+#[cfg_attr(
+    semaphore_next,
+    allow(dead_code, unreachable_pub, reason = "the other one is chosen")
+)]
 mod semaphore;
 mod status;
 
@@ -40,9 +46,13 @@ pub(crate) use notice::name_of_loss;
 pub(crate) use process::outage::{Outage, Purpose, RequestEnd};
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
+#[cfg(semaphore_next)]
+pub use next::Participant;
 pub use process::reader::check::{Check, CheckNews};
 pub use process::tenancy::loan::{LoanNews, LoanNo, LoanWish};
 pub use process::tenancy::pool::Shares;
 pub use process::tenancy::tenant::MemberNo;
-pub use semaphore::{Availability, Grant, Participant, Settings};
+#[cfg(not(semaphore_next))]
+pub use semaphore::Participant;
+pub use semaphore::{Availability, Grant, Settings};
 pub use status::{FirstWaiter, Status, Trouble};

@@ -1,20 +1,22 @@
 //! What the flags of a contender key mean.
 //!
 //! ```text
-//!   63            32 31         18 17            2 1     0
-//!  | as Go writes   | as Go writes | lock delay    | claim |
+//!   63          32 31     23 22     18 17            2 1   0
+//!  | as Go writes | touches | size − 1 | lock delay    | state |
 //! ```
+//! - The *state*: 1 if the contender is parked and waits for nothing, 3 if it is asked to leave, with
+//!   its value as the reason. See [`Evict`](crate::manage::Evict).
 //! - The *lock delay* of the key's session, in milliseconds: if a contender finds the key gone, it
 //!   leaves the slot alone for that time. The encoding is such that plain [`SEMAPHORE_FLAGS`] mean
 //!   15 s. That is Consul's default for sessions that name no lock delay, such as those of Go's
 //!   client.
-//! - The *claim*: a contender that has claimed a slot changes its flags. That changes the key's
-//!   index, which wakes those who watch the key. Both bits together ask the contender to leave,
-//!   with its value as the reason. See [`Evict`](crate::manage::Evict).
+//! - The *size* of the group that enters together, for a caller that wants several slots.
+//! - A count of *touches*, which is never zero: each `lock` of the key changes it, since Consul takes
+//!   an equal one for no change. That wakes those who watch the key.
 //!
 //! Other clients don't use the flags of contender keys: Go's `api.Semaphore` and `consul lock` only
-//! look at those of `.lock`, and the guide has none. Flags in another format mean nothing, so
-//! Consul's default applies.
+//! look at those of `.lock`, and the guide has none. Flags that don't read so belong to another
+//! program, so Consul's default applies.
 
 use core::time::Duration;
 
@@ -26,6 +28,10 @@ use crate::input::SessionOptions;
 pub(crate) struct ContenderFlags {
     pub(crate) lock_delay: Duration,
     pub(crate) claim: Claimed,
+    /// How many slots its caller wants.
+    pub(crate) size: u32,
+    /// How often the key was written, so far as it matters. Zero for another program's key.
+    pub(crate) touches: u32,
 }
 
 /// Whether the contender has claimed a slot.
@@ -42,8 +48,12 @@ pub(crate) enum Claimed {
 impl ContenderFlags {
     /// The flags of a contender that enters with a session of this lock delay.
     pub(crate) const fn entering(lock_delay: Duration) -> Self {
-        let claim = Claimed::None;
-        Self { lock_delay, claim }
+        Self {
+            lock_delay,
+            claim: Claimed::None,
+            size: 1,
+            touches: 0,
+        }
     }
 
     pub(crate) fn encode(self) -> u64 {
@@ -54,23 +64,60 @@ impl ContenderFlags {
             Claimed::Last => 1,
             Claimed::One => 2,
         };
-        SEMAPHORE_FLAGS ^ (millis ^ DEFAULT_MILLIS) << CLAIM_BITS ^ claim
+        let size = u64::from(self.size.clamp(1, MOST_SIZE) - 1);
+        let touches = u64::from(self.touches) & TOUCHES_MASK;
+        SEMAPHORE_FLAGS
+            ^ touches << TOUCHES_SHIFT
+            ^ size << SIZE_SHIFT
+            ^ (millis ^ DEFAULT_MILLIS) << CLAIM_BITS
+            ^ claim
     }
 
     /// `None` for flags that are not a contender's of this crate.
     pub(crate) fn decode(flags: u64) -> Option<Self> {
         let code = flags ^ SEMAPHORE_FLAGS;
-        let millis = code >> CLAIM_BITS ^ DEFAULT_MILLIS;
+        if code >> (TOUCHES_SHIFT + TOUCHES_BITS) != 0 {
+            return None;
+        }
+        let millis = code >> CLAIM_BITS & MILLIS_MASK ^ DEFAULT_MILLIS;
         let claim = match code & CLAIM_MASK {
             1 => Claimed::Last,
             2 => Claimed::One,
             // If both bits ask it to leave, they no longer show what it had claimed.
             _ => Claimed::None,
         };
+        let size = u32::try_from(code >> SIZE_SHIFT & SIZE_MASK).unwrap_or(0) + 1;
+        let touches = u32::try_from(code >> TOUCHES_SHIFT).unwrap_or(0);
         (millis <= MOST_MILLIS).then_some(Self {
             lock_delay: Duration::from_millis(millis),
             claim,
+            size,
+            touches,
         })
+    }
+
+    /// What a key with these flags is in the line, if a contender of this crate has written it.
+    #[cfg(semaphore_next)]
+    pub(crate) fn in_line(flags: u64) -> Option<Self> {
+        let state = (flags ^ SEMAPHORE_FLAGS) & CLAIM_MASK;
+        Self::decode(flags).filter(|known| known.touches != 0 && state != 2)
+    }
+
+    /// Whether the contender waits for nothing: it only keeps others' late writes off its key.
+    #[cfg(semaphore_next)]
+    pub(crate) fn is_parked(flags: u64) -> bool {
+        let state = (flags ^ SEMAPHORE_FLAGS) & CLAIM_MASK;
+        Self::in_line(flags).is_some() && state == PARKED
+    }
+
+    /// The flags of a key that is parked.
+    #[cfg(semaphore_next)]
+    pub(crate) fn parked(self) -> u64 {
+        let waiting = Self {
+            claim: Claimed::None,
+            ..self
+        };
+        waiting.encode() ^ PARKED
     }
 
     /// The same flags, which now ask the contender to leave.
@@ -97,8 +144,17 @@ impl ContenderFlags {
 
 const CLAIM_BITS: u32 = 2;
 const CLAIM_MASK: u64 = 3;
+#[cfg(semaphore_next)]
+const PARKED: u64 = 1;
+const MILLIS_MASK: u64 = 0xFFFF;
 const DEFAULT_MILLIS: u64 = 15_000;
 const MOST_MILLIS: u64 = 60_000;
+const SIZE_SHIFT: u32 = 18;
+const SIZE_MASK: u64 = 31;
+const MOST_SIZE: u32 = 32;
+const TOUCHES_SHIFT: u32 = 23;
+const TOUCHES_BITS: u32 = 9;
+const TOUCHES_MASK: u64 = 511;
 
 #[cfg(test)]
 mod tests {
@@ -111,7 +167,12 @@ mod tests {
         for claim in CLAIMS {
             for millis in [0, 1, 10_000, 15_000, 27_000, 60_000] {
                 let lock_delay = Duration::from_millis(millis);
-                let flags = ContenderFlags { lock_delay, claim };
+                let flags = ContenderFlags {
+                    claim,
+                    touches: 7,
+                    size: 31,
+                    ..ContenderFlags::entering(lock_delay)
+                };
                 assert_eq!(ContenderFlags::decode(flags.encode()), Some(flags));
             }
         }
@@ -121,7 +182,11 @@ mod tests {
     fn flags_that_ask_to_go_keep_the_lock_delay() {
         for claim in CLAIMS {
             let lock_delay = Duration::from_millis(27_000);
-            let flags = ContenderFlags { lock_delay, claim }.encode();
+            let flags = ContenderFlags {
+                claim,
+                ..ContenderFlags::entering(lock_delay)
+            }
+            .encode();
             assert!(!ContenderFlags::ask_to_go(flags));
             let asking = ContenderFlags::asking_to_go(flags);
             assert!(ContenderFlags::ask_to_go(asking));

@@ -72,6 +72,11 @@ impl<G, T> Callers<G, T> {
         self.is_closed = true;
     }
 
+    #[cfg(semaphore_next)]
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// # Errors
     /// [`Error::Closed`].
     pub(super) fn ensure_open(&self) -> Result<(), Error> {

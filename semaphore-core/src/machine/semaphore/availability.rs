@@ -25,6 +25,15 @@ pub struct Availability {
 }
 
 impl Availability {
+    #[cfg(semaphore_next)]
+    pub(in crate::machine) fn new(permits: u32, limit: u32, age: Duration) -> Self {
+        Self {
+            permits,
+            limit,
+            age,
+        }
+    }
+
     /// From the newest view and our own contenders. `None` if it is unknown. `limit` counts if
     /// there is no record.
     pub(super) fn of(

@@ -115,6 +115,13 @@ impl SessionSettings {
         self.ttl() / 10 * 9
     }
 
+    /// The time for which a proof or a renewal is relied on, with its margin: lock delays last no
+    /// longer.
+    #[cfg(semaphore_next)]
+    pub(crate) fn proved_time(&self) -> Duration {
+        self.ttl().min(SessionOptions::MAX_LOCK_DELAY)
+    }
+
     /// How long before the end of a lease observers are warned.
     pub(crate) fn warning(&self) -> Duration {
         self.lease_time().min(SessionOptions::MAX_LOCK_DELAY) / 3

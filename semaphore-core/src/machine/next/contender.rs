@@ -1,0 +1,254 @@
+//! One session that waits for a slot, owns one, or leaves.
+//!
+//! ```text
+//!            its key is tied         the record names it         a caller is served
+//!  Entering ────────────────▶ Waiting ────────────────▶ Idle ◀────────────────────▶ Holding
+//!     │                          │                        │   released or cancelled     │
+//!     └──────────────────────────┴───────▶ Leaving ◀──────┴─────────────────────────────┘
+//!                                             │ its end is known
+//!                                             ▼
+//!                                          forgotten
+//! ```
+//! Only `Leaving` is final: what was once sent as a release may come late, and must not meet a user.
+//! The record decides between `Waiting` and `Idle`, the list between `Entering` and `Waiting`. So
+//! these are read off what is known, and only holding and leaving are kept.
+
+use core::time::Duration;
+
+use crate::id::{CommandId, Index, SessionId};
+use crate::machine::process::late::LATEST;
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::loan::Loan;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::time::Instant;
+use crate::view::{Contender as Shown, ContenderFlags};
+
+/// Identifies a contender of ours. A later one has a higher number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ContenderNo(pub(super) u64);
+
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    pub(super) loan: Loan,
+    /// What is known of its key.
+    pub(super) key: Option<Key>,
+    /// Somebody else's session has its key.
+    pub(super) is_taken: bool,
+    /// The newest record names it.
+    pub(super) is_named: bool,
+    pub(super) course: Course,
+    pub(super) entry: Entry,
+    /// Its group: the number of its first contender, and how many slots its caller wants.
+    pub(super) group: (ContenderNo, u32),
+    /// Since when it has its slot.
+    pub(super) slot_since: Instant,
+    /// The hold that was given back and waits for the end of this slot.
+    pub(super) owes: Option<CommandId>,
+    touches: u32,
+}
+
+/// A contender key of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Its `ModifyIndex`: every write of ours is a check-and-set on it.
+    pub(super) index: Index,
+    /// Its `CreateIndex`: the place in the line.
+    pub(super) created: Index,
+    pub(super) lock_index: u64,
+    pub(super) state: KeyState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyState {
+    Tied,
+    /// It waits for nothing, and keeps late entries off.
+    Parked,
+    /// Somebody untied it.
+    Untied,
+}
+
+/// What cannot be read off the record and the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// It wants a slot, or has one that no caller uses.
+    Here,
+    /// A caller holds its slot.
+    Holding {
+        acquire: CommandId,
+        /// When the newest answer was asked for that proves that the session lived.
+        proved_at: Instant,
+    },
+    /// It leaves, and may have been believed in until then.
+    Leaving {
+        /// Since when its parked key keeps late entries off, on a session that lives on.
+        parked_at: Option<Instant>,
+    },
+}
+
+/// How its entries have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Settled,
+    /// Its entry with a claim was refused: it only enters now.
+    Refused,
+    /// The outcome of one is unknown: it may still be applied.
+    Open,
+}
+
+/// Where a contender stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stand {
+    Entering,
+    Waiting,
+    Idle,
+    Holding,
+    Leaving,
+}
+
+impl Contender {
+    pub(super) fn new(group: (ContenderNo, u32), settings: &SessionSettings) -> Self {
+        Self {
+            loan: Loan::new(settings),
+            key: None,
+            is_taken: false,
+            is_named: false,
+            course: Course::Here,
+            entry: Entry::Settled,
+            group,
+            slot_since: Instant::ORIGIN,
+            owes: None,
+            touches: 0,
+        }
+    }
+
+    pub(super) fn stand(&self) -> Stand {
+        match self.course {
+            Course::Holding { .. } => Stand::Holding,
+            Course::Leaving { .. } => Stand::Leaving,
+            Course::Here => match (self.key, self.is_named) {
+                (None, _) => Stand::Entering,
+                (Some(_), false) => Stand::Waiting,
+                (Some(_), true) => Stand::Idle,
+            },
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        self.loan.id()
+    }
+
+    /// The caller that has its slot.
+    pub(super) fn held_for(&self) -> Option<CommandId> {
+        match self.course {
+            Course::Holding { acquire, .. } => Some(acquire),
+            Course::Here | Course::Leaving { .. } => None,
+        }
+    }
+
+    /// The index at which its key is known, or zero if it is not there.
+    pub(super) fn index(&self) -> Index {
+        self.key.map_or(Index::ZERO, |key| key.index)
+    }
+
+    /// Its place in the line.
+    pub(super) fn created(&self) -> Option<Index> {
+        self.key.map(|key| key.created)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.entry == Entry::Open
+    }
+
+    /// When the belief in its slot ends (rule 12). An early end of the session leaves others a lock
+    /// delay after the proof, and silence a TTL after the renewal.
+    pub(super) fn believed_until(&self) -> Option<Instant> {
+        let lease = self.loan.lease()?;
+        let renewed = lease.deadline();
+        match self.course {
+            Course::Holding { proved_at, .. } => {
+                Some(renewed.min(proved_at + believed(lease.length())))
+            }
+            Course::Here | Course::Leaving { .. } => Some(renewed),
+        }
+    }
+
+    /// Whether it may enter or claim: its session lives and is believed in.
+    pub(super) fn is_believed(&self, now: Instant) -> bool {
+        self.loan.lease().is_some_and(|lease| lease.is_valid(now))
+    }
+
+    /// Whether the session could give a grant whose proof was sent at `sent_at`.
+    pub(super) fn may_be_granted(&self, now: Instant, sent_at: Instant) -> bool {
+        let is_proved = |lease: &Lease| now < sent_at + believed(lease.length());
+        self.is_believed(now) && self.loan.lease().is_some_and(is_proved)
+    }
+
+    /// The flags of its next touch. Each differs from the one before.
+    pub(super) fn touch(&mut self) -> ContenderFlags {
+        self.touches = self.touches % MOST_TOUCHES + 1;
+        ContenderFlags {
+            size: self.group.1,
+            touches: self.touches,
+            ..ContenderFlags::entering(self.loan.lock_delay())
+        }
+    }
+
+    /// Its key was seen like this. `i` only rises, unless a confirmed read shows a restored one.
+    pub(super) fn saw(&mut self, shown: &Shown) {
+        let state = if ContenderFlags::is_parked(shown.flags) {
+            KeyState::Parked
+        } else {
+            KeyState::Tied
+        };
+        if let Some(seen) = ContenderFlags::in_line(shown.flags) {
+            self.touches = seen.touches;
+        }
+        self.is_taken = false;
+        self.key = Some(Key {
+            index: shown.modify_index,
+            created: shown.create_index,
+            lock_index: shown.lock_index,
+            state,
+        });
+        if self.entry == Entry::Refused {
+            self.entry = Entry::Settled;
+        }
+    }
+
+    /// Whether no late write can come any more, as measured, so that its parked key may go.
+    pub(super) fn is_late_over(&self, now: Instant) -> bool {
+        self.late_until().is_some_and(|until| until <= now)
+    }
+
+    /// Until when its parked key stays, on a session that lives on (LATE).
+    pub(super) fn late_until(&self) -> Option<Instant> {
+        match self.course {
+            Course::Leaving { parked_at } => parked_at.map(|at| at + LATEST),
+            Course::Here | Course::Holding { .. } => None,
+        }
+    }
+
+    /// A read that the leader confirmed, or a write, was sent then and found its key tied.
+    pub(super) fn was_proved(&mut self, sent_at: Instant) {
+        self.loan.lived(sent_at);
+        if let Course::Holding { proved_at, .. } = &mut self.course {
+            *proved_at = (*proved_at).max(sent_at);
+        }
+    }
+
+    /// It leaves for good.
+    pub(super) fn leave(&mut self) {
+        if !matches!(self.course, Course::Leaving { .. }) {
+            self.loan.leave();
+            self.course = Course::Leaving { parked_at: None };
+        }
+    }
+}
+
+/// Belief leaves out a tenth of the time, since clocks may differ by as much.
+pub(super) fn believed(length: Duration) -> Duration {
+    length / 10 * 9
+}
+
+/// As many as the flags of a key count.
+const MOST_TOUCHES: u32 = 511;

@@ -1,0 +1,150 @@
+//! Holders whose key is missing: when their names may be removed (rule 8).
+//!
+//! Consul refuses the `lock` of a dead holder's key during its lock delay, and while somebody has it.
+//! It has no lock delay where a key was deleted by hand, or where a new leader forgot it: then our own
+//! clock counts, from the first list without a key that we had seen.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::defect::{Defect, is_on};
+use crate::time::Instant;
+use crate::view::{ContenderFlags, View};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missing {
+    /// The lock delays of all keys of others that were seen and may matter.
+    seen: BTreeMap<String, Seen>,
+    gone: BTreeMap<String, Gone>,
+    /// Names without a key by the newest list or tree.
+    keyless: BTreeSet<String>,
+    /// Those by a list that is as new as the record, shows a key of ours and is not filtered.
+    suspects: BTreeSet<String>,
+}
+
+/// A key of somebody else that was seen.
+#[derive(Clone, Debug)]
+struct Seen {
+    lock_delay: Duration,
+    value: Option<Arc<str>>,
+}
+
+/// A holder without a key.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    /// Our own clock: not before this time.
+    not_before: Instant,
+    /// After an attempt that Consul refused.
+    retry_at: Instant,
+    /// How long the last pause was, while somebody had its key.
+    pause: Duration,
+}
+
+impl Missing {
+    /// A list, or the tree of an entry. `suspects`: whether absences in it count.
+    pub(super) fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        is_ours: impl Fn(&str) -> bool,
+        counts: bool,
+    ) {
+        let keyless: BTreeSet<&str> = view.keyless().filter(|it| !is_ours(it)).collect();
+        self.gone
+            .retain(|session, _| keyless.contains(session.as_str()));
+        self.keyless = keyless.iter().map(|it| (*it).to_owned()).collect();
+        if counts {
+            for session in &keyless {
+                let delay = self.seen.get(*session).map(|seen| seen.lock_delay);
+                let delay = delay.unwrap_or_default();
+                let gone = Gone {
+                    not_before: now + delay,
+                    retry_at: now,
+                    pause: Duration::ZERO,
+                };
+                self.gone.entry((*session).to_owned()).or_insert(gone);
+            }
+            self.suspects = keyless.iter().map(|it| (*it).to_owned()).collect();
+        } else {
+            self.suspects.retain(|it| keyless.contains(it.as_str()));
+        }
+        self.seen
+            .retain(|session, _| keyless.contains(session.as_str()));
+        for contender in view.contenders() {
+            let seen = Seen {
+                lock_delay: ContenderFlags::lock_delay_of(contender.flags),
+                value: contender.value.clone(),
+            };
+            let session = contender.session.as_str().to_owned();
+            self.seen.insert(session, seen);
+        }
+    }
+
+    /// Whether the newest tree shows a name without a key, other than the known suspects.
+    pub(super) fn has_new_keyless(&self) -> bool {
+        self.keyless.iter().any(|it| !self.suspects.contains(it))
+    }
+
+    /// Whether nobody who is named like this is seen to be alive.
+    pub(super) fn is_keyless(&self, session: &str) -> bool {
+        self.keyless.contains(session)
+    }
+
+    /// The beginning of the value of this holder's key, if it was seen.
+    pub(super) fn value_of(&self, session: &str) -> Option<&str> {
+        self.seen.get(session)?.value.as_deref()
+    }
+
+    /// A newer record: nobody is a suspect by a list older than it.
+    pub(super) fn clear_suspects(&mut self) {
+        self.suspects.clear();
+    }
+
+    pub(super) fn suspects(&self) -> usize {
+        self.suspects.len()
+    }
+
+    /// The suspects whose names may be removed now.
+    pub(super) fn prunable(&self, now: Instant) -> impl Iterator<Item = &str> {
+        let is_due = move |session: &&String| {
+            self.gone.get(session.as_str()).is_some_and(|gone| {
+                let by_own_clock = gone.not_before <= now || is_on(Defect::PruneAtOnce);
+                by_own_clock && gone.retry_at <= now
+            })
+        };
+        self.suspects.iter().filter(is_due).map(String::as_str)
+    }
+
+    /// Consul refuses it for now: it is left alone for `patience`, or for twice as long as before if
+    /// somebody has the key, up to `most`.
+    pub(super) fn refused(
+        &mut self,
+        now: Instant,
+        session: &str,
+        is_held: bool,
+        patience: Duration,
+        most: Duration,
+    ) {
+        let Some(gone) = self.gone.get_mut(session) else {
+            return;
+        };
+        gone.pause = if is_held && gone.pause > Duration::ZERO {
+            (gone.pause * 2).min(most.max(patience))
+        } else {
+            patience
+        };
+        gone.retry_at = now + gone.pause;
+    }
+
+    /// When the next of the suspects may be tried.
+    pub(super) fn due_after(&self, now: Instant) -> Option<Instant> {
+        let gone = self.suspects.iter().filter_map(|it| self.gone.get(it));
+        let due = gone.map(|gone| gone.not_before.max(gone.retry_at));
+        due.filter(|at| *at > now).min()
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}

@@ -1,0 +1,316 @@
+//! How the write under way ended, and what that means for each contender.
+//!
+//! - *Applied*: its index is the newest of everything that it touched. Grants happen here and nowhere
+//!   else.
+//! - *Refused*: something that we knew is old, and is read again.
+//! - *Unknown*: nothing new is known. It may still be applied at any time, but it and its successors
+//!   need the same index, so at most one of them is.
+
+use core::time::Duration;
+
+use super::contender::{Contender, Course, Entry, Stand};
+use super::learn::Reading;
+use super::reads::Due;
+use super::step::{Act, After, Exit, Outcome, Refused, Step};
+use super::{Grant, Participant, Slots};
+use crate::defect::{Defect, is_on};
+use crate::error::{Error, Lost, RequestError};
+use crate::http::Response;
+use crate::id::{FencingToken, Index};
+use crate::machine::notice::Notice;
+use crate::machine::process::reader::backoff::jitter;
+use crate::sequencer::Sequencer;
+use crate::subject::Subject;
+use crate::time::Instant;
+use crate::view::Lock;
+
+/// From the second refusal by the record in a row on, a write waits for so long, doubled each time,
+/// up to the longest: others got on meanwhile (rule 10).
+const REFUSED: Duration = Duration::from_millis(1);
+const REFUSED_AT_MOST: Duration = Duration::from_millis(8);
+
+impl Participant {
+    pub(super) fn take_outcome(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+    ) {
+        let Some((step, _)) = self.writes.step.take() else {
+            return;
+        };
+        self.writes.ended = self.moment();
+        let outcome = answer.and_then(|response| step.parse(response, &self.settings));
+        match outcome {
+            Ok(Outcome::Applied(after)) => {
+                self.note(now, None);
+                self.writes.refused = 0;
+                self.writes.unfounded = 0;
+                self.writes.pause.end();
+                self.writes.pause.reset();
+                self.applied(now, sent_at, &step, *after);
+            }
+            Ok(Outcome::Refused(refused)) => {
+                self.note(now, None);
+                self.refused(now, &step, &refused);
+            }
+            Err(error) => self.failed(now, &step, error),
+        }
+        self.settle_with_record(now, &step);
+    }
+
+    /// The write is given up.
+    pub(super) fn outcome_unknown(&mut self, now: Instant) {
+        if let Some((step, _)) = self.writes.step.take() {
+            self.writes.ended = self.moment();
+            self.unknown(now, &step);
+            self.settle_with_record(now, &step);
+        }
+    }
+
+    /// What the record says of those of whom nothing was concluded while the write was under way.
+    fn settle_with_record(&mut self, now: Instant, step: &Step) {
+        for part in &step.parts {
+            self.compare_with_record(now, part.no, false);
+        }
+    }
+
+    fn applied(&mut self, now: Instant, sent_at: Instant, step: &Step, mut after: After) {
+        let moment = self.moment();
+        if let Some((_, record)) = &step.record {
+            let lock = Lock {
+                modify_index: after.index,
+                create_index: Index::ZERO,
+                record: Ok(record.clone()),
+            };
+            self.learn_record(now, moment, Some(lock), after.index, true);
+        } else if let Some(lock) = after.lock.take() {
+            self.learn_record(now, moment, Some(lock), after.index, true);
+        }
+        if !step.prunes.is_empty() {
+            let sessions = step.prunes.clone();
+            tracing::debug!(name: "pruned", ?sessions, "removed dead holders from the record");
+            self.callers
+                .notices_mut()
+                .tell(|| Notice::Pruned { sessions });
+        }
+        if step.is_out_of_turn {
+            self.known.record.took_room();
+        }
+        for part in &step.parts {
+            let shown = after.keys.get(&part.no);
+            self.ours.change(part.no, |it| match (part.act, shown) {
+                (Act::Exit(Exit::Release | Exit::Leave), _) => it.key = None,
+                (Act::Exit(Exit::NameOnly), _) | (_, None) => {}
+                (_, Some(shown)) => {
+                    it.saw(shown);
+                    it.was_proved(sent_at);
+                    if part.act.enters() && it.entry == Entry::Refused {
+                        it.entry = Entry::Settled;
+                    }
+                }
+            });
+            if let Act::Exit(Exit::Park { .. }) = part.act {
+                self.ours.change(part.no, |it| {
+                    it.course = Course::Leaving {
+                        parked_at: Some(now),
+                    };
+                    it.loan.settles();
+                });
+            }
+            if part.act.claims() {
+                self.ours.change(part.no, |it| it.slot_since = now);
+            }
+            self.compare_with_record(now, part.no, true);
+        }
+        if self.known.hidden.take().is_some() {
+            // It was deleted, and waits at the end of the line now. So were the others, as the next
+            // list will show.
+            self.reads.require(Due::List);
+        }
+        self.grant(now, sent_at, step, after.index);
+        self.pass_on(step);
+        if let Some(tree) = &after.tree {
+            let reading = Reading {
+                moment,
+                sent_at,
+                is_confirmed: false,
+                is_tree: true,
+            };
+            let due = self.reads.due();
+            if self.learn_list(now, tree, reading) {
+                self.reads.require(due);
+            } else {
+                self.reads.require(Due::List);
+            }
+        }
+    }
+
+    /// The only place where callers get slots: an applied write after which the record names the
+    /// contenders, if their belief has not run out. A caller of several slots gets all or none.
+    fn grant(&mut self, now: Instant, sent_at: Instant, step: &Step, index: Index) {
+        let mut number = 0;
+        for group in &step.serves {
+            let mut is_whole = true;
+            for no in group {
+                let Some(contender) = self.ours.get(*no) else {
+                    is_whole = false;
+                    continue;
+                };
+                if !contender.is_named || contender.stand() != Stand::Idle {
+                    is_whole = false;
+                    // An operator has removed the name meanwhile.
+                    self.ours.change(*no, Contender::leave);
+                } else if !contender.may_be_granted(now, sent_at) {
+                    is_whole = false;
+                    self.ours.change(*no, Contender::leave);
+                }
+            }
+            let mut waiting = self.callers.queue().first();
+            let next = waiting.find(|it| it.permits as usize == group.len());
+            let next = next.copied();
+            drop(waiting);
+            let Some(ticket) = next.filter(|_| is_whole) else {
+                continue;
+            };
+            self.callers.take(ticket.id);
+            let token = FencingToken::of_grant(index, number);
+            number += group.len() as u64;
+            let mut sequencers = Vec::new();
+            for no in group {
+                let prefix = &self.settings.prefix;
+                let sequencer = self.ours.change(*no, |it| {
+                    it.course = Course::Holding {
+                        acquire: ticket.id,
+                        proved_at: sent_at,
+                    };
+                    // Once named, its slots are like any others.
+                    it.group = (*no, 1);
+                    it.loan.hold();
+                    let (session, key) = (it.session()?.clone(), it.key?);
+                    Some(Sequencer {
+                        key: prefix.contender_key(&session),
+                        lock_index: key.lock_index,
+                        session,
+                    })
+                });
+                sequencers.extend(sequencer.flatten());
+            }
+            let slots = Slots {
+                contenders: group.clone(),
+                owed: group.clone(),
+                failure: None,
+            };
+            let grant = Grant { token, sequencers };
+            self.proofs.begin(now);
+            self.callers.granted(now, &ticket, (token, grant), slots);
+        }
+        // What nobody was found for is idle, and is given up or handed over by the rules.
+        for no in step.serves.iter().flatten() {
+            self.ours.change(*no, |it| it.group = (*no, 1));
+        }
+    }
+
+    /// Slots that were handed over are given back by those who had them.
+    fn pass_on(&mut self, step: &Step) {
+        for part in &step.parts {
+            if part.act == Act::HandOver {
+                self.given_back(part.no);
+            }
+        }
+    }
+
+    fn refused(&mut self, now: Instant, step: &Step, refused: &Refused) {
+        let patience = self.patience();
+        let most = self.settings.session.request_timeout();
+        let only_delayed = !refused.delayed.is_empty() && !refused.record && !refused.other;
+        for (session, is_held) in &refused.delayed {
+            tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
+            self.known
+                .missing
+                .refused(now, session, *is_held, patience, most);
+        }
+        for part in &step.parts {
+            if part.act == Act::EnterAndClaim {
+                // From now on it only enters.
+                self.ours.change(part.no, |it| {
+                    if it.entry == Entry::Settled {
+                        it.entry = Entry::Refused;
+                    }
+                });
+            }
+        }
+        if self.known.hidden.take().is_some() && refused.exists {
+            self.fail_incomplete(now);
+        }
+        for no in &refused.ended {
+            let session = self.ours.get(*no).and_then(|it| it.session().cloned());
+            self.ours.change(*no, |it| {
+                it.key = None;
+                it.loan.found_gone();
+            });
+            if let Some(session) = session {
+                let lost = Lost::SessionGone {
+                    session,
+                    key_alone: false,
+                    on: Subject::default(),
+                };
+                self.lose(now, *no, lost);
+            }
+        }
+        if refused.other || !refused.ended.is_empty() {
+            self.reads.require(Due::List);
+            self.writes.unfounded += 1;
+            if self.writes.unfounded > 1 {
+                tracing::warn!(name: "writes-doubled", "Consul refuses writes of the record that it has applied: a proxy on the way may send requests twice");
+                self.writes.pause.begin(now, &mut self.rng);
+            }
+        } else if refused.record {
+            self.known.line.saw_company(now);
+            self.writes.refused += 1;
+            let is_old = step
+                .record
+                .as_ref()
+                .is_some_and(|(base, _)| *base == self.known.record.index());
+            if is_old {
+                self.reads.require(Due::Record);
+            }
+            if self.writes.refused > 1 {
+                let doubled = REFUSED.saturating_mul(1 << (self.writes.refused - 2).min(3));
+                let wait = doubled.min(REFUSED_AT_MOST);
+                let wait = jitter(wait / 2, wait / 2, &mut self.rng);
+                self.writes.pause.hold_until(now + wait);
+            }
+        } else if !only_delayed {
+            self.reads.require(Due::List);
+        }
+    }
+
+    fn failed(&mut self, now: Instant, step: &Step, error: RequestError) {
+        if error.was_not_applied() || is_on(Defect::UnknownTakenForNotApplied) {
+            self.writes.pause.begin(now, &mut self.rng);
+        } else {
+            tracing::debug!(name: "unknown-outcome", %error, "a write may have been applied");
+            self.unknown(now, step);
+        }
+        if error.is_permanent() {
+            // The callers in it fail, and so does everybody who would send the same.
+            self.fail_waiting(now, |_| Error::Request(error.clone()));
+        }
+        self.leaving_failed(&error);
+        self.note(now, Some(error));
+    }
+
+    /// List, then compose again from the same indices.
+    fn unknown(&mut self, now: Instant, step: &Step) {
+        for part in &step.parts {
+            let locks_what_is_not_there = part.act.locks() && part.expected == Some(Index::ZERO);
+            if locks_what_is_not_there {
+                self.ours.change(part.no, |it| it.entry = Entry::Open);
+            }
+        }
+        self.known.hidden = None;
+        self.reads.require(Due::List);
+        self.writes.pause.begin(now, &mut self.rng);
+    }
+}
