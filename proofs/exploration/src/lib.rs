@@ -37,7 +37,8 @@
 //! election's key). At every write: S3, S4 and S5. For S4, the limit changes only if that was
 //! requested and nobody holds. An election's key is written by `acquire` and `release` only, with a
 //! value that its leader was asked to write, and nothing older than the last confirmed value is
-//! left. At every event: L4 (a transient fault causes no loss and no failure). While nothing has
+//! left. A claim passes no waiter that came earlier and of whom its sender knew, with the
+//! exceptions of PROMISES (Queue). At every event: L4 (a transient fault causes no loss and no failure). While nothing has
 //! gone wrong: L2 (a finished caller has left nothing behind). In a client, this holds after faults,
 //! too: a contender at rest has left nothing on the session that lives on. When all states are known: L1 and
 //! the rest of L2. From *each* state, without more faults, a state can be reached where all are

@@ -6,6 +6,7 @@ use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::{Consul, Entry};
 
+use super::turns::Waiter;
 use crate::canon::{self, Token, tokens};
 use crate::scene::{Contest, Furniture, Scene};
 
@@ -153,6 +154,24 @@ impl Agent {
     /// The holders that the record names.
     pub(crate) fn holders(&self) -> &[String] {
         &self.holders
+    }
+
+    /// The live contenders that wait, in the order in which they came.
+    pub(super) fn waiters(&self) -> Vec<Waiter> {
+        let waiter = |entry: &Entry| {
+            let session = entry.session()?.to_owned();
+            let waits = entry.key() != LOCK && !self.holders.contains(&session);
+            waits.then_some((session, entry.create_index()))
+        };
+        let mut waiters: Vec<_> = self.consul.entries(PREFIX).filter_map(waiter).collect();
+        waiters.sort_by_key(|(_, came)| *came);
+        waiters
+    }
+
+    /// The index of the creation of a session's contender key.
+    pub(super) fn came(&self, session: &str) -> Option<u64> {
+        let key = self.consul.entry(&format!("{PREFIX}/{session}"))?;
+        Some(key.create_index())
     }
 
     /// How many may hold, or `None` if there is no record.
