@@ -68,7 +68,7 @@ pub(crate) struct Fencing {
 }
 
 /// One write of the record admits fewer contenders than this.
-const GRANTS_OF_A_WRITE: u64 = 64;
+const GRANTS_OF_A_WRITE: u64 = 1_024;
 
 impl Actor for Participant {
     fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error> {
