@@ -67,7 +67,9 @@ impl MockProcess {
 
     /// Ends [`Self::pause`].
     pub fn go_on(&self) {
-        self.process.change(State::Running);
+        if self.process.lock().suspended_at.is_none() {
+            self.process.change(State::Running);
+        }
     }
 
     /// Like [`Self::pause`], and its timers stand still, too, as those of Linux do while the machine is
