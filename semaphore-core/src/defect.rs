@@ -101,6 +101,8 @@ defects! {
     LossNotNoticed breaks Soundness,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed breaks S1,
+    /// With `keep_lost`, a slot whose session has ended is given up before its permit is given back.
+    LostNotKept breaks S1,
     /// A view that was asked for before the known one is taken for news.
     OlderViewAccepted breaks L4,
     /// A watch goes on from its index when the server's went backwards.
