@@ -1,6 +1,7 @@
 //! The tokens of a run whose agents ask for them. They are no secrets: they end with the run.
 
-use std::io;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use real_agent::Client as Admin;
 use semaphore_core::{Scope, Token};
@@ -27,6 +28,8 @@ session_prefix "" { policy = "read" }
 node_prefix "" { policy = "write" }
 agent_prefix "" { policy = "read" }
 "#;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The names of the policies.
 const POLICIES: [(&str, &str); 2] = [("chaos-all", ALL), ("chaos-restricted", RESTRICTED)];
@@ -61,14 +64,24 @@ fn accessor(client: usize) -> String {
 /// Makes the tokens of all clients.
 ///
 /// # Errors
-/// If Consul refuses one.
+/// If Consul still refuses one after half a minute. In its first seconds, a cluster of 1.8 says that
+/// its ACLs are in legacy mode.
 pub(crate) fn make(admin: &Admin, run: &Run) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match make_at_once(admin, run) {
+            Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(100)),
+            made => return made,
+        }
+    }
+}
+
+fn make_at_once(admin: &Admin, run: &Run) -> io::Result<()> {
     for (name, rules) in POLICIES {
-        put(
-            admin,
-            "/v1/acl/policy",
-            &json!({ "Name": name, "Rules": rules }),
-        )?;
+        let policy = json!({ "Name": name, "Rules": rules });
+        if !has_policy(admin, name)? {
+            put(admin, "/v1/acl/policy", &policy)?;
+        }
     }
     (0..run.clients.len()).try_for_each(|client| give(admin, client))
 }
@@ -102,6 +115,13 @@ pub(crate) fn delete(admin: &Admin, client: usize) -> io::Result<()> {
         200 => Ok(()),
         status => Err(io::Error::other(format!("{status}: {}", answer.text()))),
     }
+}
+
+/// Whether a policy of this name exists.
+fn has_policy(admin: &Admin, name: &str) -> io::Result<bool> {
+    let policies = admin.get("/v1/acl/policies")?.json()?;
+    let mut policies = policies.as_array().into_iter().flatten();
+    Ok(policies.any(|it| it["Name"] == name))
 }
 
 fn token(client: usize, policy: &str) -> Value {
