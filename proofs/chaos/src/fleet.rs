@@ -57,7 +57,7 @@ impl Fleet {
                 lock_delay: run.lock_delay,
                 own_node: client.own_node,
                 shares: client.shares,
-                acls: run.acls,
+                token_of: run.acls.then_some(number),
                 holds_long: run.reaped,
                 role: client.role,
                 places: run.places.clone(),

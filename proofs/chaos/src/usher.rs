@@ -92,17 +92,14 @@ impl Usher {
             );
             let answer = self.servers[server].get(&path);
             let seen = answer.ok().and_then(|it| self.standing(&it));
-            match seen {
-                Some(standing) => {
-                    index = standing.index;
-                    self.diary.write(at, standing)?;
-                    thread::sleep(PAUSE);
-                }
-                None => {
-                    index = 0;
-                    server = (server + 1) % self.servers.len();
-                    thread::sleep(PAUSE * 10);
-                }
+            if let Some(standing) = seen {
+                index = standing.index;
+                self.diary.write(at, standing)?;
+                thread::sleep(PAUSE);
+            } else {
+                index = 0;
+                server = (server + 1) % self.servers.len();
+                thread::sleep(PAUSE * 10);
             }
         }
         Ok(())

@@ -170,6 +170,19 @@ fn without_majority(deeds: &[Line<Deed>]) -> u64 {
 const ANSWERS: Duration = Duration::from_secs(3);
 
 impl Figures {
+    fn fmt_turns(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seen, judged) = self.turns;
+        writeln!(
+            f,
+            "grants beside which others waited: {seen}, of which were judged: {judged}"
+        )?;
+        let (grants, most) = (self.on_one_session, self.most_places);
+        writeln!(
+            f,
+            "grants on a session of a `Client` that held elsewhere, too: {grants}, at up to {most} places at once"
+        )
+    }
+
     fn fmt_given_up(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let without = self.without_majority;
         writeln!(f, "times without a majority of servers: {without}")?;
@@ -235,16 +248,7 @@ impl fmt::Display for Report {
             f,
             "sessions that held when their program ended in a hurry: {farewells}"
         )?;
-        let (seen, judged) = figures.turns;
-        writeln!(
-            f,
-            "grants beside which others waited: {seen}, of which were judged: {judged}"
-        )?;
-        let (grants, most) = (figures.on_one_session, figures.most_places);
-        writeln!(
-            f,
-            "grants on a session of a `Client` that held elsewhere, too: {grants}, at up to {most} places at once"
-        )?;
+        figures.fmt_turns(f)?;
         let losses: u64 = figures.losses.values().sum();
         writeln!(f, "losses: {losses}")?;
         for (reason, count) in &figures.losses {

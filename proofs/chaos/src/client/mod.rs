@@ -45,8 +45,8 @@ pub struct Plan {
     pub lock_delay: Option<Duration>,
     /// Whether its sessions use a node without a server.
     pub own_node: bool,
-    /// Whether its agent asks for a token.
-    pub acls: bool,
+    /// Whose token it has, if its agent asks for one.
+    pub token_of: Option<usize>,
     /// Whether all of it uses one `Client`.
     pub shares: bool,
     /// Whether it holds for longer than Consul needs to remove a dead server.
@@ -96,7 +96,7 @@ impl Plan {
     }
 
     fn scope(&self) -> Result<Scope, Failure> {
-        tokens::scope(self.acls.then(|| tokens::secret(self.number)))
+        tokens::scope(self.token_of.map(tokens::secret))
     }
 
     fn election(&self, place: &Place) -> Result<Builder<Election>, Failure> {
