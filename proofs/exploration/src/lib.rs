@@ -10,8 +10,9 @@
 //!        └── story       the shortest run that breaks a promise, step by step
 //! ```
 //! A scene has a semaphore with participants, or an election with candidates ([`Contest`]). Each has
-//! its own session, or is a member of a client ([`Scene::in_clients`]). There a neighbour uses its
-//! session, too, so that the session lives on when the contender has finished.
+//! its own session, or is a member of a client ([`Scene::in_clients`], [`Scene::beside_neighbours`]).
+//! There a neighbour uses its session, too, so that the session lives on when the contender has
+//! finished.
 //!
 //! `cargo run --release -p exploration` prints the table; this crate's tests explore the small scenes.
 //!
@@ -63,9 +64,11 @@
 //! - Participants are interchangeable, and so are the callers of each. So are session ids: of two
 //!   dead holders, the one with the older session is checked first.
 //! - A process ends when all its callers are served and it has nothing left to do.
-//! - In a client, the neighbour is not explored: its requests are answered before anything else
-//!   happens, and while it holds, it sends none. Its contest is no part of the scene. It gives back at
-//!   any time after the contender's callers are done.
+//! - In a client, a neighbour's requests are answered before anything else happens, and while it
+//!   holds, it sends none. Nobody else wants what it holds. It is there from the start, and gives back
+//!   at any time after the contender's callers are done. With [`Scene::beside_neighbours`] it comes
+//!   and goes at any time, once, and the requests for its session arrive as all others do. What it
+//!   believes must be founded, and it may lose it for no transient fault.
 //! - In a client, what was given up arrives within [`LATEST`], or not at all. The core assumes the
 //!   same where no index can settle the matter.
 //! - In a semaphore's client, a copy of an answered acquisition of a contender key may leave that key

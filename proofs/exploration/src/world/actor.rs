@@ -42,6 +42,20 @@ pub(crate) trait Actor: Machine + Clone + fmt::Debug {
     fn has_neighbour(&self) -> bool {
         false
     }
+    /// Whether a neighbour may come.
+    fn may_invite(&self) -> bool {
+        false
+    }
+    /// The neighbour comes.
+    fn invite(&mut self) {}
+    /// The sessions of what the neighbour believes that it holds.
+    fn neighbour_holds(&self, _: Instant) -> &[String] {
+        &[]
+    }
+    /// Why the neighbour lost something or failed, told once.
+    fn complaint(&mut self) -> Option<String> {
+        None
+    }
     /// The neighbour gives back what it holds.
     fn dismiss(&mut self, _: Instant) {}
     /// Whether nothing of it may be left except its session.

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use judge::Record;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::{Consul, Entry};
 
+use super::client::NEIGHBOURS;
 use super::turns::Waiter;
 use crate::canon::{self, Token, tokens};
 use crate::scene::{Contest, Furniture, Scene};
@@ -179,12 +181,25 @@ impl Agent {
         self.contest.limit(self.subject()?)
     }
 
+    /// Whether the record or the key of a neighbour names this session.
+    pub(super) fn names_elsewhere(&self, at: usize, session: &str) -> bool {
+        let key = self.consul.entry(&format!("{NEIGHBOURS}{at}"));
+        let record = self.consul.entry(&format!("{NEIGHBOURS}{at}/.lock"));
+        let record = record.and_then(|it| Record::read(it.value(), it.flags()));
+        key.and_then(Entry::session) == Some(session)
+            || record.is_some_and(|record| record.holds(session))
+    }
+
     /// Whether nothing of any participant is left. If one could not leave in order, the record may
     /// name its dead session until somebody else wants the slot.
     pub(crate) fn is_clean(&self, may_name_dead: bool) -> bool {
         let is_strangers = |entry: &Entry| entry.session() == self.stranger.as_deref();
         self.sessions().next().is_none()
             && (may_name_dead || self.holders().is_empty())
+            && self
+                .consul
+                .entries(NEIGHBOURS)
+                .all(|entry| entry.session().is_none())
             && self
                 .consul
                 .entries(PREFIX)

@@ -148,6 +148,19 @@ impl<A: Actor> State<A> {
                 }
             }
         }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let holds = node
+                .actor
+                .as_ref()
+                .map_or(&[][..], |it| it.neighbour_holds(self.now));
+            let is_founded = |session: &String| {
+                self.agent.names_elsewhere(at, session) || self.monitor.is_destroyed(session)
+            };
+            if scene.has_free_neighbours() && !holds.iter().all(is_founded) {
+                let caller = format!("{}'s neighbour", node.name);
+                return Err(Violation::UnfoundedBelief { caller });
+            }
+        }
         let limit = self.agent.limit().unwrap_or(scene.limit);
         if believers > limit as usize {
             return Err(Violation::TooManyHolders { believers, limit });

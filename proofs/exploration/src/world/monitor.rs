@@ -76,6 +76,10 @@ impl Monitor {
         self.destroyed.iter().any(|it| it == session)
     }
 
+    pub(super) fn has_destroyed(&self) -> bool {
+        !self.destroyed.is_empty()
+    }
+
     /// Refuses a change of the key that could overwrite others' writes unseen.
     pub(crate) fn judge_request(contest: Contest, sent: &Sent<'_>) -> Result<(), Violation> {
         if contest.is_plain_write(sent.request) {

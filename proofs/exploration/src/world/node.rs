@@ -114,10 +114,11 @@ impl<A: Actor> Node<A> {
         self.callers.iter().all(is_served) && self.actor.as_ref().is_none_or(A::is_idle)
     }
 
-    /// Whether all its callers are served and gone, and only a neighbour keeps its process.
-    pub(crate) fn may_dismiss(&self) -> bool {
+    /// Whether the neighbour may go: at any time, or when all callers are served and gone.
+    pub(crate) fn may_dismiss(&self, scene: &Scene) -> bool {
         let is_done = self.callers.iter().all(|it| it.step == Step::Done);
-        is_done && self.actor.as_ref().is_some_and(A::has_neighbour)
+        (is_done || scene.has_free_neighbours())
+            && self.actor.as_ref().is_some_and(A::has_neighbour)
     }
 
     pub(crate) fn caller_of(&self, command: CommandId) -> Option<usize> {

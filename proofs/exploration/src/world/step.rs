@@ -74,6 +74,10 @@ impl<A: Actor> State<A> {
                 self.lose_server(place(at));
                 Ok(())
             }
+            Action::Invite(at) => {
+                self.node(place(at)).call(A::invite);
+                self.pump(scene, place(at))
+            }
             Action::Dismiss(at) => {
                 let now = self.now;
                 self.node(place(at)).call(|actor| actor.dismiss(now));
@@ -460,6 +464,9 @@ impl<A: Actor> State<A> {
         }
         while let Some(Some(event)) = self.node(at).call(A::poll_event) {
             self.take(scene, at, event)?;
+        }
+        if let Some(Some(reason)) = self.node(at).call(A::complaint) {
+            self.complain(scene, at, reason)?;
         }
         if self.nodes[at].is_done() {
             self.end(at);

@@ -69,7 +69,7 @@ impl<A: Actor> State<A> {
         let added: Vec<_> = has.iter().filter(|it| !had.contains(it)).collect();
         let is_own = |it: &String| self.monitor.owner(it) == Some(message.node);
         let mut removed = had.iter().filter(|it| !has.contains(it));
-        let stays = removed.clone().any(|it| is_own(it));
+        let stays = removed.clone().any(&is_own);
         let is_of_the_dead = removed.any(|it| !is_own(it));
         let last = added
             .iter()
