@@ -111,6 +111,11 @@ pub(super) enum Fate {
     Dropped,
 }
 
+/// Whether the agent counts a connection on when its poll is given up.
+fn counts_on() -> bool {
+    !is_on(Defect::GivenUpPollForgotten)
+}
+
 impl<W: Waiter> Places<W> {
     pub(super) fn new(shorts: usize, polls: usize, seed: u64) -> Self {
         Self {
@@ -240,7 +245,7 @@ impl<W: Waiter> Places<W> {
         };
         let was_open = place.answered_at.is_some();
         place.state = match (fate, lane) {
-            (Fate::GivenUp(until), Lane::Poll(_)) if !is_on(Defect::GivenUpPollForgotten) => {
+            (Fate::GivenUp(until), Lane::Poll(_)) if counts_on() => {
                 tracing::debug!(name: "poll-given-up", ?lane, %until, "a poll's connection counts on");
                 State::GivenUp(until)
             }
