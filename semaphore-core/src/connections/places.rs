@@ -111,6 +111,15 @@ pub(super) enum Fate {
     Dropped,
 }
 
+/// The priority with which a short request waits.
+fn in_line(priority: Priority) -> Priority {
+    if is_on(Defect::RenewalsBehindPolls) {
+        Priority::Read
+    } else {
+        priority
+    }
+}
+
 /// Whether the agent counts a connection on when its poll is given up.
 fn counts_on() -> bool {
     !is_on(Defect::GivenUpPollForgotten)
@@ -165,7 +174,7 @@ impl<W: Waiter> Places<W> {
     /// Waits for a short lane.
     pub(super) fn queue(&mut self, now: Instant, priority: Priority, waiter: W) {
         self.pass_time(now);
-        let ticket = self.ticket(priority);
+        let ticket = self.ticket(in_line(priority));
         self.queue.insert(ticket, waiter);
     }
 
