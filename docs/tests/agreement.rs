@@ -1,5 +1,9 @@
 //! What several pages say, and what they say of the code, agrees.
-#![expect(clippy::expect_used, reason = "these are tests")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -309,7 +313,11 @@ fn each_section_with_runs_says_on_which_commit_and_day_they_were() {
     let sections = evidence.split("\n## ").skip(1).chain([measured]);
     let sections = sections.chain(others.split("\n## ").take(3));
     // These have no figures of a run.
-    let without = ["The base\n", "What these checks have found\n"];
+    let without = [
+        "The base\n",
+        "Which test would fail\n",
+        "What these checks have found\n",
+    ];
     let mut checked = 0;
     for section in sections.filter(|it| !without.iter().any(|name| it.starts_with(name))) {
         let title = section.lines().next().unwrap_or_default();
@@ -320,6 +328,65 @@ fn each_section_with_runs_says_on_which_commit_and_day_they_were() {
         checked += 1;
     }
     assert!(checked > 10, "{checked}");
+}
+
+/// A promise that no test would miss is only a sentence.
+#[test]
+fn each_row_of_the_promises_names_tests_that_are_there_or_says_what_none_would_miss() {
+    let promises = read("semaphore-core/PROMISES.md");
+    let promises = promises
+        .split("\n## What is assumed")
+        .next()
+        .expect("a part");
+    let evidence = read("docs/EVIDENCE.md");
+    let named = evidence.split("\n## Which test would fail\n").nth(1);
+    let named = named
+        .expect("a section")
+        .split("\n## ")
+        .next()
+        .expect("a section");
+    let rows = |text: &str| -> Vec<Vec<String>> {
+        let rows = text.lines().filter(|it| {
+            it.starts_with("| ") && !it.starts_with("| what") && !it.starts_with("| row")
+        });
+        let cells = |row: &str| {
+            row.trim_matches('|')
+                .split('|')
+                .map(|it| it.trim().replace("**", ""))
+                .collect()
+        };
+        rows.map(cells)
+            .filter(|row: &Vec<String>| !row[0].is_empty())
+            .collect()
+    };
+    let (promised, mut named) = (rows(promises), rows(named));
+    assert!(promised.len() > 30, "{}", promised.len());
+    for row in &promised {
+        let at = named.iter().position(|it| row[0].starts_with(&it[0]));
+        let tests = named.remove(at.unwrap_or_else(|| panic!("no test is named for: {}", row[0])));
+        let names: Vec<_> = tests[1].split('`').skip(1).step_by(2).collect();
+        let reason = tests.get(2).is_some_and(|it| !it.is_empty());
+        assert!(
+            !names.is_empty() || reason,
+            "neither a test nor a reason: {}",
+            row[0]
+        );
+        for name in names {
+            let (file, test) = name.split_once("::").expect("a file and a test");
+            let folder = if file.starts_with("src/") {
+                ""
+            } else {
+                "tests/behaviour/"
+            };
+            let text = read(&format!("semaphore-core/{folder}{file}.rs"));
+            assert!(
+                text.contains(&format!("    fn {test}("))
+                    || text.contains(&format!("\nfn {test}(")),
+                "{name}"
+            );
+        }
+    }
+    assert!(named.is_empty(), "of no row of PROMISES: {named:?}");
 }
 
 fn read(name: &str) -> String {

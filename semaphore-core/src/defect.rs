@@ -101,6 +101,8 @@ defects! {
     LossNotNoticed breaks Soundness,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed breaks S1,
+    /// With `keep_lost`, a slot whose session has ended is given up before its permit is given back.
+    LostNotKept breaks S1,
     /// A view that was asked for before the known one is taken for news.
     OlderViewAccepted breaks L4,
     /// A watch goes on from its index when the server's went backwards.
@@ -127,9 +129,16 @@ defects! {
     SessionDestroyedUnderOthers breaks S3,
     /// A session that is shared is lent to two contenders of one semaphore.
     LentTwiceAtAPlace breaks S1,
+    /// A session on which nothing stands but what may come late is not ended.
+    SessionKeptForLateKeys breaks L2,
+    /// A caller that wants several slots claims those that are free, and gives them back as they are too
+    /// few.
+    ManyClaimedInParts breaks L3,
     /// What a check of many keys has found is believed without a read, even if it is older than what
     /// is known.
     OlderCheckBelieved breaks L4,
+    /// A change that a check of many keys has found is told to nobody.
+    CheckedChangeUntold breaks L1,
     /// A candidate takes whomever the key shows for itself.
     AnothersKeyBelieved breaks S1,
     /// An attempt that was refused is repeated at once.
@@ -148,6 +157,8 @@ defects! {
     PollsTakeAll breaks L3,
     /// The connection of a poll that is given up counts as free at once.
     GivenUpPollForgotten breaks L3,
+    /// Renewals wait for a connection behind the reads that came before them.
+    RenewalsBehindPolls breaks L4,
 }
 
 #[cfg(not(feature = "unstable-defects"))]

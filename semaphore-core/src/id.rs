@@ -139,12 +139,12 @@ impl FencingToken {
     /// The same for a write that created the record at this index. The next admitting write
     /// replaces the record of this index, so its tokens are higher.
     pub(crate) fn of_first_claim(created: Index, number: u64) -> Self {
-        let before = if is_on(Defect::FirstTokenRepeated) {
-            created.0
+        let replaced = if is_on(Defect::FirstTokenRepeated) {
+            created
         } else {
-            created.0.saturating_sub(1)
+            Index(created.0.saturating_sub(1))
         };
-        Self::of_claim(Index(before), number)
+        Self::of_claim(replaced, number)
     }
 }
 

@@ -525,6 +525,31 @@ fn a_phase_is_changed_in_the_one_file_that_draws_it() {
     }
 }
 
+/// Otherwise a rule is read together with its slips. The machine of semaphores, and
+/// what machines share, are excepted.
+#[test]
+fn each_defect_is_asked_for_in_one_place() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    list(&root, &mut files);
+    let later = ["machine/semaphore", "machine/process"].map(|it| root.join(it));
+    let mut asked = BTreeMap::<String, Vec<String>>::new();
+    for file in files
+        .iter()
+        .filter(|it| !later.iter().any(|later| it.starts_with(later)))
+    {
+        let text = fs::read_to_string(file).expect("a source");
+        for defect in text.split("is_on(Defect::").skip(1) {
+            let name = defect.split(')').next().unwrap_or_default();
+            let files = asked.entry(name.to_owned()).or_default();
+            files.push(file.display().to_string());
+        }
+    }
+    assert!(asked.len() > 20, "{}", asked.len());
+    asked.retain(|_, files| files.len() > 1);
+    assert_eq!(asked, BTreeMap::new());
+}
+
 #[test]
 fn no_more_bools_are_kept_than_are_now() {
     let bools = bools(&sources());

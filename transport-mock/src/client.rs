@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub struct MockClient {
     /// The process that ran on the host when this was made.
     process: Arc<Process>,
     clock_rate: f64,
+    /// How far its clock has jumped ahead.
+    ahead: Arc<Mutex<Duration>>,
 }
 
 impl MockClient {
@@ -45,6 +47,7 @@ impl MockClient {
             world,
             host,
             clock_rate: 1.0,
+            ahead: Arc::default(),
         }
     }
 
@@ -58,7 +61,28 @@ impl MockClient {
     pub fn with_clock_rate(mut self, rate: f64) -> Self {
         assert!(rate > 0.0, "a clock can't run at the rate {rate}");
         self.clock_rate = rate;
+        self.ahead = Arc::default();
         self
+    }
+
+    /// The clock jumps ahead, for this client and its clones. Timers don't: a sleep is as long as it was
+    /// to be.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn jump_ahead(&self, by: Duration) {
+        *self.ahead() += by;
+    }
+
+    /// What its timers go by: its clock without the jumps.
+    pub(crate) fn timer(&self) -> Instant {
+        let now = self.world.now();
+        if self.is_exact() {
+            return now;
+        }
+        Instant::from_origin(now.since_origin().mul_f64(self.clock_rate))
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, Duration> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request that meets this fault.
@@ -198,11 +222,7 @@ impl Transport for MockClient {
 #[async_trait]
 impl Runtime for MockClient {
     fn now(&self) -> Instant {
-        let now = self.world.now();
-        if self.is_exact() {
-            return now;
-        }
-        Instant::from_origin(now.since_origin().mul_f64(self.clock_rate))
+        self.timer() + *self.ahead()
     }
 
     async fn sleep(&self, duration: Duration) {

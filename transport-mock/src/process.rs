@@ -67,6 +67,30 @@ impl MockProcess {
 
     /// Ends [`Self::pause`].
     pub fn go_on(&self) {
+        if self.process.lock().suspended_at.is_none() {
+            self.process.change(State::Running);
+        }
+    }
+
+    /// Like [`Self::pause`], and its timers stand still, too, as those of Linux do while the machine is
+    /// suspended. Its clock runs on.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn suspend(&self) {
+        self.process.change(State::Paused);
+        let now = self.client.timer();
+        self.process.lock().suspended_at.get_or_insert(now);
+    }
+
+    /// Ends [`Self::suspend`]. What was left of each sleep is slept now.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn wake_up(&self) {
+        let now = self.client.timer();
+        {
+            let mut inner = self.process.lock();
+            if let Some(since) = inner.suspended_at.take() {
+                inner.suspended += now.saturating_since(since);
+            }
+        }
         self.process.change(State::Running);
     }
 
@@ -120,7 +144,17 @@ impl Runtime for MockProcess {
     }
 
     async fn sleep(&self, duration: Duration) {
+        let (since, before) = (self.client.timer(), self.process.lock().suspended);
         self.client.sleep(duration).await;
+        loop {
+            let stood_still = self.process.lock().suspended.saturating_sub(before);
+            let passed = self.client.timer().saturating_since(since);
+            let left = duration.saturating_sub(passed.saturating_sub(stood_still));
+            if stood_still.is_zero() || left.is_zero() {
+                return;
+            }
+            self.client.sleep(left).await;
+        }
     }
 
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
@@ -162,6 +196,9 @@ struct Inner {
     /// The wakers that wait for the next change, in the order in which they came.
     waiting: BTreeMap<u64, Waker>,
     came: u64,
+    /// Since when its timers have stood still, and how long they did before.
+    suspended_at: Option<Instant>,
+    suspended: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -57,6 +57,7 @@ impl Fleet {
                 lock_delay: run.lock_delay,
                 own_node: client.own_node,
                 shares: client.shares,
+                token_of: run.acls.then_some(number),
                 holds_long: run.reaped,
                 role: client.role,
                 places: run.places.clone(),
@@ -98,6 +99,12 @@ impl Fleet {
     /// The TTL of a client's sessions.
     pub(crate) fn ttl(&self, number: usize) -> Duration {
         self.members[number].plan.ttl
+    }
+
+    /// Whether a client's server is no client agent, which would keep what it knows of tokens.
+    pub(crate) fn is_on_a_server(&self, number: usize, agents: &[Agent]) -> bool {
+        let agent = self.members[number].agent;
+        agents.iter().all(|it| it.addr() != agent)
     }
 
     /// Whether a client contends, so it has something to release.

@@ -6,6 +6,7 @@
 //!                        ├─ fleet: client processes ─► proxies ◄ nemesis: cut, silence; kill, stop
 //!                        │  (they contend, or follow)
 //!                        ├─ lockers: `consul lock` ─► hold
+//!                        ├─ ushers: who stands in the queues
 //!                        └─ witness: what the cluster says
 //!                               │
 //!                               ▼ one JSON object per line, on one clock
@@ -27,6 +28,9 @@
 //! and for at most as long as an agent holds requests. A write that its client gives up meanwhile
 //! is applied when there is a leader again; the proxies see it.
 //!
+//! The seed draws the release of Consul, and whether agents ask for tokens. Then the nemesis also
+//! takes permissions and tokens from contenders, and gives them back.
+//!
 //! A belief begins just before a holder asked and was told that it holds. It ends just before the
 //! holder gives back, when it was last told so, or at the end of its lease. A process that was
 //! paused must ask before it acts.
@@ -42,6 +46,8 @@ mod moment;
 mod nemesis;
 pub mod record;
 pub mod run;
+mod tokens;
+mod usher;
 mod witness;
 
 pub use diary::Line;

@@ -36,6 +36,8 @@ pub struct Setup {
     pub binary: PathBuf,
     /// The addresses of the servers.
     pub agents: Vec<String>,
+    /// The token, if agents ask for one.
+    pub token: Option<String>,
     /// Where the holders write.
     pub log: PathBuf,
 }
@@ -97,7 +99,9 @@ fn lock_again_and_again(
         let name = format!("{THEIRS}{number}-{turn}");
         let millis = rng.u64(50..2_500);
         let agent = &setup.agents[rng.usize(..setup.agents.len())];
+        let token = setup.token.iter().map(|it| ("CONSUL_HTTP_TOKEN", it));
         let mut lock = Command::new(&setup.binary)
+            .envs(token)
             // With a limit of one, it uses the key of an election.
             .args(["lock", "-shell=false", "-n", &place.limit.to_string()])
             .args(["-name", &name, "-http-addr", agent, &place.prefix])

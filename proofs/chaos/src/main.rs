@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chaos::check::{Figures, Logs, check};
 use chaos::failure::Failure;
-use chaos::record::{Folder, Kind, Run};
+use chaos::record::{Folder, Kind, Release, Run};
 use clap::{Parser, Subcommand};
 
 /// Disturbs a real cluster and its clients, and checks what they believed.
@@ -33,6 +33,14 @@ enum What {
         /// own TTL and the default lock delay [default: as the seed says, false below a minute]
         #[arg(long)]
         reaped: Option<bool>,
+        /// The release of Consul, such as 1.22, or `any` that is found [default: 1.8 or 1.22, as the
+        /// seed says]
+        #[arg(long, value_parser = wanted_release)]
+        release: Option<Wanted>,
+        /// Whether agents ask for tokens, and tokens lose permissions or are deleted for a while
+        /// [default: as the seed says]
+        #[arg(long)]
+        acls: Option<bool>,
         /// Switch on a deliberate defect of the semaphore
         #[arg(long)]
         defect: Option<String>,
@@ -64,12 +72,21 @@ fn main() -> ExitCode {
             minutes,
             seed,
             reaped,
+            release,
+            acls,
             defect,
             logs,
         } => {
             let seed = seed.unwrap_or_else(|| fastrand::u64(..));
             let chaos = Duration::from_secs_f64(minutes * 60.0);
-            run(&Run::new(seed, chaos, reaped), defect.as_deref(), logs)
+            let mut made = Run::new(seed, chaos, reaped);
+            match release {
+                Some(Wanted::Any) => made.release = None,
+                Some(Wanted::One(release)) => made.release = Some(release),
+                None => {}
+            }
+            made.acls = acls.unwrap_or(made.acls);
+            run(&made, defect.as_deref(), logs)
         }
         What::Check { folder } => judge(&Folder(folder)),
         What::Client { plan } => serde_json::from_str(&plan)
@@ -114,7 +131,12 @@ fn run(made: &Run, defect: Option<&str>, logs: Option<PathBuf>) -> Result<bool, 
     } else {
         "are kept"
     };
-    println!("seed {}, dead servers {kind}", made.seed);
+    let release = made.release.map_or("any".to_owned(), |it| it.to_string());
+    let acls = if made.acls { "on" } else { "off" };
+    println!(
+        "seed {}, dead servers {kind}, Consul {release}, ACLs {acls}",
+        made.seed
+    );
     let clean = chaos::run::run(made, &folder, defect).and_then(|()| judge(&folder));
     if !matches!(clean, Ok(true)) {
         println!("the logs are in {}", folder.path().display());
@@ -152,6 +174,15 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
     if figures.without_majority >= SILENCES && figures.given_up.1 == 0 {
         return Some("no write that was given up without a leader was applied later");
     }
+    if figures.on_one_session == 0 {
+        return Some("no session of a `Client` ever held at several places at once");
+    }
+    if logs.run.acls && deeds(Kind::Restrict) + deeds(Kind::Disown) == 0 {
+        return Some("no token lost anything");
+    }
+    if figures.turns.1 == 0 {
+        return Some("no turn could be judged");
+    }
     if deeds(Kind::Leave) >= HURRIES && figures.farewells == 0 {
         return Some("no program that ended in a hurry held anything");
     }
@@ -167,6 +198,20 @@ const GATEWAYS: u64 = 3;
 const SILENCES: u64 = 3;
 /// At least one in this many programs that end in a hurry holds and reaches Consul.
 const HURRIES: u64 = 40;
+
+/// Which release is wanted.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    Any,
+    One(Release),
+}
+
+fn wanted_release(text: &str) -> Result<Wanted, String> {
+    match text {
+        "any" => Ok(Wanted::Any),
+        _ => text.parse().map(Wanted::One),
+    }
+}
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse() {

@@ -2,11 +2,13 @@
 //! always keeps its data.
 
 use std::cmp::min;
+use std::collections::BTreeSet;
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use real_agent::{Agent, Cluster, SERVERS};
+use real_agent::{Agent, Client as Admin, Cluster, SERVERS};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::diary::Diary;
@@ -14,9 +16,9 @@ use crate::failure::{Failure, Try as _};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
 use crate::record::{Deed, Kind, Phase, Target};
+use crate::tokens;
 
 /// What it disturbs, and where it logs that.
-#[derive(Debug)]
 pub(crate) struct Nemesis<'n> {
     /// The servers.
     pub(crate) cluster: &'n mut Cluster,
@@ -30,6 +32,12 @@ pub(crate) struct Nemesis<'n> {
     pub(crate) rng: Rng,
     /// Whether servers are away for so long that Consul removes them from its catalog.
     pub(crate) reaped: bool,
+    /// Whether agents ask for tokens.
+    pub(crate) acls: bool,
+    /// Those through whom tokens are changed.
+    pub(crate) admins: &'n [Admin],
+    /// The clients whose tokens could not be given back yet.
+    pub(crate) owed: BTreeSet<(usize, Kind)>,
 }
 
 /// The beginning or the end of a deed, and its time in the round.
@@ -71,6 +79,7 @@ impl Nemesis<'_> {
             self.cluster
                 .wait_for_leader()
                 .doing("waiting for the cluster to heal")?;
+            self.pay()?;
         }
     }
 
@@ -122,7 +131,12 @@ impl Nemesis<'_> {
         for client in clients.into_iter().take(self.rng.usize(..=3)) {
             let number = client;
             let client = Target::Client(client);
-            match self.rng.u32(..14) {
+            let is_known = self.acls && self.fleet.contends(number);
+            let may_lose = is_known && self.fleet.is_on_a_server(number, self.agents);
+            let kinds = if may_lose { 18 } else { 14 };
+            match self.rng.u32(..kinds) {
+                14..16 => self.add(&mut acts, Kind::Restrict, client, 25_000, left),
+                16..18 => self.add(&mut acts, Kind::Disown, client, 25_000, left),
                 0 => self.add(&mut acts, Kind::Kill, client, 3_000, left),
                 1..3 => self.add(&mut acts, Kind::Stop, client, 25_000, left),
                 3..5 => {
@@ -139,7 +153,7 @@ impl Nemesis<'_> {
                     acts[begin].later = Some(longest.mul_f64(self.rng.f64()));
                 }
                 8..10 => self.add(&mut acts, Kind::Gateway, client, 14_000, left),
-                10..13 if self.fleet.contends(number) => {
+                10..=12 if self.fleet.contends(number) => {
                     self.add(&mut acts, Kind::Leave, client, 3_000, left);
                 }
                 _ => self.add(&mut acts, Kind::Cut, client, 0, left),
@@ -215,6 +229,7 @@ impl Nemesis<'_> {
                     self.write(begin, deed)?;
                     self.begin(act)?;
                 }
+                Phase::End if self.is_owed(act.kind, act.target) => {}
                 Phase::End => {
                     deed.asked = self.end(act.kind, act.target)?;
                     self.write(Moment::now(), deed)?;
@@ -226,6 +241,48 @@ impl Nemesis<'_> {
 
     fn write(&self, at: Moment, deed: Deed) -> Result<(), Failure> {
         self.diary.write(at, deed).doing("writing a deed down")
+    }
+
+    /// Whether a token could not be given back. Then that is done when the cluster has healed.
+    fn is_owed(&mut self, kind: Kind, target: Target) -> bool {
+        let (Kind::Restrict | Kind::Disown, Target::Client(client)) = (kind, target) else {
+            return false;
+        };
+        let owes = !self.changed_token(|admin| tokens::give(admin, client));
+        if owes {
+            self.owed.insert((client, kind));
+        }
+        owes
+    }
+
+    /// Gives back all tokens that could not be given back before.
+    fn pay(&mut self) -> Result<(), Failure> {
+        for (client, kind) in core::mem::take(&mut self.owed) {
+            let deadline = Instant::now() + PATIENCE;
+            while !self.changed_token(|admin| tokens::give(admin, client)) {
+                if Instant::now() > deadline {
+                    let late = "no server gave it back in time";
+                    return Err(Failure::step("giving a token back", late));
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+            let given = Deed {
+                deed: kind,
+                target: Target::Client(client),
+                phase: Phase::End,
+                later: None,
+                asked: None,
+            };
+            self.write(Moment::now(), given)?;
+        }
+        Ok(())
+    }
+
+    /// Whether one of the servers did it.
+    fn changed_token(&self, change: impl Fn(&Admin) -> io::Result<()>) -> bool {
+        let admins = self.admins.iter();
+        let mut admins = admins.map(|it| it.clone().with_timeout(TOKEN_TIMEOUT));
+        admins.any(|admin| change(&admin).is_ok())
     }
 
     fn write_elected(&self, leader: usize) -> Result<(), Failure> {
@@ -260,6 +317,15 @@ impl Nemesis<'_> {
                 // Half on the way there, and half on the way back.
                 let delay = act.later.unwrap_or_default() / 2;
                 self.fleet.proxy(client).set_delay(delay);
+                Ok(())
+            }
+            // While no server can do it, the client keeps its token.
+            (Kind::Restrict, Target::Client(client)) => {
+                self.changed_token(|admin| tokens::restrict(admin, client));
+                Ok(())
+            }
+            (Kind::Disown, Target::Client(client)) => {
+                self.changed_token(|admin| tokens::delete(admin, client));
                 Ok(())
             }
             (Kind::Gateway, Target::Client(client)) => {
@@ -360,6 +426,11 @@ fn add_from(acts: &mut Vec<Act>, kind: Kind, target: Target, (from, until): (Dur
     };
     acts.extend([act(from, Phase::Begin), act(until, Phase::End)]);
 }
+
+/// How long one server may take to change a token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a healed cluster may take.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The shortest round.
 const SHORTEST: Duration = Duration::from_secs(3);

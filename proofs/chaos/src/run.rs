@@ -1,6 +1,7 @@
 //! A whole run: the cluster, our clients beside `consul lock`, the storm, the calm afterwards, and
 //! the leftovers.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
@@ -17,7 +18,9 @@ use crate::fleet::Fleet;
 use crate::lockers::{Lockers, Setup, THEIRS};
 use crate::moment::Moment;
 use crate::nemesis::Nemesis;
-use crate::record::{Backend, Client, End, Folder, Place, Role, Run, Sight, Truth, What};
+use crate::record::{Backend, Client, End, Folder, Place, Release, Role, Run, Sight, Truth, What};
+use crate::tokens;
+use crate::usher::Ushers;
 use crate::witness::{Witnesses, look, sessions};
 
 /// The shortest TTL that Consul allows.
@@ -30,6 +33,8 @@ const TTLS: std::ops::RangeInclusive<u64> = 10..=60;
 const LOCK_DELAY: Duration = Duration::from_secs(1);
 /// Half of the runs with at least this length have their servers removed.
 const LONG_ENOUGH: Duration = Duration::from_mins(1);
+/// Separates the choices of the cluster from the others.
+const CLUSTER: u64 = 0x0c1a_55e5;
 /// The TTL of `consul lock`, which can't be changed.
 const THEIR_TTL: Duration = Duration::from_secs(15);
 /// How long the clients may take to end in order on a loaded machine. The time until abandoned
@@ -55,7 +60,8 @@ impl Run {
     ///
     /// One contender on each backend has its sessions on a separate node, so they don't end with a
     /// server. One contender on each backend, with or without such a node, talks to a client agent,
-    /// which ends, too. By default, the seed decides about `reaped`.
+    /// which ends, too. By default, the seed decides about `reaped`. It decides about the release of
+    /// Consul and about ACLs, too.
     pub fn new(seed: u64, chaos: Duration, reaped: Option<bool>) -> Self {
         use What::{Election, Semaphore};
         let mut rng = Rng::with_seed(!seed);
@@ -87,8 +93,13 @@ impl Run {
             shares: number < backends.len(),
         });
         let clients = clients.collect();
+        // These draw separately, so that other choices stay the same.
+        let mut rng = Rng::with_seed(seed ^ CLUSTER);
+        let release = rng.choice(Release::DRAWN);
         Self {
             seed,
+            release,
+            acls: rng.bool(),
             chaos,
             ttl: TTL,
             lock_delay: (!reaped).then_some(LOCK_DELAY),
@@ -138,21 +149,26 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     let start = Instant::now();
     let tell = |what: &str| eprintln!("{:5.0} s  {what}", start.elapsed().as_secs_f64());
     tell("starting three servers");
-    let servers = Agent::builder();
+    let agent = agent(run);
     let servers = if run.reaped {
-        servers.reaped()
+        agent.clone().reaped()
     } else {
-        servers
+        agent.clone()
     };
     let mut cluster = Cluster::start_with(&servers).doing("starting the cluster")?;
     let mut agents = Vec::new();
     for _ in 0..run.agents {
-        let agent = cluster.join(&Agent::builder());
-        agents.push(agent.doing("starting a client agent")?);
+        let joined = cluster.join(&agent);
+        agents.push(joined.doing("starting a client agent")?);
     }
     let servers = (0..SERVERS).map(|number| cluster.server(number));
     let all: Vec<_> = servers.chain(&agents).collect();
     let admins: Vec<_> = all.iter().map(|agent| agent.client()).collect();
+    if run.acls {
+        tokens::make(&admins[0], run).doing("making tokens")?;
+    }
+    let ushers = Ushers::start(&admins[..SERVERS], run, &folder.standings())
+        .doing("opening the log of the queues")?;
     let witnesses = Witnesses::start(admins.clone(), run, &folder.sightings())
         .doing("opening the log of what is seen")?;
     let mut fleet = Fleet::start(run, &all, folder, defect)?;
@@ -162,6 +178,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
             .map(|number| cluster.server(number).addr().to_string())
             .collect(),
         log: folder.locks(),
+        token: tokens::of_admin(run),
     };
     let [shared, _, elected, _] = &run.places[..] else {
         return Err(Failure::step("planning a run", "other places than planned"));
@@ -178,6 +195,9 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         diary: &deeds,
         rng,
         reaped: run.reaped,
+        acls: run.acls,
+        admins: &admins[..SERVERS],
+        owed: BTreeSet::new(),
     };
     nemesis.storm(Instant::now() + run.chaos)?;
     cluster
@@ -215,10 +235,25 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     wait_for_expiry(&admins[0], THEIRS, healed + expiry(THEIR_TTL))?;
     tell("one takes everything at last");
     witnesses.end().doing("writing down what was seen")?;
+    ushers.end().doing("writing down who stood where")?;
     at_last(run, &admins[0], &mut end)?;
     let ended = fleet.end(Role::Follower, ENDING);
     end.hung.extend(ended.doing("ending those who follow")?);
     write(&folder.end(), &end)
+}
+
+/// What all agents of a run have in common.
+fn agent(run: &Run) -> real_agent::Builder {
+    let agent = Agent::builder();
+    let agent = match run.release {
+        Some(Release(major, minor)) => agent.release(major, minor),
+        None => agent,
+    };
+    if run.acls {
+        agent.acl(tokens::MANAGEMENT)
+    } else {
+        agent
+    }
 }
 
 fn write(path: &std::path::Path, what: &impl Serialize) -> Result<(), Failure> {
@@ -301,9 +336,11 @@ fn at_last(run: &Run, admin: &Admin, end: &mut End) -> Result<(), Failure> {
 /// Leads, so nobody else may lead, and sets a value that every follower must see.
 fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Failure> {
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
-    let election = Election::builder(place.record_key())
+    let builder = Election::builder(place.record_key())
         .ttl(run.ttl)
-        .value("first and last")
+        .value("first and last");
+    let election = builder
+        .scope(tokens::scope(tokens::of_admin(run))?)
         .connect_blocking(backend)
         .doing("building an election")?;
     let leadership = election.campaign_timeout(PATIENCE);
@@ -317,8 +354,9 @@ fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Fail
 /// Takes all slots, so nobody else may hold, and removes dead holders.
 fn all_at_last(run: &Run, slots: &Place, admin: &Admin) -> Result<(), Failure> {
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
-    let semaphore = Semaphore::builder(&slots.prefix, slots.limit)
-        .ttl(run.ttl)
+    let builder = Semaphore::builder(&slots.prefix, slots.limit).ttl(run.ttl);
+    let semaphore = builder
+        .scope(tokens::scope(tokens::of_admin(run))?)
         .connect_blocking(backend)
         .doing("building a semaphore")?;
     let permit = semaphore
@@ -346,4 +384,22 @@ fn delete_free_keys(admin: &Admin, slots: &Place) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_decides_about_the_release_and_acls_and_each_is_drawn_as_often_as_the_other() {
+        let run = |seed| Run::new(seed, TTL, None);
+        let runs: Vec<_> = (0..1_000).map(run).collect();
+        for release in Release::DRAWN {
+            let drawn = runs.iter().filter(|run| run.release == Some(release));
+            assert!((450..550).contains(&drawn.count()), "{release}");
+        }
+        let acls = runs.iter().filter(|run| run.acls).count();
+        assert!((450..550).contains(&acls), "{acls}");
+        assert_eq!(run(7), run(7));
+    }
 }

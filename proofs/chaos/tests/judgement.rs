@@ -28,6 +28,8 @@ fn logs(folder: &Path, from: u64) {
     let files = Folder(folder.to_owned());
     let run = Run {
         seed: 1,
+        release: None,
+        acls: false,
         chaos: Duration::from_mins(1),
         ttl: Duration::from_secs(10),
         lock_delay: Some(Duration::from_secs(1)),
@@ -93,4 +95,18 @@ fn no_logs_are_2() {
     let (code, text) = check(folder.path());
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("reading a log failed"), "{text}");
+}
+
+#[test]
+fn a_run_on_a_release_that_is_not_found_is_2_and_says_which() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_chaos"))
+        .args(["run", "--minutes", "0.1", "--release", "0.1", "--logs"])
+        .arg(folder.path())
+        .output()
+        .expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("no Consul 0.1 was found"), "{text}");
 }

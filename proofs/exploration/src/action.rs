@@ -23,6 +23,8 @@ pub(crate) enum Action {
     Expire(u8),
     /// The foreign leader resigns.
     Resign,
+    /// The neighbour of a client's contender comes.
+    Invite(u8),
     /// The neighbour of a client's contender gives back.
     Dismiss(u8),
     Cut(u8),
@@ -47,6 +49,7 @@ impl Action {
                 | Self::Vanish(_)
                 | Self::Resume(_)
                 | Self::Resign
+                | Self::Invite(_)
                 | Self::Dismiss(_)
                 | Self::Tick
         )
@@ -87,6 +90,7 @@ impl Action {
             Self::Resign => (15, 0),
             Self::LoseServer(at) => (17, at),
             Self::Dismiss(at) => (18, at),
+            Self::Invite(at) => (19, at),
             Self::SetValue(node, caller) => (16, node << 4 | caller),
         };
         u16::from_be_bytes([kind, number])
@@ -114,6 +118,7 @@ impl Action {
             16 => Self::SetValue(node, caller),
             17 => Self::LoseServer(at),
             18 => Self::Dismiss(at),
+            19 => Self::Invite(at),
             _ => Self::Resign,
         }
     }

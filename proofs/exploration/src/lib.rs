@@ -10,8 +10,9 @@
 //!        └── story       the shortest run that breaks a promise, step by step
 //! ```
 //! A scene has a semaphore with participants, or an election with candidates ([`Contest`]). Each has
-//! its own session, or is a member of a client ([`Scene::in_clients`]). There a neighbour uses its
-//! session, too, so that the session lives on when the contender has finished.
+//! its own session, or is a member of a client ([`Scene::in_clients`], [`Scene::beside_neighbours`]).
+//! There a neighbour uses its session, too, so that the session lives on when the contender has
+//! finished.
 //!
 //! `cargo run --release -p exploration` prints the table; this crate's tests explore the small scenes.
 //!
@@ -37,7 +38,8 @@
 //! election's key). At every write: S3, S4 and S5. For S4, the limit changes only if that was
 //! requested and nobody holds. An election's key is written by `acquire` and `release` only, with a
 //! value that its leader was asked to write, and nothing older than the last confirmed value is
-//! left. At every event: L4 (a transient fault causes no loss and no failure). While nothing has
+//! left. A claim passes no waiter that came earlier and of whom its sender knew, with the
+//! exceptions of PROMISES (Queue). At every event: L4 (a transient fault causes no loss and no failure). While nothing has
 //! gone wrong: L2 (a finished caller has left nothing behind). In a client, this holds after faults,
 //! too: a contender at rest has left nothing on the session that lives on. When all states are known: L1 and
 //! the rest of L2. From *each* state, without more faults, a state can be reached where all are
@@ -62,9 +64,11 @@
 //! - Participants are interchangeable, and so are the callers of each. So are session ids: of two
 //!   dead holders, the one with the older session is checked first.
 //! - A process ends when all its callers are served and it has nothing left to do.
-//! - In a client, the neighbour is not explored: its requests are answered before anything else
-//!   happens, and while it holds, it sends none. Its contest is no part of the scene. It gives back at
-//!   any time after the contender's callers are done.
+//! - In a client, a neighbour's requests are answered before anything else happens, and while it
+//!   holds, it sends none. Nobody else wants what it holds. It is there from the start, and gives back
+//!   at any time after the contender's callers are done. With [`Scene::beside_neighbours`] it comes
+//!   and goes at any time, once, and the requests for its session arrive as all others do. What it
+//!   believes must be founded, and it may lose it for no transient fault.
 //! - In a client, what was given up arrives within [`LATEST`], or not at all. The core assumes the
 //!   same where no index can settle the matter.
 //! - In a semaphore's client, a copy of an answered acquisition of a contender key may leave that key

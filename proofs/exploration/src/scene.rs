@@ -59,8 +59,11 @@ pub enum Contest {
 pub enum Sessions {
     /// Each has its own.
     Own,
-    /// Each is a member of a client, on a session that a neighbour uses, too.
+    /// Each is a member of a client, on a session that a neighbour uses, too: from the start, and for
+    /// longer than the contender's callers.
     Shared,
+    /// The same, but the neighbour comes and goes at any time.
+    SharedForATime,
 }
 
 /// When callers come.
@@ -211,6 +214,15 @@ impl Scene {
         self
     }
 
+    /// As [`Self::in_clients`], but the neighbour is part of the scene: it comes at any time, holds
+    /// something else with the same session, and goes at any time.
+    #[must_use]
+    pub fn beside_neighbours(mut self) -> Self {
+        self.sessions = Sessions::SharedForATime;
+        self.name.push_str(", beside neighbours");
+        self
+    }
+
     /// The same scene, in which callers may give up.
     #[must_use]
     pub fn with_cancels(mut self) -> Self {
@@ -290,7 +302,11 @@ impl Scene {
     }
 
     pub(crate) fn is_in_clients(&self) -> bool {
-        self.sessions == Sessions::Shared
+        self.sessions != Sessions::Own
+    }
+
+    pub(crate) fn has_free_neighbours(&self) -> bool {
+        self.sessions == Sessions::SharedForATime
     }
 
     pub(crate) fn may(&self, fault: Fault) -> bool {

@@ -8,6 +8,7 @@ pub fn small() -> Vec<Scene> {
     scenes.extend(small_elections());
     scenes.extend(small_changes());
     scenes.extend(small_clients());
+    scenes.extend(small_neighbours());
     scenes
 }
 
@@ -283,6 +284,16 @@ fn small_clients() -> Vec<Scene> {
             .with_faults(1, &[Fault::Destroy]),
     ];
     scenes.map(Scene::in_clients).into()
+}
+
+/// Contenders whose neighbours come and go at any time.
+fn small_neighbours() -> Vec<Scene> {
+    let scenes = [Scene::new(1, &[1]), Scene::election(&[1])].map(|scene| {
+        let scene = scene.in_round_trips();
+        [scene.clone(), scene.with_faults(1, &[Fault::Crash])]
+    });
+    let scenes = scenes.into_iter().flatten();
+    scenes.map(Scene::beside_neighbours).collect()
 }
 
 fn large_clients() -> Vec<Scene> {

@@ -36,6 +36,17 @@ pub enum Violation {
         /// How many slots there are.
         limit: u32,
     },
+    /// A claim took a slot before a waiter that had come earlier, of whom its sender knew, and that it
+    /// might not pass.
+    #[error(
+        "Queue: {writer} takes a slot before the waiter {session}, who was known to stand ahead"
+    )]
+    OutOfTurn {
+        /// The writer.
+        writer: String,
+        /// The session of the waiter.
+        session: String,
+    },
     /// Another participant removed a holder with a live session.
     #[error("S3: {writer} took the live holder {session} out of the record")]
     LiveHolderRemoved {

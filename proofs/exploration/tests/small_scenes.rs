@@ -249,6 +249,26 @@ fn one_caller_of_a_client_who_may_give_up() {
 }
 
 #[test]
+fn one_candidate_whose_neighbour_comes_and_goes_at_any_time() {
+    assert_proved(&candidate().in_round_trips().beside_neighbours());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn one_caller_whose_neighbour_comes_and_goes_at_any_time() {
+    assert_proved(&one().in_round_trips().beside_neighbours());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn states_beside_neighbours_that_are_taken_for_one_lead_to_the_same_ones() {
+    for scene in [candidate(), one()] {
+        let scene = scene.in_round_trips().beside_neighbours();
+        assert_proved_within(&scene, with_check());
+    }
+}
+
+#[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn states_of_clients_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [

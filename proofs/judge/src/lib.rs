@@ -34,6 +34,7 @@
 //! | L1 of discovery, leaders are seen in their order and in time | [`Event::Sees`], [`Event::Shows`], [`Event::CaughtUp`] | within which time | that each leader is seen with its own words: there values say whose they are |
 //! | L4, what a loss is justified by | [`Event::Lost`] | who took something away, when indexes were counted again, until when trouble can be felt | when a quorum was within reach, by what witnesses saw and what was done |
 //! | L4, nothing fails that is to be tried again | | by what is to be expected of a world's deeds | by how it was asked for |
+//! | Queue | until when a waiter may be passed: [`queue`] | who knew of whom, and whose callers wait (exploration, too) | what a reader of the prefix saw between two moments, and which slots were certainly taken |
 //! | S3, S4, L3 | | what Consul was asked for and what it has done is seen there alone | |
 //! | L1, who waits gets in | | within a bound that follows from the world, in quiet | every acquisition ends, and everything can be had at last: how long a loaded machine takes is bounded by nothing |
 //! | L2, nothing is left | | after each step, with what each writer could know | when all was over |
@@ -44,6 +45,7 @@ mod event;
 mod leases;
 mod limit;
 mod losses;
+pub mod queue;
 mod record;
 mod tokens;
 

@@ -160,12 +160,30 @@ pub enum Happening {
     Hindered { host: usize, until: Instant },
     /// This host, or all, may feel a fault until then.
     Trouble { host: Option<usize>, until: Instant },
+    /// This host's clock has jumped ahead, so whatever it relied on is that much older.
+    Jumped { host: usize, by: Duration },
     /// A belief begins.
     Granted { belief: Belief, token: FencingToken },
     /// A holder learns of its loss.
     Lost { belief: Belief, reason: Lost },
+    /// A leader on this host is asked to step down, by its own handle.
+    StepsDown { host: usize, prefix: usize },
     /// A holder releases.
     Released { belief: BeliefNo },
+    /// A host that keeps lost slots was told of a loss, and has not given its permit back. Consul guards
+    /// the place for this long after the loss.
+    Keeps {
+        host: usize,
+        prefix: usize,
+        sessions: Vec<String>,
+        lock_delay: Duration,
+    },
+    /// It gives that permit back, or drops it.
+    KeepsNoMore {
+        host: usize,
+        prefix: usize,
+        sessions: Vec<String>,
+    },
     /// An acquisition or another request of a user failed with an error that is not its caller's
     /// fault.
     Failed {
@@ -296,9 +314,13 @@ impl fmt::Display for Happening {
                 Some(host) => write!(f, "trouble for node-{host} until {until}"),
                 None => write!(f, "trouble for all until {until}"),
             },
+            Self::Jumped { host, by } => write!(f, "the clock of node-{host} jumps by {by:?}"),
             Self::Granted { belief, token } => write!(f, "{belief} begins, token {token}"),
             Self::Lost { belief, reason } => write!(f, "{belief} is lost: {reason}"),
             Self::Released { belief } => write!(f, "hold {} is given back", belief.0),
+            Self::StepsDown { host, .. } => write!(f, "node-{host} is to step down"),
+            Self::Keeps { host, .. } => write!(f, "node-{host} keeps what it has lost"),
+            Self::KeepsNoMore { host, .. } => write!(f, "node-{host} gives what it has kept back"),
             Self::Failed { host, error, .. } => {
                 write!(f, "what node-{host} asked for fails: {error}")
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use simulation::plan::{Deed, Plan, Stranger, StrangerPlan};
+use simulation::plan::{Deed, Fate, Plan, Stranger, StrangerPlan};
 use simulation::run;
 
 /// Runs some of the worlds of this kind, and returns how often each fault happened.
@@ -90,4 +90,71 @@ fn a_record_names_hundreds_of_holders() {
     let faults = faults_of(|plan| plan.strangers.iter().any(is_crowd), 2);
     let name = "record with hundreds of holders";
     assert!(faults.contains_key(name), "{faults:?}");
+}
+
+#[test]
+fn servers_limit_requests_for_longer_than_a_moment() {
+    let limits = |deed: &Deed| matches!(deed, Deed::LimitRequests { .. });
+    let faults = faults_of(|plan| plan.deeds.iter().any(|(_, it)| limits(it)), 6);
+    for name in ["requests limited", "request over a limit"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn servers_are_parted_and_hosts_stay_with_the_former_leader() {
+    let parts = |deed: &Deed| {
+        let Deed::LoseServer { fate, .. } = deed else {
+            return false;
+        };
+        matches!(fate, Fate::Outvoted { .. })
+    };
+    let faults = faults_of(|plan| plan.deeds.iter().any(|(_, it)| parts(it)), 12);
+    for name in ["servers parted", "answered by a former leader"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn machines_are_suspended_and_clocks_jump() {
+    let suspends = |deed: &Deed| matches!(deed, Deed::Suspend { .. });
+    let faults = faults_of(|plan| plan.deeds.iter().any(|(_, it)| suspends(it)), 12);
+    for name in ["suspended", "suspended, and the clock jumped"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn servers_ask_for_longer_ttls_and_whoever_has_a_shorter_one_is_told_so() {
+    let asks = |deed: &Deed| matches!(deed, Deed::RaiseLeastTtl { .. });
+    let is_one =
+        |plan: &Plan| plan.least_ttl.is_some() || plan.deeds.iter().any(|(_, deed)| asks(deed));
+    let faults = faults_of(is_one, 12);
+    for name in ["longer TTLs asked for", "guest refused for its short TTL"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn a_busy_leader_is_late_for_renewals_and_for_strangers() {
+    let is_busy = |deed: &Deed| matches!(deed, Deed::SlowCommits { renewals: true, .. });
+    let faults = faults_of(|plan| plan.deeds.iter().any(|(_, it)| is_busy(it)), 24);
+    for name in [
+        "renewal answered slowly",
+        "stranger's request committed slowly",
+    ] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
+}
+
+#[test]
+fn leaders_are_asked_to_step_down_by_their_own_handle() {
+    let is_one = |plan: &Plan| {
+        let steps_down = |deed: &Deed| matches!(deed, Deed::StepDown { .. });
+        plan.deeds.iter().any(|(_, deed)| steps_down(deed))
+    };
+    let faults = faults_of(is_one, 12);
+    for name in ["asked to step down", "leader stepped down when asked"] {
+        assert!(faults.contains_key(name), "{name}: {faults:?}");
+    }
 }

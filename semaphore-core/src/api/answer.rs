@@ -44,7 +44,7 @@ pub(super) fn json<T: DeserializeOwned>(
 /// A gateway may drop it. What a success shows is still true, but nothing can wait on it: its index
 /// is zero, with which Consul does not block. Nothing else shows that an absence is Consul's word.
 pub(super) fn index(response: &Response, what: &'static str) -> Result<Index, RequestError> {
-    if response.status() == 404 && is_on(Defect::Html404Believed) {
+    if is_any_404_believed(response.status()) {
         return Ok(Index(1));
     }
     let index = match response.header("X-Consul-Index") {
@@ -52,6 +52,11 @@ pub(super) fn index(response: &Response, what: &'static str) -> Result<Index, Re
         None => (response.status() == 200).then_some(Index::ZERO),
     };
     index.ok_or_else(|| RequestError::garbled(what).of(response))
+}
+
+/// The slip of a defect: any 404 is taken for Consul's.
+fn is_any_404_believed(status: u16) -> bool {
+    status == 404 && is_on(Defect::Html404Believed)
 }
 
 /// The answer to a read, but for the index that it lacks. `None` if it has one, or is no success.
@@ -102,7 +107,7 @@ pub(crate) fn refusal(response: &Response, is_transaction: bool) -> Option<Reque
     let is_own_404 = || response.header("X-Consul-Index").is_some() || text.contains("Session id");
     let is_one = match status {
         300..=399 | 401 | 403 => true,
-        404 if is_on(Defect::Html404Believed) => false,
+        _ if is_any_404_believed(status) => false,
         404 if !is_transaction => !is_own_404(),
         400 | 404 | 405 | 413 => is_document,
         500 => mentions(&text, DENIED),

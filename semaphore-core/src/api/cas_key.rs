@@ -21,13 +21,19 @@ pub struct CasKey<'a> {
     pub flags: u64,
 }
 
+/// The index upon which a check-and-set writes.
+pub(super) fn upon(index: Index) -> Option<Index> {
+    (!is_on(Defect::WriteWithoutCas)).then_some(index)
+}
+
 impl CasKey<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let mut target = Target::key(self.key);
-        if !is_on(Defect::WriteWithoutCas) {
-            target = target.with("cas", self.index);
-        }
+        let target = Target::key(self.key);
+        let target = match upon(self.index) {
+            Some(index) => target.with("cas", index),
+            None => target,
+        };
         target
             .with("flags", self.flags)
             .request(Method::Put, scope)

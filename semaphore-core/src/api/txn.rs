@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use super::cas_key;
 use super::target::Target;
 use super::txn_answer::{self, TxnOutcome};
-use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::id::{Index, SessionId};
@@ -215,17 +215,18 @@ impl<'a> Operation<'a> {
                 ..Fields::new("unlock", key).storing(value, flags)
             },
             Self::Cas {
-                key, value, flags, ..
-            } if is_on(Defect::WriteWithoutCas) => Fields::new("set", key).storing(value, flags),
-            Self::Cas {
                 key,
                 index,
                 value,
                 flags,
-            } => Fields {
-                index: Some(index.0),
-                ..Fields::new("cas", key).storing(value, flags)
-            },
+            } => {
+                let upon = cas_key::upon(index);
+                let verb = if upon.is_some() { "cas" } else { "set" };
+                Fields {
+                    index: upon.map(|index| index.0),
+                    ..Fields::new(verb, key).storing(value, flags)
+                }
+            }
             Self::Delete { key } => Fields::new("delete", key),
             Self::DeleteCas { key, index } => Fields {
                 index: Some(index.0),

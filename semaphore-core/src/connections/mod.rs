@@ -76,6 +76,15 @@ pub struct Connections {
     places: Arc<Mutex<Places<oneshot::Sender<Pass>>>>,
 }
 
+/// How many of these lanes polls may take.
+fn lanes_for_polls(lanes: usize) -> usize {
+    if is_on(Defect::PollsTakeAll) {
+        lanes
+    } else {
+        lanes / 2
+    }
+}
+
 impl Connections {
     /// At most `most` connections, half of them for polls. With one connection there are no long
     /// polls: everything is read every few seconds.
@@ -91,11 +100,7 @@ impl Connections {
         // A connection may be opened while the lane's former connection is still closing.
         let lanes = most - most / CLOSING;
         let half = lanes / 2;
-        let polls = if is_on(Defect::PollsTakeAll) {
-            lanes
-        } else {
-            half
-        };
+        let polls = lanes_for_polls(lanes);
         let places = Places::new(lanes - half, polls, seed);
         Ok(Self {
             places: Arc::new(Mutex::new(places)),

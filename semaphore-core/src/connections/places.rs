@@ -111,6 +111,20 @@ pub(super) enum Fate {
     Dropped,
 }
 
+/// The priority with which a short request waits.
+fn in_line(priority: Priority) -> Priority {
+    if is_on(Defect::RenewalsBehindPolls) {
+        Priority::Read
+    } else {
+        priority
+    }
+}
+
+/// Whether the agent counts a connection on when its poll is given up.
+fn counts_on() -> bool {
+    !is_on(Defect::GivenUpPollForgotten)
+}
+
 impl<W: Waiter> Places<W> {
     pub(super) fn new(shorts: usize, polls: usize, seed: u64) -> Self {
         Self {
@@ -160,7 +174,7 @@ impl<W: Waiter> Places<W> {
     /// Waits for a short lane.
     pub(super) fn queue(&mut self, now: Instant, priority: Priority, waiter: W) {
         self.pass_time(now);
-        let ticket = self.ticket(priority);
+        let ticket = self.ticket(in_line(priority));
         self.queue.insert(ticket, waiter);
     }
 
@@ -240,7 +254,7 @@ impl<W: Waiter> Places<W> {
         };
         let was_open = place.answered_at.is_some();
         place.state = match (fate, lane) {
-            (Fate::GivenUp(until), Lane::Poll(_)) if !is_on(Defect::GivenUpPollForgotten) => {
+            (Fate::GivenUp(until), Lane::Poll(_)) if counts_on() => {
                 tracing::debug!(name: "poll-given-up", ?lane, %until, "a poll's connection counts on");
                 State::GivenUp(until)
             }

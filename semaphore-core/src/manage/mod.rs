@@ -158,7 +158,7 @@ impl<T: Task> Operation<T> {
                 }
                 Ok(Step::Write(request)) => self.state = State::Write(Box::new(request)),
                 Ok(Step::Unmoved(result)) => match self.given_up.clone() {
-                    Some(error) if !is_on(Defect::ReadSettles) => self.retry(now, error),
+                    Some(error) if may_come() => self.retry(now, error),
                     _ => self.state = State::Done(Some(result)),
                 },
                 Err(error) => self.retry(now, error),
@@ -216,6 +216,11 @@ impl<T: Task> Operation<T> {
 const MAX_FAILURES: u32 = 6;
 
 /// Everything below a prefix. The leader confirms the read.
+/// Whether a write that was given up may still come, although a read has not shown it.
+fn may_come() -> bool {
+    !is_on(Defect::ReadSettles)
+}
+
 fn list(prefix: &Prefix, scope: &Scope) -> Request {
     ListKeys {
         prefix,

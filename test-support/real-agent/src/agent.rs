@@ -52,6 +52,7 @@ pub struct Builder {
     socket: bool,
     role: Role,
     reaped: bool,
+    release: Option<(u32, u32)>,
 }
 
 /// The agent's role in its cluster.
@@ -315,6 +316,12 @@ impl Builder {
         self
     }
 
+    /// Runs this release of Consul: its major and minor number. By default it is any.
+    pub fn release(mut self, major: u32, minor: u32) -> Self {
+        self.release = Some((major, minor));
+        self
+    }
+
     /// Adds configuration in HCL or JSON, such as `limits { http_max_conns_per_client = 10 }`.
     /// Later ones override earlier ones.
     pub fn config(mut self, hcl: impl Into<String>) -> Self {
@@ -392,7 +399,7 @@ impl Builder {
     /// Starts the agent without waiting. With `peers` it is one of the servers with these gossip
     /// ports; otherwise it is alone.
     pub(crate) fn launch(self, ports: Ports, peers: Option<&[u16]>) -> Result<Agent, StartError> {
-        let binary = Binary::find()?;
+        let binary = Binary::find(self.release)?;
         let node = self.node.clone().unwrap_or_else(unique_node);
         // With a space, as a path of the user's may have one.
         let scratch = tempfile::Builder::new().prefix("real agent ").tempdir()?;

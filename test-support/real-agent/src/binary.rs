@@ -1,8 +1,9 @@
 //! The Consul binary and what depends on its version.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::StartError;
 
@@ -15,19 +16,21 @@ pub(crate) struct Binary {
 }
 
 impl Binary {
-    /// Runs `scripts/consul`, once per process.
-    pub(crate) fn find() -> Result<Self, StartError> {
-        static FOUND: OnceLock<Result<Binary, String>> = OnceLock::new();
-        FOUND
-            .get_or_init(ask_script)
-            .clone()
-            .map_err(StartError::NoBinary)
+    /// Runs `scripts/consul`, once per process for each release.
+    pub(crate) fn find(release: Option<(u32, u32)>) -> Result<Self, StartError> {
+        type Found = BTreeMap<Option<(u32, u32)>, Result<Binary, String>>;
+        static FOUND: Mutex<Found> = Mutex::new(BTreeMap::new());
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        let binary = found.entry(release).or_insert_with(|| ask_script(release));
+        binary.clone().map_err(StartError::NoBinary)
     }
 }
 
-fn ask_script() -> Result<Binary, String> {
+fn ask_script(release: Option<(u32, u32)>) -> Result<Binary, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/consul");
-    let answer = run(Command::new(&script))?;
+    let mut command = Command::new(&script);
+    command.args(release.map(|(major, minor)| format!("{major}.{minor}")));
+    let answer = run(command)?;
     let path = PathBuf::from(answer.trim_end());
     let mut command = Command::new(&path);
     command.arg("version");

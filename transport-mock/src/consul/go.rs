@@ -47,6 +47,17 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, String> {
     i64::try_from(if negative { -total } else { total }).map_err(|_| invalid())
 }
 
+/// A duration of whole seconds as Go shows it.
+pub(super) fn show_duration(nanos: i64) -> String {
+    let seconds = nanos / 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
 /// An unsigned number in base ten.
 pub(super) fn parse_uint(text: &str) -> Result<u64, String> {
     let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));

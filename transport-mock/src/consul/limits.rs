@@ -30,6 +30,13 @@ pub(super) enum Errand {
     Write,
 }
 
+/// Whether the server whose limit it is could make a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rank {
+    Leader,
+    Follower,
+}
+
 /// The limits, and how much of each is left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limiter {
@@ -47,21 +54,26 @@ impl Limiter {
     }
 
     /// Counts a request against its limit, or refuses it.
-    pub(super) fn admit(&mut self, now: Instant, errand: Errand) -> Result<(), Response> {
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        errand: Errand,
+        rank: Rank,
+    ) -> Result<(), Response> {
         let bucket = match errand {
             Errand::Read { .. } => &mut self.reads,
             Errand::Write => &mut self.writes,
         };
         let is_admitted = bucket.as_mut().is_none_or(|bucket| bucket.take(now));
-        match errand {
+        match (errand, rank) {
             _ if is_admitted => Ok(()),
-            Errand::Read { .. } => Err(answer::text(
-                429,
-                "rate limit exceeded, try again later or against a different server",
-            )),
-            Errand::Write => Err(answer::text(
+            (Errand::Write, Rank::Leader) => Err(answer::text(
                 503,
                 "rate limit exceeded for operation that can only be performed by the leader, try again later",
+            )),
+            _ => Err(answer::text(
+                429,
+                "rate limit exceeded, try again later or against a different server",
             )),
         }
     }

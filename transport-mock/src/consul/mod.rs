@@ -70,7 +70,7 @@ mod txn_body;
 mod txn_node;
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use semaphore_core::adapter::{Instant, Request, Response};
 
@@ -86,7 +86,7 @@ use acl::{Acl, Authority};
 use answer::Freshness;
 use blocking::{Parked, Views};
 use call::{Asked, Call, Outcome};
-use limits::{Errand, Limiter};
+use limits::{Errand, Limiter, Rank};
 use parking::Parking;
 use state::State;
 
@@ -103,6 +103,10 @@ const JITTER_FRACTION: u32 = 16;
 pub struct Consul {
     profile: Profile,
     limiter: Limiter,
+    /// Those of servers that don't lead, by their nodes.
+    limiters: BTreeMap<String, Limiter>,
+    /// The shortest TTL that servers accept, in nanoseconds.
+    least_ttl: i64,
     state: State,
     acl: Acl,
     /// Since when there is no leader, if there is none.
@@ -135,6 +139,8 @@ impl Consul {
         Self {
             profile,
             limiter: Limiter::default(),
+            limiters: BTreeMap::new(),
+            least_ttl: session::MIN_TTL_NANOS,
             state: State::new(NODE, profile.rules().session_ids),
             acl: Acl::new(profile.rules()),
             leaderless_since: None,
@@ -151,6 +157,8 @@ impl Consul {
         let mut agent = Self {
             profile: self.profile,
             limiter: self.limiter.clone(),
+            limiters: self.limiters.clone(),
+            least_ttl: self.least_ttl,
             state: self.state.clone(),
             acl: self.acl.clone(),
             leaderless_since: self.leaderless_since,
@@ -170,6 +178,7 @@ impl Consul {
         let mut agent = self.lagging();
         agent.leaderless_since = None;
         agent.limiter = Limiter::default();
+        agent.limiters.clear();
         agent.acl = Acl::new(self.profile.rules());
         agent
     }
@@ -388,7 +397,10 @@ impl Consul {
     /// Refuses a request that needs a leader while there is none, or that exceeds a limit.
     fn forward(&mut self, call: &Call, errand: Errand) -> Result<(), Response> {
         call.check_datacenter()?;
-        self.limiter.admit(call.now, errand)?;
+        if let Some(asked) = self.limiters.get_mut(call.node) {
+            asked.admit(call.now, errand, Rank::Follower)?;
+        }
+        self.limiter.admit(call.now, errand, Rank::Leader)?;
         if errand == (Errand::Read { stale: true }) || self.has_leader() {
             Ok(())
         } else {

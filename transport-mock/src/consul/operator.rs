@@ -1,5 +1,7 @@
 //! What an operator, or a failure, does to a cluster.
 
+use std::time::Duration;
+
 use semaphore_core::adapter::Instant;
 
 use super::Consul;
@@ -126,6 +128,39 @@ impl Consul {
             release.version
         );
         self.limiter = limits.map_or_else(Limiter::default, |it| Limiter::new(now, it));
+    }
+
+    /// The same for a server that does not lead: the one on this node. It refuses changes with 429,
+    /// too, since its clients may ask another server. What it passes on counts for the leader's limits
+    /// besides.
+    ///
+    /// # Panics
+    /// As [`set_request_limits`](Self::set_request_limits).
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_request_limits_of(
+        &mut self,
+        now: Instant,
+        node: &str,
+        limits: Option<RequestLimits>,
+    ) {
+        let release = self.profile.rules();
+        assert!(
+            limits.is_none() || release.has_request_limits,
+            "Consul {} has no limits of requests",
+            release.version
+        );
+        self.limiters.remove(node);
+        if let Some(limits) = limits {
+            let limiter = Limiter::new(now, limits);
+            self.limiters.insert(node.to_owned(), limiter);
+        }
+    }
+
+    /// From now on servers refuse to create sessions with a shorter TTL, as `session_ttl_min` sets it.
+    /// The default is 10 s. Sessions that exist are renewed as before.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_least_ttl(&mut self, ttl: Duration) {
+        self.least_ttl = i64::try_from(ttl.as_nanos()).unwrap_or(i64::MAX);
     }
 
     /// The release and the edition.

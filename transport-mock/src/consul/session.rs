@@ -17,7 +17,7 @@ use super::sessions::Session;
 use super::state::{State, Tables};
 use super::tenancy::Tenancy;
 
-const MIN_TTL_NANOS: i64 = 10_000_000_000;
+pub(super) const MIN_TTL_NANOS: i64 = 10_000_000_000;
 const MAX_TTL_NANOS: i64 = 24 * 3_600_000_000_000;
 
 /// `PUT /v1/session/create`
@@ -44,7 +44,7 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
         return Err(acl::denied("session:write", &wanted.node));
     }
     let behavior = parse_behavior(&wanted.behavior)?;
-    let ttl_length = parse_ttl(&wanted.ttl)?;
+    let ttl_length = parse_ttl(&wanted.ttl, consul.least_ttl)?;
     let id = consul.new_session_id();
     let index = consul.state.next_index();
     validate_checks(&consul.state, &wanted).map_err(|fault| {
@@ -232,15 +232,16 @@ fn parse_behavior(behavior: &str) -> Result<Behavior, Response> {
     }
 }
 
-fn parse_ttl(ttl: &str) -> Result<core::time::Duration, Response> {
+fn parse_ttl(ttl: &str, least: i64) -> Result<core::time::Duration, Response> {
     if ttl.is_empty() {
         return Ok(core::time::Duration::ZERO);
     }
     let nanos = go::parse_duration(ttl)
         .map_err(|fault| answer::failure(format!("Session TTL '{ttl}' invalid: {fault}")))?;
-    if nanos != 0 && !(MIN_TTL_NANOS..=MAX_TTL_NANOS).contains(&nanos) {
+    if nanos != 0 && !(least..=MAX_TTL_NANOS).contains(&nanos) {
         return Err(answer::failure(format!(
-            "Invalid Session TTL '{nanos}', must be between [10s=24h0m0s]"
+            "Invalid Session TTL '{nanos}', must be between [{}=24h0m0s]",
+            go::show_duration(least)
         )));
     }
     Ok(core::time::Duration::from_nanos(nanos.unsigned_abs()))

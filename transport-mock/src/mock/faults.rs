@@ -147,6 +147,27 @@ impl MockConsul {
         });
     }
 
+    /// From now on the agent of this host is on the smaller side of servers that are parted, with the
+    /// former leader, until [`MockConsul::catch_up`]. At first that leader answers renewals and reads in
+    /// default mode by its state of now. After [`MockConsul::step_down`] there is no leader on this
+    /// side. The other side has one, or elects one, which is told separately.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn sever(&self, host: impl AsRef<str>) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.sever(host);
+        });
+    }
+
+    /// The former leader of [`MockConsul::sever`] has noticed that it leads no more.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn step_down(&self, host: impl AsRef<str>) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.step_down(host);
+        });
+    }
+
     /// Breaks every connection of every host, with everything under way, as when another cluster
     /// replaces this one.
     pub fn break_connections(&self) {

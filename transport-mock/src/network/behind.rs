@@ -67,7 +67,9 @@ impl Network {
         request: &Request,
         sent_at: Instant,
     ) -> bool {
-        let waits = !is_answered_from_applied(request) && !self.is_for_lagging(host, request);
+        let waits = !is_answered_from_applied(request)
+            && !self.is_for_lagging(host, request)
+            && !self.is_severed(host);
         match &mut self.behind {
             Some(behind) if waits => {
                 let event = Event::Arrive(host, call, request.clone(), sent_at);

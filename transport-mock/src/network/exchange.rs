@@ -285,6 +285,7 @@ impl Network {
     ) {
         if self.put_into_log(host, call, request, sent_at)
             || self.hold(host, call, request, sent_at)
+            || self.refuse_severed(host, call, request)
         {
             return;
         }

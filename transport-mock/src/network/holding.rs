@@ -62,7 +62,12 @@ impl Network {
         request: &Request,
         sent_at: Instant,
     ) -> bool {
-        if !self.leaderless || !needs_leader(request) || self.is_for_lagging(host, request) {
+        let is_answered = if self.is_severed(host) {
+            self.is_for_former(host, request)
+        } else {
+            !self.leaderless || self.is_for_lagging(host, request)
+        };
+        if is_answered || !needs_leader(request) {
             return false;
         }
         let Some(wait) = self.holding.as_ref().map(|it| it.wait.clone()) else {
@@ -99,12 +104,23 @@ impl Network {
 
     /// There is a leader: each held request reaches it, at different times.
     pub(super) fn let_held_go(&mut self) {
+        let severed: Vec<_> = self.severed.keys().copied().collect();
+        self.let_held_of_go(|host| !severed.contains(&host));
+    }
+
+    /// The same for some hosts.
+    pub(super) fn let_held_of_go(&mut self, goes: impl Fn(Host) -> bool) {
         let Some(holding) = &mut self.holding else {
             return;
         };
         let late = Duration::ZERO..=holding.late;
         let mut given_up = 0;
-        for held in std::mem::take(&mut holding.held).into_values() {
+        let (go, stay) = std::mem::take(&mut holding.held)
+            .into_iter()
+            .partition(|(_, it)| goes(it.host));
+        holding.held = stay;
+        let go: BTreeMap<u64, Held> = go;
+        for held in go.into_values() {
             let at = self.now + self.draw_between(&late);
             let Held {
                 host,
@@ -147,7 +163,7 @@ impl Network {
     }
 }
 
-fn needs_leader(request: &Request) -> bool {
+pub(super) fn needs_leader(request: &Request) -> bool {
     let (path, query) = request
         .target()
         .split_once('?')

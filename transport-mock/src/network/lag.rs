@@ -30,6 +30,7 @@ impl Network {
 
     /// This host's agent gets the leader's state. Blocking queries there read again.
     pub(crate) fn catch_up(&mut self, host: Host) {
+        self.rejoin(host);
         if self.lagging.remove(&host).is_none() {
             return;
         }
@@ -59,6 +60,9 @@ impl Network {
 
     /// Passes a request to the server that answers it.
     pub(super) fn submit(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
+        if let Some(exchange) = self.submit_to_former(host, request) {
+            return exchange;
+        }
         match self.lagging.get_mut(&host) {
             Some(agent) if may_be_stale(request) => {
                 let node = self.hosts[host.0].agent.as_deref();

@@ -6,6 +6,7 @@
 //!            outage.rs: cut hosts, no leader     lag.rs: agents that lag behind
 //!            behind.rs: a leader that has yet to apply its log
 //!            holding.rs: agents that hold requests while there is no leader
+//!            severed.rs: agents on the smaller side of servers that are parted
 //!            story.rs: what became of the slots and leaders by it
 //! ```
 
@@ -14,6 +15,7 @@ mod exchange;
 mod holding;
 mod lag;
 mod outage;
+mod severed;
 mod sockets;
 mod story;
 
@@ -31,6 +33,7 @@ use self::exchange::{ClientEnd, ServerEnd};
 use self::holding::Holding;
 use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
+use self::severed::Severed;
 use self::sockets::Sockets;
 pub(crate) use self::sockets::{Pool, Socket};
 use self::story::Seen;
@@ -123,6 +126,7 @@ pub(crate) struct Network {
     /// The delivered writes, if they are collected.
     pub(crate) writes: Option<Vec<Delivered>>,
     lagging: Lagging,
+    severed: BTreeMap<Host, Severed>,
     behind: Option<Behind>,
     leaderless: bool,
     /// How agents hold requests while there is no leader, if they do.
@@ -153,6 +157,7 @@ impl Network {
             trace: Trace::new(),
             writes: None,
             lagging: Lagging::new(),
+            severed: BTreeMap::new(),
             behind: None,
             leaderless: false,
             holding: None,

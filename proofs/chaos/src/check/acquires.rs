@@ -39,12 +39,11 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                     let (wanted_at, way) = open.remove(acquire).unzip();
                     *report.figures.not_granted.entry(*outcome).or_default() += 1;
                     // Only an instant try may fail because of a temporary failure, and this chaos
-                    // has no other failures. One exception: a client that has never had an answer
-                    // takes a gateway's answer for Consul's.
+                    // has no other failures. Two exceptions: a client that has never had an answer
+                    // takes a gateway's answer for Consul's, and what its token may not do fails.
                     let is_excused = way == Some(Way::Try)
-                        || wanted_at.is_some_and(|wanted| {
-                            answered_by_gateway(logs, log, (wanted, line.at))
-                        });
+                        || wanted_at
+                            .is_some_and(|wanted| was_refused(logs, log, (wanted, line.at)));
                     if *outcome == Outcome::Failed && !is_excused {
                         let words = words.as_deref().unwrap_or_default();
                         let story = format!("{} failed: {words}", log.acquire(*acquire));
@@ -93,10 +92,13 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
     }
 }
 
-/// Whether a gateway stood between a client and its agent at some time in this span.
-fn answered_by_gateway(logs: &Logs, log: &ClientLog, span: (Moment, Moment)) -> bool {
+/// Whether a gateway stood between a client and its agent at some time in this span, or its token
+/// lacked something.
+fn was_refused(logs: &Logs, log: &ClientLog, span: (Moment, Moment)) -> bool {
     let client = Target::Client(log.client);
-    let spells = spells(logs, client, |kind| kind == Kind::Gateway);
+    let spells = spells(logs, client, |kind| {
+        matches!(kind, Kind::Gateway | Kind::Restrict | Kind::Disown)
+    });
     spells.iter().any(|spell| spell.overlaps(span))
 }
 
@@ -143,14 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn one_that_a_gateway_answers_may_fail() {
-        for (until, found) in [(150, vec![]), (50, vec![Invariant::TransientFailures])] {
-            let mut story = Story::new(1);
-            story.deed(10, Kind::Gateway, Target::Client(0), Phase::Begin);
-            story.deed(until, Kind::Gateway, Target::Client(0), Phase::End);
-            let acquire = story.wanted(0, 100, 1, Way::Timeout);
-            story.not_granted(0, acquire, 200, Outcome::Failed);
-            assert_eq!(invariants(&story), found);
+    fn one_that_a_gateway_answers_or_whose_token_lacks_something_may_fail() {
+        for kind in [Kind::Gateway, Kind::Restrict, Kind::Disown] {
+            for (until, found) in [(150, vec![]), (50, vec![Invariant::TransientFailures])] {
+                let mut story = Story::new(1);
+                story.deed(10, kind, Target::Client(0), Phase::Begin);
+                story.deed(until, kind, Target::Client(0), Phase::End);
+                let acquire = story.wanted(0, 100, 1, Way::Timeout);
+                story.not_granted(0, acquire, 200, Outcome::Failed);
+                assert_eq!(invariants(&story), found, "{kind:?}");
+            }
         }
     }
 

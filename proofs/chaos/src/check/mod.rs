@@ -16,6 +16,7 @@ mod sessions;
 #[cfg(test)]
 mod story;
 mod told;
+mod turns;
 
 use std::fs;
 
@@ -24,7 +25,9 @@ use serde::de::DeserializeOwned;
 use crate::diary::{self, Line};
 use crate::failure::{Failure, Try as _};
 use crate::moment::Moment;
-use crate::record::{Belief, Deed, End, Folder, Hold, Kind, Phase, Run, Sighting, Target, What};
+use crate::record::{
+    Belief, Deed, End, Folder, Hold, Kind, Phase, Run, Sighting, Standing, Target, What,
+};
 pub use report::{Figures, Report};
 
 /// Everything that a run has written.
@@ -40,6 +43,8 @@ pub struct Logs {
     pub deeds: Vec<Line<Deed>>,
     /// What the witnesses saw.
     pub sightings: Vec<Line<Sighting>>,
+    /// Who stood in the queues.
+    pub standings: Vec<Line<Standing>>,
     /// What was left at the end.
     pub end: End,
 }
@@ -79,6 +84,8 @@ pub enum Invariant {
     Admission,
     /// L2: nothing is left.
     NothingLeft,
+    /// Queue: waiters are served in the order in which they came.
+    Queue,
     /// L4: a transient failure costs nothing while the lease lasts.
     TransientFailures,
     /// Nobody leads until the session of a killed leader and its lock delay have ended.
@@ -123,6 +130,7 @@ impl Invariant {
             Self::Lease => "S2 (belief ends with the lease, a tenth of the TTL before Consul's)",
             Self::Fencing => "S5 (tokens rise strictly)",
             Self::Admission => "L1 (every acquisition ends, and all slots can be had again)",
+            Self::Queue => "Queue (waiters are served in the order in which they came)",
             Self::NothingLeft => "L2 (nothing is left behind)",
             Self::TransientFailures => {
                 "L4 (a transient failure costs nothing while the lease lasts)"
@@ -166,6 +174,12 @@ impl Logs {
             locks: diary::read(&folder.locks()).doing("reading the log of consul lock")?,
             deeds: diary::read(&folder.deeds()).doing("reading the log of deeds")?,
             sightings: diary::read(&folder.sightings()).doing("reading the log of sightings")?,
+            // Earlier runs had none.
+            standings: if folder.standings().exists() {
+                diary::read(&folder.standings()).doing("reading the log of the queues")?
+            } else {
+                Vec::new()
+            },
             end: json(&folder.end())?,
         })
     }
@@ -218,6 +232,7 @@ pub fn check(logs: &Logs) -> Report {
     let mut report = Report::new(logs);
     sessions::count(logs, &holds, &sessions, &mut report);
     told::check(logs, &holds, &sessions, &mut report);
+    turns::check(logs, &holds, &mut report);
     acquires::check(logs, &mut report);
     farewells::check(logs, &mut report);
     leftovers::check(logs, &mut report);

@@ -79,6 +79,14 @@ pub struct Figures {
     pub farewells: u64,
     /// Those of them that existed for longer than they may.
     pub late_farewells: u64,
+    /// Grants beside which somebody else was seen to wait, and those of them that were judged.
+    pub turns: (u64, u64),
+    /// Grants that came before a waiter who stood ahead.
+    pub out_of_turn: u64,
+    /// Grants on a session of a `Client` that held elsewhere, too.
+    pub on_one_session: u64,
+    /// The most places at which one session held at once.
+    pub most_places: usize,
     /// Grants whose token was out of order.
     pub token_violations: u64,
     /// Acquisitions that never ended.
@@ -162,6 +170,19 @@ fn without_majority(deeds: &[Line<Deed>]) -> u64 {
 const ANSWERS: Duration = Duration::from_secs(3);
 
 impl Figures {
+    fn fmt_turns(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seen, judged) = self.turns;
+        writeln!(
+            f,
+            "grants beside which others waited: {seen}, of which were judged: {judged}"
+        )?;
+        let (grants, most) = (self.on_one_session, self.most_places);
+        writeln!(
+            f,
+            "grants on a session of a `Client` that held elsewhere, too: {grants}, at up to {most} places at once"
+        )
+    }
+
     fn fmt_given_up(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let without = self.without_majority;
         writeln!(f, "times without a majority of servers: {without}")?;
@@ -227,6 +248,7 @@ impl fmt::Display for Report {
             f,
             "sessions that held when their program ended in a hurry: {farewells}"
         )?;
+        figures.fmt_turns(f)?;
         let losses: u64 = figures.losses.values().sum();
         writeln!(f, "losses: {losses}")?;
         for (reason, count) in &figures.losses {
@@ -237,6 +259,7 @@ impl fmt::Display for Report {
             ("lost with a quorum within reach", figures.reachable_losses),
             ("overlaps", figures.overlaps),
             ("beliefs beyond their lease", figures.lease_violations),
+            ("grants out of turn", figures.out_of_turn),
             ("tokens out of order", figures.token_violations),
             (
                 "leaders before a lock delay was over",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::holds::Holds;
+use super::holds::{Holds, Span};
 use super::losses::was_out;
 use super::{Logs, Report};
 use crate::moment::Moment;
@@ -76,6 +76,29 @@ pub(super) fn count(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
         figures.longest_beyond = figures.longest_beyond.max(span.until.since(gone.by));
     }
     figures.reaped = reaped(logs);
+    count_shared(logs, holds, report);
+}
+
+/// Counts the grants on sessions of a `Client` that held at another place at the same time.
+fn count_shared(logs: &Logs, holds: &Holds, report: &mut Report) {
+    let shares = |client: usize| logs.run.clients.get(client).is_some_and(|it| it.shares);
+    let mut by_session = BTreeMap::<&str, Vec<&Span>>::new();
+    for ours in holds.ours.iter().filter(|ours| shares(ours.client)) {
+        for session in &ours.sessions {
+            let spans = by_session.entry(session).or_default();
+            spans.extend(&ours.span);
+        }
+    }
+    for spans in by_session.values() {
+        for span in spans {
+            let there = spans
+                .iter()
+                .filter(|it| it.from <= span.from && span.from < it.until);
+            let places: BTreeSet<_> = there.map(|it| it.prefix.as_str()).collect();
+            report.figures.on_one_session += u64::from(places.len() > 1);
+            report.figures.most_places = report.figures.most_places.max(places.len());
+        }
+    }
 }
 
 /// How often a node disappeared.
@@ -108,7 +131,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::super::story::{Story, millis};
-    use crate::record::Sighting;
+    use crate::record::{Belief, Sighting};
 
     fn sighting(story: &mut Story, at: u64, ours: &[&str], nodes: &[&str]) {
         story.sighting(at, 0, Some(&[]));
@@ -135,6 +158,32 @@ mod tests {
         assert_eq!((figures.early_ends, figures.reaped), (1, 1));
         let beyond = figures.longest_beyond;
         assert_eq!(beyond, millis(9_000).since(millis(2_005)));
+    }
+
+    #[test]
+    fn a_session_of_a_client_that_holds_at_two_places_at_once_is_counted() {
+        for (shares, prefix, counted) in [
+            (true, "chaos/elsewhere", (1, 2)),
+            (true, "chaos/shared", (0, 1)),
+            (false, "chaos/elsewhere", (0, 0)),
+        ] {
+            let mut story = Story::new(2);
+            story.logs().run.clients[0].shares = shares;
+            story.held_by(0, "a", 64, (100, 900));
+            story.held_by(0, "a", 128, (500, 700));
+            for line in &mut story.logs().clients[0].lines {
+                if let Belief::Wanted {
+                    acquire: 1,
+                    prefix: at,
+                    ..
+                } = &mut line.event
+                {
+                    prefix.clone_into(at);
+                }
+            }
+            let figures = story.check().figures;
+            assert_eq!((figures.on_one_session, figures.most_places), counted);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::diary::Line;
 use crate::moment::Moment;
 use crate::record::{
     Backend, Belief, Change, Client, Deed, End, Hold, Kind, Outcome, Phase, Place, Reason, Role,
-    Run, Sight, Sighting, Target, Way, What,
+    Run, Sight, Sighting, Standing, Target, Way, What,
 };
 
 const CLIENTS: usize = 3;
@@ -66,6 +66,8 @@ impl Story {
         };
         let run = Run {
             seed: 1,
+            release: None,
+            acls: false,
             chaos: Duration::from_mins(1),
             ttl: Duration::from_secs(10),
             lock_delay: Some(Duration::from_secs(1)),
@@ -85,6 +87,7 @@ impl Story {
             locks: Vec::new(),
             deeds: Vec::new(),
             sightings: Vec::new(),
+            standings: Vec::new(),
             end: End::default(),
         };
         Self {
@@ -186,6 +189,63 @@ impl Story {
                 *sessions = vec![session.to_owned()];
             }
         }
+    }
+
+    /// One slot that this session holds.
+    pub(super) fn held_by(
+        &mut self,
+        client: usize,
+        session: &str,
+        token: u64,
+        (from, until): (u64, u64),
+    ) {
+        self.asked_and_held_by(client, session, token, (from, from, until));
+    }
+
+    /// One slot that this session holds: when it was requested, held, and given back.
+    pub(super) fn asked_and_held_by(
+        &mut self,
+        client: usize,
+        session: &str,
+        token: u64,
+        (asked, from, until): (u64, u64, u64),
+    ) {
+        self.asked_and_held(client, token, asked, from, until);
+        for line in &mut self.logs.clients[client].lines {
+            match &mut line.event {
+                Belief::Granted {
+                    token: granted,
+                    sessions,
+                    ..
+                } if *granted == token => *sessions = vec![session.to_owned()],
+                _ => {}
+            }
+        }
+    }
+
+    /// A state of the queue, with the index of the record.
+    pub(super) fn standing(
+        &mut self,
+        at: u64,
+        written: u64,
+        holders: &[&str],
+        waiting: &[(&str, u64)],
+    ) {
+        let event = Standing {
+            prefix: self.prefix.to_owned(),
+            end: millis(at + 5),
+            index: at,
+            written,
+            limit: 1,
+            holders: holders.iter().map(|it| (*it).to_owned()).collect(),
+            dead: 0,
+            waiting: waiting
+                .iter()
+                .map(|(it, at)| ((*it).to_owned(), *at))
+                .collect(),
+        };
+        let at = millis(at);
+        self.logs.standings.push(Line { at, event });
     }
 
     /// The follower sees this.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use std::{process, thread};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use semaphore_core::{Builder, Election, Semaphore};
+use semaphore_core::{Builder, Election, Scope, Semaphore};
 use serde::{Deserialize, Serialize};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
@@ -25,6 +25,7 @@ use transport_ureq::{SmolTransport, UreqTransport};
 use crate::defect;
 use crate::failure::{Failure, Try as _};
 use crate::record::{Backend, Folder, Place, Role};
+use crate::tokens;
 use book::Book;
 
 /// The instructions for a client process.
@@ -44,6 +45,8 @@ pub struct Plan {
     pub lock_delay: Option<Duration>,
     /// Whether its sessions use a node without a server.
     pub own_node: bool,
+    /// Whose token it has, if its agent asks for one.
+    pub token_of: Option<usize>,
     /// Whether all of it uses one `Client`.
     pub shares: bool,
     /// Whether it holds for longer than Consul needs to remove a dead server.
@@ -75,36 +78,42 @@ impl Plan {
         format!("{} at {}", self.name(), place.prefix)
     }
 
-    fn semaphore(&self, place: &Place) -> Builder {
+    fn semaphore(&self, place: &Place) -> Result<Builder, Failure> {
         let builder = Semaphore::builder(&place.prefix, place.limit)
             .ttl(self.ttl)
             .session_name(self.session_name(place))
             .value(self.name());
+        let builder = builder.scope(self.scope()?);
         let builder = match self.lock_delay {
             Some(delay) => builder.lock_delay(delay),
             None => builder,
         };
-        if self.own_node {
+        Ok(if self.own_node {
             builder.own_node(OWN_NODE)
         } else {
             builder
-        }
+        })
     }
 
-    fn election(&self, place: &Place) -> Builder<Election> {
+    fn scope(&self) -> Result<Scope, Failure> {
+        tokens::scope(self.token_of.map(tokens::secret))
+    }
+
+    fn election(&self, place: &Place) -> Result<Builder<Election>, Failure> {
         let builder = Election::builder(place.record_key())
             .ttl(self.ttl)
             .session_name(self.session_name(place))
             .value(self.name());
+        let builder = builder.scope(self.scope()?);
         let builder = match self.lock_delay {
             Some(delay) => builder.lock_delay(delay),
             None => builder,
         };
-        if self.own_node {
+        Ok(if self.own_node {
             builder.own_node(OWN_NODE)
         } else {
             builder
-        }
+        })
     }
 
     fn elections(&self) -> impl Iterator<Item = &Place> {

@@ -22,9 +22,13 @@ pub(super) fn run<B>(plan: &Plan, backend: &B, book: &Arc<Book>) -> Result<(), F
 where
     B: Transport + BlockOn + Clone + 'static,
 {
-    let client = plan
-        .shares
-        .then(|| Client::builder().ttl(plan.ttl).connect(backend.clone()));
+    let scope = plan.scope()?;
+    let client = plan.shares.then(|| {
+        Client::builder()
+            .ttl(plan.ttl)
+            .scope(scope.clone())
+            .connect(backend.clone())
+    });
     let mut crew = Crew {
         backend,
         client: client.transpose().doing("building a client")?,
@@ -41,7 +45,7 @@ where
         }
         Role::Follower => {
             for place in plan.elections() {
-                crew.follow(place)?;
+                crew.follow(plan, place)?;
             }
         }
     }
@@ -67,7 +71,7 @@ where
         let (backend, client) = (self.backend.clone(), self.client.clone());
         match place.what {
             What::Semaphore => {
-                let builder = plan.semaphore(place);
+                let builder = plan.semaphore(place)?;
                 let built = match client {
                     Some(client) => builder.connect(client),
                     None => builder.connect(backend),
@@ -75,7 +79,7 @@ where
                 self.start(built.doing("building a semaphore")?, place)
             }
             What::Election => {
-                let builder = plan.election(place);
+                let builder = plan.election(place)?;
                 let built = match client {
                     Some(client) => builder.connect(client),
                     None => builder.connect(backend),
@@ -104,8 +108,10 @@ where
         Ok(())
     }
 
-    fn follow(&mut self, place: &Place) -> Result<(), Failure> {
-        let discovery = Discovery::builder(place.record_key()).connect(self.backend.clone());
+    fn follow(&mut self, plan: &Plan, place: &Place) -> Result<(), Failure> {
+        let discovery = Discovery::builder(place.record_key())
+            .scope(plan.scope()?)
+            .connect(self.backend.clone());
         let mut follower = discovery.doing("building a follower")?.follow();
         let (backend, place) = (self.backend.clone(), place.clone());
         let book = Arc::clone(self.book);

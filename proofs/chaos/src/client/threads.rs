@@ -18,8 +18,9 @@ use crate::record::{Place, Role, What};
 
 /// Runs all of them to their end.
 pub(super) fn run(plan: &Plan, backend: &UreqTransport, book: &Arc<Book>) -> Result<(), Failure> {
+    let scope = plan.scope()?;
     let client = plan.shares.then(|| {
-        let builder = Client::builder().ttl(plan.ttl);
+        let builder = Client::builder().ttl(plan.ttl).scope(scope.clone());
         builder.connect(backend.clone())
     });
     let mut crew = Crew {
@@ -38,7 +39,7 @@ pub(super) fn run(plan: &Plan, backend: &UreqTransport, book: &Arc<Book>) -> Res
         }
         Role::Follower => {
             for place in plan.elections() {
-                crew.follow(place)?;
+                crew.follow(plan, place)?;
             }
         }
     }
@@ -61,7 +62,7 @@ impl Crew<'_> {
         let (backend, client) = (self.backend.clone(), self.client.clone());
         match place.what {
             What::Semaphore => {
-                let builder = plan.semaphore(place);
+                let builder = plan.semaphore(place)?;
                 let built = match client {
                     Some(client) => builder.connect_blocking(client),
                     None => builder.connect_blocking(backend),
@@ -69,7 +70,7 @@ impl Crew<'_> {
                 self.start(built.doing("building a semaphore")?, place);
             }
             What::Election => {
-                let builder = plan.election(place);
+                let builder = plan.election(place)?;
                 let built = match client {
                     Some(client) => builder.connect_blocking(client),
                     None => builder.connect_blocking(backend),
@@ -98,8 +99,10 @@ impl Crew<'_> {
         self.shutdowns.push(Box::new(move || member.shutdown()));
     }
 
-    fn follow(&mut self, place: &Place) -> Result<(), Failure> {
-        let discovery = Discovery::builder(place.record_key()).connect(self.backend.clone());
+    fn follow(&mut self, plan: &Plan, place: &Place) -> Result<(), Failure> {
+        let discovery = Discovery::builder(place.record_key())
+            .scope(plan.scope()?)
+            .connect(self.backend.clone());
         let mut follower = discovery.doing("building a follower")?.follow();
         let (book, place) = (Arc::clone(self.book), place.clone());
         let thread = thread::spawn(move || follow(&book, &place, &mut follower));

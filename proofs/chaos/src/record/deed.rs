@@ -41,6 +41,10 @@ pub enum Kind {
     Slow,
     /// A gateway answers in the agent's place.
     Gateway,
+    /// Its token may write no sessions.
+    Restrict,
+    /// Its token is deleted, and comes back.
+    Disown,
     /// The program ends in a hurry while it holds, and does not wait for its releases. Then it is
     /// started again.
     Leave,
@@ -60,6 +64,8 @@ impl Kind {
             Self::SilenceAnswers => "left without answers",
             Self::Slow => "slowed",
             Self::Gateway => "answered by a gateway",
+            Self::Restrict => "denied sessions",
+            Self::Disown => "left without a token",
             Self::Leave => "ended in a hurry",
             Self::Elect => "elected",
         }

@@ -42,6 +42,11 @@ impl Folder {
         self.0.join("sightings.jsonl")
     }
 
+    /// The log of those who stand in the queues.
+    pub fn standings(&self) -> PathBuf {
+        self.0.join("standings.jsonl")
+    }
+
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.0

@@ -4,6 +4,7 @@ mod belief;
 mod deed;
 mod folder;
 mod run;
+mod standing;
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::moment::Moment;
 pub use belief::{Belief, Change, Outcome, Reason, Sight, Way};
 pub use deed::{Deed, Kind, Phase, Target};
 pub use folder::Folder;
-pub use run::{Backend, Client, Place, Role, Run, What};
+pub use run::{Backend, Client, Place, Release, Role, Run, What};
+pub use standing::Standing;
 
 /// A line of a `consul lock`'s child. `name` is also part of its session's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! The decisions before a run.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -10,6 +12,12 @@ use serde::{Deserialize, Serialize};
 pub struct Run {
     /// The seed of all choices.
     pub seed: u64,
+    /// The release of Consul. `None` is whichever is found.
+    #[serde(default)]
+    pub release: Option<Release>,
+    /// Whether agents ask for tokens.
+    #[serde(default)]
+    pub acls: bool,
     /// How long things go wrong.
     pub chaos: Duration,
     /// The TTL of our sessions, except for clients with their own.
@@ -28,6 +36,33 @@ pub struct Run {
     pub places: Vec<Place>,
     /// The contenders and followers.
     pub clients: Vec<Client>,
+}
+
+/// A release of Consul: its major and minor number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release(pub u32, pub u32);
+
+impl Release {
+    /// The releases that runs are drawn for, each as often as the other.
+    pub const DRAWN: [Self; 2] = [Self(1, 8), Self(1, 22)];
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl FromStr for Release {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('.').and_then(|(major, minor)| {
+            let minor = minor.parse().ok()?;
+            Some(Self(major.parse().ok()?, minor))
+        });
+        numbers.ok_or_else(|| "a release such as 1.22".to_owned())
+    }
 }
 
 impl Run {

@@ -42,6 +42,20 @@ pub(crate) trait Actor: Machine + Clone + fmt::Debug {
     fn has_neighbour(&self) -> bool {
         false
     }
+    /// Whether a neighbour may come.
+    fn may_invite(&self) -> bool {
+        false
+    }
+    /// The neighbour comes.
+    fn invite(&mut self) {}
+    /// The sessions of what the neighbour believes that it holds.
+    fn neighbour_holds(&self, _: Instant) -> &[String] {
+        &[]
+    }
+    /// Why the neighbour lost something or failed, told once.
+    fn complaint(&mut self) -> Option<String> {
+        None
+    }
     /// The neighbour gives back what it holds.
     fn dismiss(&mut self, _: Instant) {}
     /// Whether nothing of it may be left except its session.
@@ -68,7 +82,7 @@ pub(crate) struct Fencing {
 }
 
 /// One write of the record admits fewer contenders than this.
-const GRANTS_OF_A_WRITE: u64 = 64;
+const GRANTS_OF_A_WRITE: u64 = 1_024;
 
 impl Actor for Participant {
     fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error> {

@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
+use judge::Record;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::{Consul, Entry};
 
+use super::client::NEIGHBOURS;
+use super::turns::Waiter;
 use crate::canon::{self, Token, tokens};
 use crate::scene::{Contest, Furniture, Scene};
 
@@ -155,9 +158,36 @@ impl Agent {
         &self.holders
     }
 
+    /// The live contenders that wait, in the order in which they came.
+    pub(super) fn waiters(&self) -> Vec<Waiter> {
+        let waiter = |entry: &Entry| {
+            let session = entry.session()?.to_owned();
+            let waits = entry.key() != LOCK && !self.holders.contains(&session);
+            waits.then_some((session, entry.create_index()))
+        };
+        let mut waiters: Vec<_> = self.consul.entries(PREFIX).filter_map(waiter).collect();
+        waiters.sort_by_key(|(_, came)| *came);
+        waiters
+    }
+
+    /// The index of the creation of a session's contender key.
+    pub(super) fn came(&self, session: &str) -> Option<u64> {
+        let key = self.consul.entry(&format!("{PREFIX}/{session}"))?;
+        Some(key.create_index())
+    }
+
     /// How many may hold, or `None` if there is no record.
     pub(crate) fn limit(&self) -> Option<u32> {
         self.contest.limit(self.subject()?)
+    }
+
+    /// Whether the record or the key of a neighbour names this session.
+    pub(super) fn names_elsewhere(&self, at: usize, session: &str) -> bool {
+        let key = self.consul.entry(&format!("{NEIGHBOURS}{at}"));
+        let record = self.consul.entry(&format!("{NEIGHBOURS}{at}/.lock"));
+        let record = record.and_then(|it| Record::read(it.value(), it.flags()));
+        key.and_then(Entry::session) == Some(session)
+            || record.is_some_and(|record| record.holds(session))
     }
 
     /// Whether nothing of any participant is left. If one could not leave in order, the record may
@@ -166,6 +196,10 @@ impl Agent {
         let is_strangers = |entry: &Entry| entry.session() == self.stranger.as_deref();
         self.sessions().next().is_none()
             && (may_name_dead || self.holders().is_empty())
+            && self
+                .consul
+                .entries(NEIGHBOURS)
+                .all(|entry| entry.session().is_none())
             && self
                 .consul
                 .entries(PREFIX)

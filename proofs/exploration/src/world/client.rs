@@ -5,8 +5,8 @@
 //!             ├─ neighbour   holds something else from the start, so that the session lives on
 //!             └─ pool        their session
 //! ```
-//! The neighbour is not explored. Its requests are answered before anything else happens. While it
-//! holds, it sends none, and only learns of its session. So the requests under way are those of the
+//! The neighbour's requests are answered before anything else happens. In some scenes it comes and
+//! goes at any time, and what it believes is checked, too. While it holds, it sends none, and only learns of its session. So the requests under way are those of the
 //! contender, and those that create, renew and end sessions.
 
 use core::fmt;
@@ -144,7 +144,7 @@ impl<A: Contender> Machine for Client<A> {
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         for _ in 0..MOST_CALLS {
             while let Some((origin, transmit)) = self.household.poll_transmit() {
-                let comes = self.neighbour().is_some_and(Neighbour::comes);
+                let comes = self.neighbour().is_some_and(Neighbour::comes_first);
                 if !comes && origin != Origin::Member(NEIGHBOUR) {
                     return Some(transmit);
                 }
@@ -216,9 +216,17 @@ impl<A: Contender> Actor for Client<A> {
         let mut household = Household::new(seed);
         household.join(CONTENDER, Seat::Contender(contender), shares);
         let (machine, shares) = A::member(scene, at, &format!("{NEIGHBOURS}{at}"), seed)?;
+        let is_free = scene.has_free_neighbours();
         let neighbour = Neighbour {
             machine,
-            phase: Phase::Comes(None),
+            is_free,
+            phase: if is_free {
+                Phase::Away
+            } else {
+                Phase::Comes(None)
+            },
+            sessions: Vec::new(),
+            complaint: None,
         };
         household.join(NEIGHBOUR, Seat::Neighbour(neighbour), shares);
         Ok(Self {
@@ -267,6 +275,33 @@ impl<A: Contender> Actor for Client<A> {
         self.neighbour().is_some_and(Neighbour::stays)
     }
 
+    fn may_invite(&self) -> bool {
+        let neighbour = self.neighbour();
+        neighbour.is_some_and(|it| matches!(it.phase, Phase::Away))
+    }
+
+    fn invite(&mut self) {
+        self.household.wake(NEIGHBOUR);
+        for (_, seat) in self.household.members_mut() {
+            if let Seat::Neighbour(neighbour) = seat {
+                neighbour.phase = Phase::Comes(None);
+            }
+        }
+    }
+
+    fn neighbour_holds(&self, now: Instant) -> &[String] {
+        let neighbour = self.neighbour();
+        neighbour.map_or(&[], |it| it.holds(now))
+    }
+
+    fn complaint(&mut self) -> Option<String> {
+        let mut seats = self.household.members_mut();
+        seats.find_map(|(_, seat)| match seat {
+            Seat::Contender(_) => None,
+            Seat::Neighbour(neighbour) => neighbour.complaint.take(),
+        })
+    }
+
     fn dismiss(&mut self, now: Instant) {
         self.household.wake(NEIGHBOUR);
         for (_, seat) in self.household.members_mut() {
@@ -309,7 +344,7 @@ impl<A> fmt::Debug for Seat<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Contender(_) => f.write_str("Contender"),
-            Self::Neighbour(it) => fmt::Debug::fmt(&it.phase, f),
+            Self::Neighbour(it) => write!(f, "{:?} {:?}", it.phase, it.sessions),
         }
     }
 }
@@ -319,18 +354,33 @@ impl<A> fmt::Debug for Seat<A> {
 struct Neighbour<A> {
     machine: A,
     phase: Phase,
+    /// Whether it comes and goes at any time.
+    is_free: bool,
+    /// The sessions of its hold.
+    sessions: Vec<String>,
+    /// Why it lost its hold, or failed.
+    complaint: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
+    Away,
     Comes(Option<CommandId>),
     Stays(CommandId),
     Leaves,
 }
 
 impl<A: Actor> Neighbour<A> {
-    fn comes(&self) -> bool {
-        matches!(self.phase, Phase::Comes(_))
+    /// Whether it comes before anything else happens.
+    fn comes_first(&self) -> bool {
+        matches!(self.phase, Phase::Comes(_)) && !self.is_free
+    }
+
+    fn holds(&self, now: Instant) -> &[String] {
+        match self.phase {
+            Phase::Stays(command) if self.machine.is_held(now, command) => &self.sessions,
+            _ => &[],
+        }
     }
 
     fn stays(&self) -> bool {
@@ -353,7 +403,7 @@ impl<A: Actor> Machine for Neighbour<A> {
     type Grant = A::Grant;
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.stays() {
+        if matches!(self.phase, Phase::Away | Phase::Stays(_)) {
             return None;
         }
         self.machine.poll_transmit(now)
@@ -374,6 +424,7 @@ impl<A: Actor> Machine for Neighbour<A> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.phase {
+            Phase::Away => None,
             Phase::Stays(command) => self.machine.deadline(command),
             Phase::Comes(_) | Phase::Leaves => self.machine.poll_timeout(),
         }
@@ -381,6 +432,7 @@ impl<A: Actor> Machine for Neighbour<A> {
 
     fn handle_timeout(&mut self, now: Instant) {
         match self.phase {
+            Phase::Away => return,
             Phase::Comes(None) => self.phase = Phase::Comes(self.machine.ask(now)),
             Phase::Stays(command) if self.machine.is_held(now, command) => return,
             Phase::Stays(_) => self.leave(now),
@@ -389,7 +441,21 @@ impl<A: Actor> Machine for Neighbour<A> {
         self.machine.handle_timeout(now);
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Granted { command, .. } => self.phase = Phase::Stays(command),
+                Event::Granted { command, grant } => {
+                    self.phase = Phase::Stays(command);
+                    self.sessions = A::won(&grant).sessions;
+                }
+                Event::Lost { reason, .. } => {
+                    self.complaint = Some(reason.to_string());
+                    self.leave(now);
+                }
+                Event::Failed { error, .. }
+                | Event::Done {
+                    result: Err(error), ..
+                } => {
+                    self.complaint = Some(error.to_string());
+                    self.leave(now);
+                }
                 _ => self.leave(now),
             }
         }

@@ -7,6 +7,7 @@ use semaphore_core::sans_io::{Instant, Method, Request, RequestId, Response, Tra
 use transport_mock::consul::Exchange;
 
 use super::LOCK;
+use super::turns::Waiter;
 use crate::canon::{Token, timer, tokens};
 
 /// A request, or an answer to one.
@@ -26,6 +27,8 @@ pub(crate) struct Message {
     pub(crate) is_slow: bool,
     /// Whether the recipient ignores the answer's index.
     ignores_index: bool,
+    /// The waiters that it must not pass, if it is a claim.
+    known_ahead: Vec<String>,
     tokens: Arc<[Token]>,
     due: [Token; 1],
 }
@@ -91,6 +94,32 @@ impl Message {
         .refreshed()
     }
 
+    /// The same claim, which must not pass these waiters.
+    pub(super) fn behind(self, known_ahead: Vec<String>) -> Self {
+        if known_ahead.is_empty() {
+            return self;
+        }
+        Self {
+            known_ahead,
+            ..self
+        }
+        .refreshed()
+    }
+
+    /// The waiters that it must not pass.
+    pub(super) fn known_ahead(&self) -> &[String] {
+        &self.known_ahead
+    }
+
+    /// Forgets who does not wait any more.
+    pub(super) fn forget(&mut self, waits: &[Waiter]) {
+        let is_there = |session: &String| waits.iter().any(|(waiter, _)| waiter == session);
+        if !self.known_ahead.iter().all(is_there) {
+            self.known_ahead.retain(is_there);
+            *self = self.clone().refreshed();
+        }
+    }
+
     pub(crate) fn as_request(&self) -> Option<&Request> {
         match &*self.content {
             Content::Request(request) => Some(request),
@@ -123,6 +152,7 @@ impl Message {
             lost_at: None,
             is_slow: false,
             ignores_index: false,
+            known_ahead: Vec::new(),
             tokens: Arc::new([]),
             due: [timer(deadline)],
         }
@@ -136,6 +166,9 @@ impl Message {
             Content::Request(request) => {
                 let body = String::from_utf8_lossy(request.body());
                 let _ = write!(text, "{} {} {body}", request.method(), request.target());
+                for session in &self.known_ahead {
+                    let _ = write!(text, " behind {session}");
+                }
             }
             Content::Answer(Ok(response)) => {
                 let index = response.header("X-Consul-Index");

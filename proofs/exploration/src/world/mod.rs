@@ -8,6 +8,7 @@
 //!     │         client.rs puts one on a session that others use, household.rs says what of that matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //!  contest.rs   what they contend for          values.rs    what leaders say
+//!                                              turns.rs     whose turn it is
 //! ```
 //! States share their parts until one of them changes.
 
@@ -26,6 +27,7 @@ mod shown;
 mod step;
 mod told;
 mod transaction;
+mod turns;
 mod values;
 mod words;
 
@@ -82,7 +84,6 @@ impl<A: Actor> State<A> {
             for at in 0..state.nodes.len() {
                 // Nothing is judged before anything has happened.
                 let _ = state.pump(scene, at);
-                Arc::make_mut(&mut state.nodes[at]).show();
             }
         }
         if scene.arrivals == Arrivals::Together {
@@ -91,8 +92,11 @@ impl<A: Actor> State<A> {
                     // Nothing is judged before anything has happened.
                     let _ = state.acquire(scene, at, caller);
                 }
-                Arc::make_mut(&mut state.nodes[at]).show();
             }
+        }
+        state.watch(scene);
+        for node in &mut state.nodes {
+            Arc::make_mut(node).show();
         }
         Arc::make_mut(&mut state.agent).show();
         Ok(state)
@@ -142,6 +146,19 @@ impl<A: Actor> State<A> {
                     let caller = node.name_of(at);
                     return Err(Violation::UnfoundedBelief { caller });
                 }
+            }
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let holds = node
+                .actor
+                .as_ref()
+                .map_or(&[][..], |it| it.neighbour_holds(self.now));
+            let is_founded = |session: &String| {
+                self.agent.names_elsewhere(at, session) || self.monitor.is_destroyed(session)
+            };
+            if scene.has_free_neighbours() && !holds.iter().all(is_founded) {
+                let caller = format!("{}'s neighbour", node.name);
+                return Err(Violation::UnfoundedBelief { caller });
             }
         }
         let limit = self.agent.limit().unwrap_or(scene.limit);

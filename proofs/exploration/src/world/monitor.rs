@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use semaphore_core::sans_io::Request;
+use judge::Moment;
+use judge::queue::Queue;
+use semaphore_core::sans_io::{Instant, Request};
 use transport_mock::consul::Entry;
 
 use super::actor::Fencing;
@@ -27,6 +29,8 @@ pub(crate) struct Monitor {
     destroyed: Vec<String>,
     /// The values that leaders have asked for.
     pub(super) values: Values,
+    /// Until when waiters may be passed.
+    pub(super) queue: Queue,
     tokens: Vec<Token>,
 }
 
@@ -70,6 +74,10 @@ impl Monitor {
 
     pub(crate) fn is_destroyed(&self, session: &str) -> bool {
         self.destroyed.iter().any(|it| it == session)
+    }
+
+    pub(super) fn has_destroyed(&self) -> bool {
+        !self.destroyed.is_empty()
     }
 
     /// Refuses a change of the key that could overwrite others' writes unseen.
@@ -226,6 +234,11 @@ impl Monitor {
             Some(*grant) == newest || oldest_awaited.is_some_and(|awaited| grant.0 > awaited)
         });
         self.values.forget(|session| agent.is_alive(session));
+        self.show();
+    }
+
+    /// Must be called after every change.
+    pub(super) fn show(&mut self) {
         let mut text = String::new();
         for (session, index) in &self.admitted {
             let _ = write!(text, "{session} base: Index({index});");
@@ -236,6 +249,21 @@ impl Monitor {
         }
         let _ = write!(text, "{:?}", self.destroyed);
         self.values.show_in(&mut text);
+        self.show_queue(&mut text);
         self.tokens = tokens(&text);
+    }
+
+    fn show_queue(&self, text: &mut String) {
+        let instant = |at: Moment| Instant::from_origin(at.0);
+        if let Some(since) = self.queue.free_since() {
+            let _ = write!(text, "free released_at: {:?};", instant(since));
+        }
+        if let Some((newest, left)) = self.queue.left_unused() {
+            let left = instant(left);
+            let _ = write!(text, "create_index: Index({newest}) left: {left:?};");
+        }
+        for (session, since) in self.queue.passed_within() {
+            let _ = write!(text, "{session} released_at: {:?};", instant(since));
+        }
     }
 }

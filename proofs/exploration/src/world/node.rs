@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use semaphore_core::Error;
-use semaphore_core::sans_io::{CommandId, Instant, RequestId};
+use semaphore_core::sans_io::{CommandId, Instant, RequestId, Response, TransportError};
 
 use super::actor::Actor;
 use super::shown::{Shown, number};
+use super::turns::{self, Waiter};
 use crate::canon::{Token, tokens};
-use crate::scene::Scene;
+use crate::scene::{Contest, Scene};
 
 #[derive(Clone)]
 pub(crate) struct Node<A> {
@@ -17,6 +18,8 @@ pub(crate) struct Node<A> {
     pub(crate) actor: Option<A>,
     pub(crate) callers: Vec<Caller>,
     pub(crate) is_paused: bool,
+    /// The waiters of whom it was told.
+    pub(super) known: Vec<Waiter>,
     /// The limit that it asks for.
     limit: u32,
     shown: Shown,
@@ -67,6 +70,7 @@ impl<A: Actor> Node<A> {
             actor: Some(A::new(scene, at, SEED)?),
             callers: vec![caller; scene.callers[at]],
             is_paused: false,
+            known: Vec::new(),
             limit: scene.limit_of(at),
             shown: Shown::default(),
         };
@@ -79,6 +83,19 @@ impl<A: Actor> Node<A> {
         let actor = self.actor.as_mut()?;
         actor.reseed(SEED);
         Some(call(actor))
+    }
+
+    /// It is told of contenders.
+    pub(super) fn hear(&mut self, scene: &Scene, answer: &Result<Response, TransportError>) {
+        let (Contest::Semaphore, Ok(answer)) = (scene.contest, answer) else {
+            return;
+        };
+        for waiter in turns::shown_in(answer) {
+            if !self.known.contains(&waiter) {
+                self.known.push(waiter);
+            }
+        }
+        self.known.sort_by_key(|(_, came)| *came);
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -97,10 +114,11 @@ impl<A: Actor> Node<A> {
         self.callers.iter().all(is_served) && self.actor.as_ref().is_none_or(A::is_idle)
     }
 
-    /// Whether all its callers are served and gone, and only a neighbour keeps its process.
-    pub(crate) fn may_dismiss(&self) -> bool {
+    /// Whether the neighbour may go: at any time, or when all callers are served and gone.
+    pub(crate) fn may_dismiss(&self, scene: &Scene) -> bool {
         let is_done = self.callers.iter().all(|it| it.step == Step::Done);
-        is_done && self.actor.as_ref().is_some_and(A::has_neighbour)
+        (is_done || scene.has_free_neighbours())
+            && self.actor.as_ref().is_some_and(A::has_neighbour)
     }
 
     pub(crate) fn caller_of(&self, command: CommandId) -> Option<usize> {
@@ -148,6 +166,9 @@ impl<A: Actor> Node<A> {
             );
         }
         let _ = write!(callers, "{} {}", self.is_paused, self.limit);
+        for (session, _) in &self.known {
+            let _ = write!(callers, " knows {session}");
+        }
         self.shown = match &self.actor {
             Some(actor) if !self.is_done() => actor.shown(),
             // It has no effect any more.

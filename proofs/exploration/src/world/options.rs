@@ -83,7 +83,10 @@ impl<A: Actor> State<A> {
                 }
                 continue;
             }
-            if node.may_dismiss() {
+            if node.actor.as_ref().is_some_and(A::may_invite) {
+                options.push(Action::Invite(number(at)));
+            }
+            if node.may_dismiss(scene) {
                 options.push(Action::Dismiss(number(at)));
             }
             for (caller, it) in node.callers.iter().enumerate() {

@@ -26,6 +26,7 @@ impl<A: Actor> State<A> {
             next.budget -= 1;
         }
         next.act(scene, action)?;
+        next.watch(scene);
         next.judge(scene)?;
         next.settle(self);
         Ok(next)
@@ -72,6 +73,10 @@ impl<A: Actor> State<A> {
                 self.node(place(at)).is_paused = true;
                 self.lose_server(place(at));
                 Ok(())
+            }
+            Action::Invite(at) => {
+                self.node(place(at)).call(A::invite);
+                self.pump(scene, place(at))
             }
             Action::Dismiss(at) => {
                 let now = self.now;
@@ -182,6 +187,7 @@ impl<A: Actor> State<A> {
                 let answer = answer.clone().map_err(TransportError::new);
                 let Some(id) = message.id else { return Ok(()) };
                 let node = self.node(message.node);
+                node.hear(scene, &answer);
                 node.call(|actor| actor.handle_response(now, id, answer));
                 self.pump(scene, message.node)
             }
@@ -229,6 +235,7 @@ impl<A: Actor> State<A> {
         self.agent().refresh();
         let monitor = Arc::make_mut(&mut self.monitor);
         monitor.judge_change(scene, &sent, before.as_ref(), &self.agent)?;
+        self.judge_turn(scene, message, before.as_ref())?;
         match answer {
             Some((id, response)) => self.answer(scene, message, id, response),
             None => Ok(()),
@@ -283,7 +290,9 @@ impl<A: Actor> State<A> {
         if is_prompt && self.nodes[at].is_running() {
             let now = self.now;
             let node = self.node(at);
-            node.call(|actor| actor.handle_response(now, id, Ok(response)));
+            let response = Ok(response);
+            node.hear(scene, &response);
+            node.call(|actor| actor.handle_response(now, id, response));
             return self.pump(scene, at);
         }
         let ignores_index = request
@@ -436,8 +445,9 @@ impl<A: Actor> State<A> {
         let mut requests = 0;
         loop {
             if let Some(Some(transmit)) = self.node(at).call(|it| it.poll_transmit(now)) {
+                let ahead = self.known_ahead(scene, at, &transmit.request);
                 let message = Message::request(now, at, transmit.id, transmit.request);
-                self.messages.push(message);
+                self.messages.push(message.behind(ahead));
             } else if let Some(Some(transmit)) = self.node(at).call(|it| it.poll_prompt(now)) {
                 self.serve(at, &transmit);
             } else {
@@ -454,6 +464,9 @@ impl<A: Actor> State<A> {
         }
         while let Some(Some(event)) = self.node(at).call(A::poll_event) {
             self.take(scene, at, event)?;
+        }
+        if let Some(Some(reason)) = self.node(at).call(A::complaint) {
+            self.complain(scene, at, reason)?;
         }
         if self.nodes[at].is_done() {
             self.end(at);

@@ -78,6 +78,21 @@ impl<A: Actor> State<A> {
         Ok(())
     }
 
+    /// A neighbour that comes and goes at any time lost its hold, or failed.
+    pub(super) fn complain(
+        &self,
+        scene: &Scene,
+        at: usize,
+        reason: String,
+    ) -> Result<(), Violation> {
+        let is_excused = scene.may_lose_leases() || self.monitor.has_destroyed();
+        if !scene.has_free_neighbours() || is_excused {
+            return Ok(());
+        }
+        let caller = format!("{}'s neighbour", self.nodes[at].name);
+        Err(Violation::LostForNothing { caller, reason })
+    }
+
     /// A leader learns the result of a change of its value. The change must not fail while the
     /// leadership lasts.
     fn take_change(

@@ -1,5 +1,8 @@
 //! The parts of a transaction that are judged.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use judge::Record;
 use semaphore_core::sans_io::Request;
 use serde_json::Value;
 
@@ -26,6 +29,15 @@ impl Transaction {
         };
         let mut of_key = self.0.iter().filter(|it| it["Key"] == *key);
         !of_key.all(|it| is_bound(&it))
+    }
+
+    /// The holders in the record that it writes into this key.
+    pub(super) fn holders_in(&self, key: &str) -> Option<Vec<String>> {
+        let mut writes = self.0.iter().filter(|it| it["Key"] == *key);
+        let write = writes.find(|it| it["Verb"] == "cas")?;
+        let value = STANDARD.decode(write["Value"].as_str()?).ok()?;
+        let record = Record::read(&value, write["Flags"].as_u64().unwrap_or_default())?;
+        Some(record.holders().map(str::to_owned).collect())
     }
 
     /// Whether it releases a key.

@@ -37,6 +37,7 @@ impl<A: Actor> State<A> {
             Action::Delay(at) => format!("! held up: {}", message(at)),
             Action::Repeat(at) => format!("! will arrive twice: {}", message(at)),
             Action::Crash(at) => format!("! {} crashes", node(at)),
+            Action::Invite(at) => format!("{}'s neighbour comes", node(at)),
             Action::Dismiss(at) => format!("{}'s neighbour gives back", node(at)),
             Action::Pause(at) => format!("! {} pauses", node(at)),
             Action::LoseServer(at) => {

@@ -13,8 +13,9 @@
 //! - if it stands for a caller who waits for several slots, or for no caller any more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
+use judge::Moment;
+use judge::queue::{Filled, LEFT_UNUSED, Pace, Queue};
 use semaphore_core::sans_io::Instant;
 
 use super::callers::Callers;
@@ -23,43 +24,27 @@ use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Waiting, Who};
 use crate::plan::{FASTEST_CLOCK, SLOWEST_CLOCK};
 
-/// After this time a free slot that the first waiter leaves unused may be taken by others.
-const LEFT_UNUSED: Duration = Duration::from_millis(500);
-
-/// How long who was passed may be passed again.
-const PASSED_FOR: Duration = Duration::from_secs(5);
-
-/// The longest time for which a slot stays in its process while another one's waiter is first.
-const STAYS_FOR: Duration = Duration::from_millis(300);
-
 pub(super) struct InOrder {
-    latency: Duration,
+    pace: Pace,
     vigour: Vigour,
     callers: Callers,
     /// The hosts whose requests wait for connections.
     sharing: BTreeSet<usize>,
-    prefixes: BTreeMap<usize, Prefix>,
+    prefixes: BTreeMap<usize, Queue>,
     /// How long the state is known that each host relies on at each prefix: when it learned it, and of
     /// when it is.
     informed: BTreeMap<(usize, usize), Vec<(Instant, Instant)>>,
     counts: Counts,
 }
 
-#[derive(Default)]
-struct Prefix {
-    /// Since when fewer hold than may. `None` while no slot is free.
-    free_since: Option<Instant>,
-    /// When a slot was last filled that had been left unused, or was a dead holder's. Who waited then
-    /// may be passed again for a while.
-    left_unused_at: Option<Instant>,
-    /// Since when each waiter has been passed within another process.
-    passed_within: BTreeMap<String, Instant>,
-}
-
 impl InOrder {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            latency: bounds.latency,
+            pace: Pace {
+                travel: bounds.latency * 4,
+                slowest: SLOWEST_CLOCK,
+                fastest: FASTEST_CLOCK,
+            },
             vigour: Vigour::default(),
             callers: Callers::default(),
             sharing: BTreeSet::new(),
@@ -75,6 +60,23 @@ impl InOrder {
         let mut informed = informed.into_iter().flatten().rev();
         let known = informed.find(|(learned, _)| *learned <= at);
         known.map(|(_, of)| *of).unwrap_or_default()
+    }
+
+    fn changed(&mut self, at: Instant, change: &Change) {
+        let Subject::Record { after, .. } = &change.of else {
+            return;
+        };
+        let filled = Filled {
+            is_free: match after {
+                Some(Ok(record)) => record.holders().len() < record.limit() as usize,
+                Some(Err(_)) => false,
+                None => true,
+            },
+            is_of_the_dead: change.removed.iter().any(|it| !it.is_alive),
+            newest: order(at),
+        };
+        let queue = self.prefixes.entry(change.prefix).or_default();
+        queue.changed(self.pace, moment(at), filled, &change.added);
     }
 
     fn judge(&mut self, at: Instant, change: &Change, host: usize) -> Verdict {
@@ -98,12 +100,7 @@ impl InOrder {
         }
         let sent_at = change.sent_at.unwrap_or(at);
         let known = self.known_at((host, change.prefix), sent_at);
-        let prefix = self.prefixes.entry(change.prefix).or_default();
-        let left = LEFT_UNUSED.div_f64(FASTEST_CLOCK);
-        // The claim was decided when it was sent.
-        let is_left_unused = prefix
-            .free_since
-            .is_some_and(|since| sent_at >= since + left);
+        let (pace, queue) = (self.pace, self.prefixes.entry(change.prefix).or_default());
         let passes_within = change.removed.iter().any(|it| it.owner == Some(change.by));
         let mut wrong = None;
         for waiting in &change.ahead {
@@ -118,21 +115,16 @@ impl InOrder {
             let vigour = self.vigour.since(*owner, change.prefix);
             let can_act = vigour.is_some_and(|since| sent_at > since + LEFT_UNUSED)
                 && !self.sharing.contains(owner);
-            let travel = self.latency * 4;
             let callers = self.callers.of(change.prefix, *owner);
             let is_expected = callers.is_some_and(|waiting| {
-                !waiting.is_wide() && sent_at > waiting.since + travel + LEFT_UNUSED
+                !waiting.is_wide() && sent_at > waiting.since + pace.travel + LEFT_UNUSED
             });
-            let was_known = *since + travel < known;
-            let may_again = prefix.left_unused_at.is_some_and(|left| {
-                *since <= left && at <= left + PASSED_FOR.div_f64(SLOWEST_CLOCK) + travel
-            });
-            let stays = STAYS_FOR.div_f64(SLOWEST_CLOCK) + travel;
-            let is_within = passes_within && {
-                let since = prefix.passed_within.entry(session.clone());
-                at <= *since.or_insert(at) + stays
-            };
-            if is_left_unused || !can_act || !is_expected || !was_known || may_again || is_within {
+            let was_known = *since + pace.travel < known;
+            // The claim was decided when it was sent.
+            let sent = (moment(sent_at), moment(at));
+            let may_pass = queue.may_pass(pace, sent, order(*since));
+            let is_within = passes_within && queue.may_stay(pace, moment(at), session);
+            if may_pass || !can_act || !is_expected || !was_known || is_within {
                 continue;
             }
             wrong.get_or_insert_with(|| session.clone());
@@ -179,10 +171,7 @@ impl Check for InOrder {
                     Who::Ours(host) if !change.added.is_empty() => self.judge(at, change, host),
                     _ => Ok(()),
                 };
-                self.prefixes
-                    .entry(change.prefix)
-                    .or_default()
-                    .changed(at, change);
+                self.changed(at, change);
                 return verdict;
             }
             _ => {}
@@ -191,28 +180,11 @@ impl Check for InOrder {
     }
 }
 
-impl Prefix {
-    fn changed(&mut self, at: Instant, change: &Change) {
-        let Subject::Record { after, .. } = &change.of else {
-            return;
-        };
-        let is_free = match after {
-            Some(Ok(record)) => record.holders().len() < record.limit() as usize,
-            Some(Err(_)) => false,
-            None => true,
-        };
-        let was_left = |since: Instant| at >= since + LEFT_UNUSED.div_f64(FASTEST_CLOCK);
-        let is_of_the_dead = change.removed.iter().any(|it| !it.is_alive);
-        if self.free_since.is_some_and(was_left) || is_of_the_dead {
-            self.left_unused_at = Some(at);
-        }
-        if is_free {
-            self.free_since.get_or_insert(at);
-        } else {
-            self.free_since = None;
-        }
-        for session in &change.added {
-            self.passed_within.remove(session);
-        }
-    }
+fn moment(at: Instant) -> Moment {
+    Moment(at.since_origin())
+}
+
+/// Who came later has a higher number.
+fn order(came: Instant) -> u64 {
+    u64::try_from(came.since_origin().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -10,6 +10,7 @@ mod everybody_gets_in;
 mod in_order;
 mod key_through_acquire;
 mod loss_is_noticed;
+mod lost_is_kept;
 mod no_live_holder_removed;
 mod nothing_fails;
 mod notices_are_true;
@@ -124,6 +125,7 @@ pub const LEAST_DECIDED: &[(&str, u64)] = &[
     ("loss is noticed", 50),
     ("losses by the lease", 90),
     ("losses that were taken", 80),
+    ("lost is kept", 15),
     ("no live holder removed", 5_000),
     ("nothing fails", 4_000),
     ("notices are true", 10_000),
@@ -211,6 +213,7 @@ impl Judge {
             left: None,
             checks: vec![
                 Box::new(loss_is_noticed::LossIsNoticed::default()),
+                Box::new(lost_is_kept::LostIsKept::default()),
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet::new(bounds)),
                 Box::new(release_goes_on::ReleaseGoesOn::new(bounds)),

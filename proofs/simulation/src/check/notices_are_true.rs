@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::FencingToken;
 use semaphore_core::sans_io::Instant;
+use semaphore_core::{FencingToken, Lost};
 
 use super::{Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Happening, Noticed, Who};
@@ -67,8 +67,13 @@ impl Check for NoticesAreTrue {
             }
             Happening::Lost { belief, reason } => {
                 let told = self.name(belief).and_then(|name| self.told.get(&name));
+                // A leader that steps down when asked gives its term back.
+                let truth = match reason {
+                    Lost::SteppedDown => Noticed::Released,
+                    _ => Noticed::lost(reason),
+                };
                 if let Some(told) = told
-                    && *told != Noticed::lost(reason)
+                    && *told != truth
                 {
                     return Err(format!(
                         "{belief} is lost ({reason}), and {told:?} was told"

@@ -154,6 +154,12 @@ impl Plan {
         }
     }
 
+    /// How long Consul guards what a session of this host held at this prefix.
+    pub(crate) fn guards_for(&self, host: &HostPlan, prefix: usize) -> Duration {
+        let delay = self.lock_delay_of(host, prefix);
+        delay.mul_f64(self.lock_delay_length)
+    }
+
     /// The lock delay of the sessions of its own elections, if it has any. It is the same as in the
     /// shared election.
     fn lock_delay_of_own_elections(&self, host: &HostPlan) -> Option<Duration> {

@@ -50,8 +50,30 @@ pub enum Deed {
     },
     /// The host's token is deleted, and created again after `time`.
     Revoke { host: usize, time: Duration },
-    /// The leader takes this long to commit what hosts write, for `time`. Renewals are not written.
-    SlowCommits { takes: Duration, time: Duration },
+    /// The leader takes this long to commit what hosts and strangers write, for `time`. Renewals are not
+    /// written, but a leader that is that busy may answer them as late.
+    SlowCommits {
+        takes: Duration,
+        renewals: bool,
+        time: Duration,
+    },
+    /// A server serves only so many reads and writes a second, for `time`: the leader, which all hosts
+    /// need, or the one on this node.
+    LimitRequests {
+        server: Option<usize>,
+        reads: Option<f64>,
+        writes: Option<f64>,
+        time: Duration,
+    },
+    /// The servers create no session with a shorter TTL, for `time`.
+    RaiseLeastTtl { ttl: Duration, time: Duration },
+    /// The host's machine is suspended: the process and its timers stand still. Its clock runs on, and
+    /// is ahead of the true one by `ahead` afterwards.
+    Suspend {
+        host: usize,
+        time: Duration,
+        ahead: Duration,
+    },
     /// There is no leader for `time`. Then TTLs start again.
     LoseLeader { time: Duration },
     /// There is no leader for some time. The next leader lacks some of the last changes, or all of
@@ -76,6 +98,8 @@ pub enum Deed {
     /// The node without an agent is removed from the catalog with all its sessions. Only a host
     /// that needs it registers it again.
     DeregisterOwn,
+    /// A leader on this host steps down at once, by its own handle.
+    StepDown { host: usize },
     /// All indexes start again.
     ResetIndex,
     /// The state is saved.
@@ -188,6 +212,7 @@ impl fmt::Display for ReadOnly {
 
 /// What happens to the hosts of a lost server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Fate {
     /// Their messages are lost: the server was killed or cut off.
     CutOff,
@@ -198,6 +223,12 @@ pub enum Fate {
     /// Their messages are lost, except renewals: the server was the leader, and renews the sessions
     /// that it remembers.
     Remembers,
+    /// They reach it, and it is parted from most servers. It was the leader, and believes for some time
+    /// that it still is. The others elect another one.
+    Outvoted {
+        believes: Duration,
+        elects: Duration,
+    },
 }
 
 impl Deed {
@@ -221,6 +252,10 @@ impl Deed {
             Self::Narrow { .. } => "token narrowed",
             Self::Revoke { .. } => "token deleted",
             Self::SlowCommits { .. } => "slow commits",
+            Self::LimitRequests { .. } => "requests limited",
+            Self::RaiseLeastTtl { .. } => "longer TTLs asked for",
+            Self::Suspend { ahead, .. } if !ahead.is_zero() => "suspended, and the clock jumped",
+            Self::Suspend { .. } => "suspended",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
             Self::LoseServer { fate, .. } => match fate {
@@ -228,9 +263,11 @@ impl Deed {
                 Fate::Stalled => "server stopped",
                 Fate::Paused => "server and hosts stopped",
                 Fate::Remembers => "leader of yesterday renews",
+                Fate::Outvoted { .. } => "servers parted",
             },
             Self::Deregister { .. } => "node deregistered",
             Self::DeregisterOwn => "separate node deregistered",
+            Self::StepDown { .. } => "asked to step down",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",

@@ -11,8 +11,10 @@ mod elsewhere;
 mod gateway;
 mod holding;
 mod hundreds;
+mod limits;
 mod managed;
 mod many;
+mod outvoted;
 mod own_node;
 mod permissions;
 mod profile;
@@ -20,7 +22,10 @@ mod revoked;
 mod rolling;
 mod server;
 mod sharing;
+mod short_ttl;
 mod slow;
+mod step_down;
+mod suspended;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,6 +77,11 @@ impl Plan {
         commits::draw_slow_commits(&mut plan, &mut mixed(seed ^ COMMITS));
         dialects::draw_dialects(&mut plan, &mut mixed(seed ^ DIALECTS));
         hundreds::draw_hundreds(&mut plan, &mut mixed(seed ^ HUNDREDS));
+        limits::draw_limits(&mut plan, &mut mixed(seed ^ LIMITS));
+        outvoted::draw_outvoted(&mut plan, &mut mixed(seed ^ OUTVOTED));
+        suspended::draw_suspended(&mut plan, &mut mixed(seed ^ SUSPENDED));
+        step_down::draw_step_down(&mut plan, &mut mixed(seed ^ STEP_DOWN));
+        short_ttl::draw_short_ttl(&mut plan, &mut mixed(seed ^ SHORT_TTL));
         // One in four. The rest of the plan does not change.
         plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
@@ -143,6 +153,21 @@ const DIALECTS: u64 = 0x6469_616c_6563_7473;
 
 /// Separates the random choices about hundreds of holders from the rest.
 const HUNDREDS: u64 = 0x6875_6e64_7265_6473;
+
+/// Separates the random choices about limits of requests from the rest.
+const LIMITS: u64 = 0x006c_696d_6974_7321;
+
+/// Separates the random choices about servers that are parted from the rest.
+const OUTVOTED: u64 = 0x6f75_7476_6f74_6564;
+
+/// Separates the random choices about machines that are suspended from the rest.
+const SUSPENDED: u64 = 0x7375_7370_656e_6465;
+
+/// Separates the random choices about leaders who step down from the rest.
+const STEP_DOWN: u64 = 0x7374_6570_646f_776e;
+
+/// Separates the random choices about TTLs that are too short from the rest.
+const SHORT_TTL: u64 = 0x0073_686f_7274_7474;
 
 /// Separates the random choices about others' keys from the rest.
 const OTHERS: u64 = 0x006f_7468_6572_7321;
@@ -229,6 +254,7 @@ impl Draft {
             lock_delay_length: 1.0 / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             guest: None,
+            least_ttl: None,
             holding: None,
             profile: Profile::default(),
             storm: self.storm,

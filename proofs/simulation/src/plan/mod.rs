@@ -76,6 +76,8 @@ pub struct Plan {
     pub access_control: Option<Told>,
     /// If tokens are checked, what a guest may not do who comes in the end.
     pub guest: Option<ReadOnly>,
+    /// If set, the servers accept no shorter TTL in the end, when a guest with a shorter one comes.
+    pub least_ttl: Option<Duration>,
     /// How agents hold requests while there is no leader. `None` if they refuse them.
     pub holding: Option<Holding>,
     /// The release and edition of Consul. In an Enterprise world, our hosts name the namespace that

@@ -238,6 +238,12 @@ impl fmt::Display for Fate {
             Self::Stalled => "stands still",
             Self::Paused => "stands still with its hosts",
             Self::Remembers => "is cut off and renews what it remembers",
+            Self::Outvoted { believes, elects } => {
+                return write!(
+                    f,
+                    "led, is parted from most servers, which elect another leader after {elects:?}, and believes for {believes:?}"
+                );
+            }
         })
     }
 }

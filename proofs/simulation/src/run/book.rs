@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use semaphore_core::sans_io::{Method, Request};
 use semaphore_core::{FencingToken, Lost};
+use transport_mock::{Fault, RequestKind};
 
 use super::contest::Held;
 use crate::branches::Taken;
@@ -22,12 +24,32 @@ pub(super) struct Pages {
     pub(super) causes: Vec<(Duration, Deed)>,
     pub(super) faults: BTreeMap<&'static str, u64>,
     pub(super) unserved: BTreeMap<&'static str, u64>,
+    /// How slow commits are now, if they are.
+    pub(super) commits: Option<Commits>,
     /// Branches of the core that show in its requests.
     pub(super) branches: Taken,
     /// The sessions from which an operator has taken something, with the prefix.
     taken: BTreeMap<(usize, String), Loss>,
     beliefs: Vec<(Belief, Hold)>,
     granted: u32,
+}
+
+/// A leader that is busy.
+#[derive(Clone, Copy)]
+pub(super) struct Commits {
+    /// How long a write takes.
+    pub(super) takes: Duration,
+    /// Whether a renewal takes as long.
+    pub(super) renewals: bool,
+}
+
+impl Commits {
+    /// What it does to this request.
+    pub(super) fn fault(self, request: &Request) -> Option<Fault> {
+        let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
+        let is_slow = request.method() != Method::Get && (self.renewals || !is_renewal);
+        is_slow.then_some(Fault::Delay(self.takes))
+    }
 }
 
 /// What an operator has done to a session.

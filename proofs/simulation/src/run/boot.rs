@@ -36,13 +36,14 @@ impl Run<'_> {
         let Ok(client) = self.client(plan, &line, &process, &truth, pool) else {
             return;
         };
-        let mut tasks = Vec::new();
+        let (mut tasks, mut contests) = (Vec::new(), Vec::new());
         for (prefix, users) in &users {
             let wire = self.wire(plan, &line, &process, &truth, Looks::Record, pool);
             let wire = self.towards(*prefix, wire);
             let Ok(contest) = self.contest(plan, *prefix, wire, &process, client.as_ref()) else {
                 return;
             };
+            contests.push((*prefix, contest.clone()));
             self.book.happened(Happening::Booted {
                 host: number,
                 prefix: *prefix,
@@ -61,7 +62,8 @@ impl Run<'_> {
                     storm_end: self.rounds[0],
                     rounds: self.rounds,
                     explains_after: None,
-                    stops_within: plan.keeps_lost.unwrap_or_default(),
+                    stops_within: plan.keeps_lost,
+                    lock_delay: self.plan.guards_for(plan, *prefix),
                 };
                 self.world.start(process.living(user.live()))
             }));
@@ -75,6 +77,7 @@ impl Run<'_> {
         let follower = follower.map(|it| self.world.start(process.living(it.live())));
         if let Some(host) = self.hosts.get_mut(&number) {
             host.tasks = tasks;
+            host.contests = contests;
             host.follower = follower;
             host.process = Some(process);
             host.pools = pools;

@@ -35,6 +35,14 @@ pub(super) enum Undo {
     ElectBehind(usize, Duration),
     CatchUpLeader,
     CommitFast,
+    /// The former leader of this host's side steps down, and its side meets the other one.
+    StepDown(usize),
+    Rejoin(usize),
+    LimitNoMore(Option<usize>),
+    /// TTLs that were below this are accepted again.
+    AcceptTtls(Duration),
+    /// A clock that is this much ahead.
+    WakeUp(usize, Duration),
     Repair(usize),
 }
 
@@ -62,6 +70,7 @@ impl Run<'_> {
             | Deed::Exit { host, .. }
             | Deed::Retire { host }
             | Deed::Pause { host, .. }
+            | Deed::Suspend { host, .. }
             | Deed::Partition { host, .. }
             | Deed::Stall { host, .. }
             | Deed::AgentDown { host, .. }
@@ -90,11 +99,11 @@ impl Run<'_> {
                 self.world.deregister_node(Plan::OWN_NODE);
                 self.judge_ending()
             }
-            Deed::SlowCommits { takes, time } => {
-                for host in self.hosts.values() {
-                    host.line.lock().commits_take = Some(*takes);
-                }
-                self.later(*time, Undo::CommitFast);
+            Deed::SlowCommits { .. }
+            | Deed::LimitRequests { .. }
+            | Deed::RaiseLeastTtl { .. }
+            | Deed::StepDown { .. } => {
+                self.begin_spell(deed);
                 Ok(())
             }
             Deed::LoseLeader { time } => {
@@ -203,11 +212,16 @@ impl Run<'_> {
     fn lose_server(&mut self, server: usize, fate: Fate, time: Duration) {
         let hosts = self.plan.hosts.iter();
         let hosts = hosts.filter(|it| it.server == Some(server));
+        if let Fate::Outvoted { believes, elects } = fate {
+            let hosts: Vec<_> = hosts.map(|it| it.number).collect();
+            self.part(&hosts, (believes, elects), time);
+            return;
+        }
         for host in hosts.map(|it| it.number) {
             let deed = match fate {
                 Fate::CutOff | Fate::Remembers => Deed::Partition { host, time },
                 Fate::Stalled => Deed::Stall { host, time },
-                Fate::Paused => Deed::Pause { host, time },
+                Fate::Paused | Fate::Outvoted { .. } => Deed::Pause { host, time },
             };
             self.hit_host(host, &deed);
             if fate == Fate::Remembers
@@ -232,6 +246,7 @@ impl Run<'_> {
                         process.kill();
                     }
                     host.tasks.clear();
+                    host.contests.clear();
                     host.pools.clear();
                     self.book.happened(Happening::Stopped { host: number });
                     self.later(*down, Undo::Boot(number));
@@ -245,6 +260,7 @@ impl Run<'_> {
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::GoOn(number));
             }
+            Deed::Suspend { time, ahead, .. } => self.suspend(number, *time, *ahead),
             Deed::Partition { time, .. } => {
                 self.world.partition(&name);
                 self.trouble(Some(number), *time);
@@ -316,6 +332,7 @@ impl Run<'_> {
         };
         host.is_retired = true;
         host.tasks.clear();
+        host.contests.clear();
         host.pools.clear();
         if let Some(follower) = host.follower.take() {
             follower.abort();
@@ -396,12 +413,13 @@ impl Run<'_> {
                 self.world.catch_up_leader();
                 self.trouble(None, Duration::ZERO);
             }
-            Undo::CommitFast => {
-                for host in self.hosts.values() {
-                    host.line.lock().commits_take = None;
-                }
-            }
+            Undo::CommitFast => self.book.lock().commits = None,
             Undo::Repair(prefix) => return self.repair(prefix),
+            Undo::StepDown(_)
+            | Undo::Rejoin(_)
+            | Undo::LimitNoMore(_)
+            | Undo::AcceptTtls(_)
+            | Undo::WakeUp(..) => self.relieve(undo),
         }
         Ok(())
     }
@@ -417,6 +435,7 @@ impl Run<'_> {
         for host in self.hosts.values() {
             host.line.calm();
         }
+        self.book.lock().commits = None;
         self.operations.clear();
         self.world.clear_faults();
         // A restored snapshot may have forgotten a server that came back long ago.
@@ -453,17 +472,17 @@ impl Run<'_> {
         self.book.happened(Happening::NewEpoch);
     }
 
-    fn later(&mut self, time: Duration, undo: Undo) {
+    pub(super) fn later(&mut self, time: Duration, undo: Undo) {
         self.plan_act(self.world.now() + time, Act::Undo(undo));
     }
 
     /// The longest time for which a request is held after an election.
-    fn late(&self) -> Duration {
+    pub(super) fn late(&self) -> Duration {
         self.plan.holding.map_or(Duration::ZERO, |it| it.late)
     }
 
     /// The trouble of this length ends when the requests that it has hit have timed out.
-    fn trouble(&mut self, host: Option<usize>, time: Duration) {
+    pub(super) fn trouble(&mut self, host: Option<usize>, time: Duration) {
         let ends = self.world.now() + time;
         if host.is_none() {
             let until: Instant = ends + self.plan.shortest_request();

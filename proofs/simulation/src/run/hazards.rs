@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::adapter::{Method, Request, Runtime as _};
+use semaphore_core::adapter::{Request, Runtime as _};
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
@@ -28,6 +28,7 @@ pub(super) struct Hazards {
 impl Hazards {
     /// The fault of the next request.
     pub(super) fn next_fault(&self, request: &Request) -> Option<Fault> {
+        let commits = self.book.lock().commits;
         let mut line = self.line.lock();
         let trouble = line.next_trouble(sort(request));
         if line.is_agent_down {
@@ -39,13 +40,16 @@ impl Hazards {
             return Some(Fault::Answer(gateway.answer()));
         }
         if trouble.is_none()
-            && let Some(takes) = line.commits_take
-            && is_committed(request)
+            && let Some(fault) = commits.and_then(|it| it.fault(request))
         {
             line.faults += 1;
             drop(line);
-            self.book.lock().count_fault("write committed slowly");
-            let fault = Fault::Delay(takes);
+            let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
+            self.book.lock().count_fault(if is_renewal {
+                "renewal answered slowly"
+            } else {
+                "write committed slowly"
+            });
             self.note(&fault, request);
             return Some(fault);
         }
@@ -90,12 +94,6 @@ impl Hazards {
             book.happenings.push(Happening::Trouble { host, until });
         }
     }
-}
-
-/// Whether a leader has to commit this request.
-fn is_committed(request: &Request) -> bool {
-    let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
-    request.method() != Method::Get && !is_renewal
 }
 
 /// The name of a fault for figures.

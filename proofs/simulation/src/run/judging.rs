@@ -140,7 +140,9 @@ impl Run<'_> {
                 continue;
             };
             let is_cut_off = self.agenda.values().any(|act| match act {
-                Act::Undo(Undo::Heal(it) | Undo::GoOn(it)) => *it == host,
+                Act::Undo(
+                    Undo::Heal(it) | Undo::GoOn(it) | Undo::Rejoin(it) | Undo::WakeUp(it, _),
+                ) => *it == host,
                 _ => false,
             });
             names.push(match (self.plan.place(belief.prefix), is_cut_off) {
@@ -209,6 +211,10 @@ impl Run<'_> {
             Happening::ValueSet { .. } => self.figures.values_set += 1,
             Happening::Lost { belief, reason } => {
                 self.count_shared_loss(belief);
+                if matches!(reason, Lost::SteppedDown) {
+                    let mut book = self.book.lock();
+                    book.count_fault("leader stepped down when asked");
+                }
                 let name = match reason {
                     Lost::SessionGone { .. } => "session gone",
                     Lost::RemovedFromHolders { .. } => "removed from the holders",
@@ -219,6 +225,7 @@ impl Run<'_> {
                     Lost::KeyOverwritten { .. } => "key overwritten",
                     Lost::LeaseExpired { .. } => "lease ran out",
                     Lost::Evicted { .. } => "evicted",
+                    Lost::SteppedDown => "stepped down",
                     _ => "other",
                 };
                 *self.figures.losses.entry(name).or_default() += 1;

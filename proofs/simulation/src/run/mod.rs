@@ -14,6 +14,7 @@ mod clients;
 mod contest;
 mod deeds;
 mod follower;
+mod guests;
 mod hazards;
 mod judging;
 mod keys;
@@ -25,6 +26,7 @@ mod past;
 mod quiet;
 mod seen;
 mod sharing;
+mod spells;
 mod state;
 mod stranger;
 mod tokens;
@@ -46,6 +48,7 @@ use transport_mock::consul::{Edition, Snapshot};
 use transport_mock::{MockConsul, MockProcess, PooledClient, Task};
 
 use self::book::Book;
+use self::contest::Contest;
 use self::deeds::{Act, Undo};
 use self::past::Past;
 use self::quiet::{first_round, second_round};
@@ -139,6 +142,8 @@ struct Run<'a> {
     strangers: Vec<Task<()>>,
     /// The operations with this library that are under way.
     operations: Vec<Task<()>>,
+    /// The leaders that are asked to step down.
+    asked: Vec<Task<Option<()>>>,
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
@@ -162,6 +167,8 @@ struct Running<'a> {
     line: Line,
     /// The users at each prefix for which it contends with others.
     users: Vec<(usize, Vec<Turns>)>,
+    /// What its process contends with, by the number of the prefix.
+    contests: Vec<(usize, Contest)>,
     /// The turns of its own semaphores.
     own: Vec<Turns>,
     /// The transports of its process, if it shares connections.
@@ -202,6 +209,7 @@ impl<'a> Run<'a> {
                     .chain(&host.own_elections)
                     .map(turns)
                     .collect(),
+                contests: Vec::new(),
                 pools: Vec::new(),
                 process: None,
                 tasks: Vec::new(),
@@ -220,6 +228,7 @@ impl<'a> Run<'a> {
             hosts: hosts.collect(),
             strangers: Vec::new(),
             operations: Vec::new(),
+            asked: Vec::new(),
             agenda: BTreeMap::new(),
             agenda_length: 0,
             snapshot: None,

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use judge::Record;
-use semaphore_core::{Election, Semaphore};
-use transport_mock::consul::Policy;
+use semaphore_core::Semaphore;
 
-use super::contest::Contest;
 use super::state::State;
 use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
@@ -68,6 +66,7 @@ impl Run<'_> {
         self.tidy()?;
         if self.left().is_none() {
             self.refuse_guests()?;
+            self.refuse_short_ttls()?;
             // Where messages are slow, a guest may have given up the creation of a session that came
             // to be all the same. Nobody knows of it, and it ends by its TTL.
             if self.plan.is_slow() {
@@ -80,50 +79,8 @@ impl Run<'_> {
         self.judge_step()
     }
 
-    /// At each prefix a guest comes whose token allows to begin, and not to get in. It shuts down.
-    fn refuse_guests(&mut self) -> Judged {
-        let Some(what) = self.plan.guest else {
-            return Ok(());
-        };
-        for number in 0..self.prefixes.len() {
-            let (prefix, place) = (&self.prefixes[number], self.plan.place(number));
-            let policy = what.policy(Policy::management(), prefix, place);
-            self.world
-                .consul(|consul, _| consul.add_token("guest", policy));
-            let client = self.world.client("guest");
-            let guest = if place.is_election() {
-                let builder = Election::builder(prefix.record_key()).token("guest");
-                builder.connect(client).map(Contest::Election)
-            } else {
-                let builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
-                let builder = builder.adopt_limit().token("guest");
-                builder.connect(client).map(Contest::Semaphore)
-            };
-            let Ok(guest) = guest else {
-                continue;
-            };
-            let most = self.last_requests() + self.plan.longest_vacancy();
-            let mut visit = self.world.start(async move {
-                let outcome = guest.wait_for(1, most).await;
-                guest.shut_down().await;
-                outcome.is_ok()
-            });
-            let end = self.world.now() + most * 2;
-            let mut got_in = visit.try_take();
-            while got_in.is_none() && self.world.now() < end {
-                self.step(end)?;
-                got_in = visit.try_take();
-            }
-            if got_in != Some(false) {
-                let what = format!("a guest of {number}, who may {what}: {got_in:?}");
-                self.book.happened(Happening::Left { what });
-            }
-        }
-        self.judge_step()
-    }
-
     /// How long requests under way may take.
-    fn last_requests(&self) -> Duration {
+    pub(super) fn last_requests(&self) -> Duration {
         if self.plan.is_slow() {
             LAST_REQUESTS + self.plan.latency * 20 + self.plan.longest_session()
         } else {

@@ -91,7 +91,8 @@ impl Run<'_> {
                     storm_end: self.rounds[0],
                     rounds: self.rounds,
                     explains_after: is_explained.then_some(explains_after),
-                    stops_within: Duration::ZERO,
+                    stops_within: None,
+                    lock_delay: Duration::ZERO,
                 };
                 Some(self.world.start(process.living(user.live())))
             });

@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use judge::{Record, Spelling};
-use semaphore_core::adapter::{Runtime as _, Transport as _};
+use semaphore_core::adapter::Runtime as _;
 use semaphore_core::sans_io::{Dialect, Method, Request, Response};
 use semaphore_core::{Prefix, Token};
 use transport_mock::MockClient;
 
 use super::book::Book;
 use super::keys::{Keys, session_of};
+use super::wire::is_over_limit;
 use super::{Judged, Run};
 use crate::plan::{Place, STRANGERS_LOCK_DELAY, STRANGERS_TTL, Stranger, StrangerPlan};
 
@@ -283,8 +284,14 @@ impl Visitor {
 
     async fn send_once(&self, request: &Request) -> Option<Response> {
         let request = request.clone().with_token(self.token.clone());
-        let answer = self.client.send(request).await.ok()?;
-        let passes = answer.body().starts_with(b"No cluster leader");
+        let commits = self.book.lock().commits;
+        let fault = commits.and_then(|it| it.fault(&request));
+        if fault.is_some() {
+            let mut book = self.book.lock();
+            book.count_fault("stranger's request committed slowly");
+        }
+        let answer = self.client.send_into(request, fault).await.ok()?;
+        let passes = answer.body().starts_with(b"No cluster leader") || is_over_limit(&answer);
         (!passes).then_some(answer)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use semaphore_core::adapter::{Instant, Runtime as _};
-use semaphore_core::{Conflict, Error};
+use semaphore_core::{Conflict, Error, Lost};
 use transport_mock::MockClient;
 
 use super::book::Book;
@@ -33,8 +33,10 @@ pub(super) struct User {
     /// After this time without a grant, an acquisition must give the reason. It is set if only a
     /// refusal can be the reason.
     pub(super) explains_after: Option<Duration>,
-    /// How long its work takes to stop when it has lost a hold.
-    pub(super) stops_within: Duration,
+    /// If it keeps lost slots, how long its work takes to stop then.
+    pub(super) stops_within: Option<Duration>,
+    /// How long Consul guards what its sessions held.
+    pub(super) lock_delay: Duration,
 }
 
 impl User {
@@ -133,15 +135,35 @@ impl User {
                 Either::Right(_) => None,
             }
         };
+        let kept = self
+            .stops_within
+            .filter(|_| lost.as_ref().is_some_and(is_kept));
         let is_lost = lost.is_some();
         if let Some(reason) = lost {
             self.book.lost(belief, reason);
         }
         self.book.ended(belief);
-        if is_lost && !self.stops_within.is_zero() {
+        let (host, prefix, sessions) = (self.host, self.prefix, held.sessions());
+        if kept.is_some() {
+            let (sessions, lock_delay) = (sessions.clone(), self.lock_delay);
+            self.book.happened(Happening::Keeps {
+                host,
+                prefix,
+                sessions,
+                lock_delay,
+            });
+        }
+        if let Some(time) = self.stops_within.filter(|_| is_lost) {
             self.book.lock().count_fault("lost slot kept for a while");
             let left = self.storm_end.saturating_since(self.truth.now());
-            self.pause(self.stops_within.min(left)).await;
+            self.pause(time.min(left)).await;
+        }
+        if kept.is_some() {
+            self.book.happened(Happening::KeepsNoMore {
+                host,
+                prefix,
+                sessions,
+            });
         }
         let Some(held) = Arc::into_inner(held) else {
             return;
@@ -218,6 +240,14 @@ impl User {
     async fn pause(&self, time: Duration) {
         self.truth.sleep(time).await;
     }
+}
+
+/// Whether a lost slot stays taken, with `keep_lost`: nobody has removed its session from the record.
+fn is_kept(reason: &Lost) -> bool {
+    matches!(
+        reason,
+        Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } | Lost::Evicted { .. }
+    )
 }
 
 /// Whether the error only says that an operator has overwritten a leader's value. That ends with

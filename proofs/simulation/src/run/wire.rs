@@ -60,10 +60,10 @@ pub(super) struct LineState {
     pub(super) is_agent_down: bool,
     /// The gateway in the agent's place.
     pub(super) gateway: Option<Gateway>,
-    /// How long a write takes, if commits are slow.
-    pub(super) commits_take: Option<Duration>,
     /// Whether a former leader renews every session that it is asked to.
     pub(super) renews_from_memory: bool,
+    /// Whether its agent is parted from most servers, with the former leader.
+    pub(super) is_parted: bool,
     /// Since when the host's agent has lagged behind.
     pub(super) lags_since: Option<Instant>,
     /// What it is shown of each prefix at which it contends with others.
@@ -111,8 +111,8 @@ impl Line {
             troubles,
             is_agent_down: false,
             gateway: None,
-            commits_take: None,
             renews_from_memory: false,
+            is_parted: false,
             lags_since: None,
             sights: places.map(|it| (it, Sight::default())).collect(),
             denials: 0,
@@ -131,7 +131,6 @@ impl Line {
         line.troubles.clear();
         line.is_agent_down = false;
         line.gateway = None;
-        line.commits_take = None;
         line.renews_from_memory = false;
     }
 }
@@ -408,6 +407,12 @@ impl Transport for Wire {
         let creates = RequestKind::of(&request) == RequestKind::SessionCreate;
         self.book.happened(Happening::Sent { host, prefix, what });
         let (answer, was_met) = self.send_on(request).await;
+        if answer.as_ref().is_ok_and(is_over_limit) {
+            self.book.lock().count_fault("request over a limit");
+        }
+        if self.line.lock().is_parted && answer.as_ref().is_ok_and(|it| it.status() == 200) {
+            self.book.lock().count_fault("answered by a former leader");
+        }
         if let Ok(answer) = &answer
             && is_view
             && matches!(answer.status(), 200 | 404)
@@ -434,6 +439,11 @@ impl Transport for Wire {
         }
         answer
     }
+}
+
+/// Whether a server refuses it because it serves no more requests at the moment.
+pub(super) fn is_over_limit(answer: &Response) -> bool {
+    matches!(answer.status(), 429 | 503) && answer.body().starts_with(b"rate limit exceeded")
 }
 
 fn index(answer: &Response) -> Option<u64> {

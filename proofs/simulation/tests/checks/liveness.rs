@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use semaphore_core::Lost;
-use simulation::check::Invariant;
+use simulation::check::{Bounds, Invariant};
 use simulation::history::{Asked, Change, Ending, Foreign, Happening, Waiting, Who, Why};
 
 use crate::support::*;
@@ -19,6 +19,26 @@ fn l1_whoever_waits_gets_in_in_time() {
         .at(29)
         .then(&Happening::GotIn { host: 0, prefix: 0 });
     assert_eq!(in_time.at(31).verdict, None);
+}
+
+/// A session that nobody needs any more may be forgotten where answers are slow, but is not renewed on and
+/// on.
+#[test]
+fn l2_in_a_slow_world_a_session_ends_too_though_later() {
+    let ends_after = |is_slow: bool, secs: u64| {
+        let bounds = Bounds {
+            is_slow,
+            retry_cap: Duration::from_secs(2),
+            ..bounds()
+        };
+        let (host, session) = (0, A.to_owned());
+        let known = history_within(bounds).then(&Happening::Known { host, session });
+        known.at(secs).then(&ended(A, Ending::Ttl)).verdict
+    };
+    assert_eq!(ends_after(false, 29), None);
+    assert_eq!(ends_after(false, 31), Some(Invariant::L2));
+    assert_eq!(ends_after(true, 41), Some(Invariant::L2));
+    assert_eq!(ends_after(true, 39), None);
 }
 
 #[test]
@@ -100,6 +120,44 @@ fn l4_a_lease_outlasts_what_is_left_of_it_whenever_an_outage_begins() {
     assert_eq!(verdict(17, 30), None, "a long one");
     assert_eq!(verdict(17, 27), Some(Invariant::L4), "it was over in time");
     assert_eq!(verdict(1, 29), None, "nearly all of the time");
+}
+
+/// A clock that has jumped by as much as a lease is as good as an outage of that length, on its host alone.
+#[test]
+fn l4_a_jump_of_the_clock_shortens_a_lease_on_its_host_alone() {
+    let verdict = |host: usize, by: u64| {
+        let by = Duration::from_secs(by);
+        let history = history().then(&booted(0, Some(Duration::from_secs(15))));
+        let history = history.at(30).then(&Happening::Jumped { host, by });
+        history.then(&lost(lease_expired())).verdict
+    };
+    assert_eq!(verdict(0, 13), None);
+    assert_eq!(verdict(0, 9), Some(Invariant::L4), "a short one");
+    assert_eq!(verdict(1, 13), Some(Invariant::L4), "another host");
+}
+
+/// A leader that steps down was asked to since its term began.
+#[test]
+fn l4_a_leader_steps_down_only_if_it_was_asked_to() {
+    let stepped_down = || lost(Lost::SteppedDown);
+    let asked = |host| Happening::StepsDown { host, prefix: 0 };
+    let held = || {
+        history()
+            .at(1)
+            .then(&admits(A))
+            .granted(&belief(1, 0, A), 10)
+    };
+    assert_eq!(held().then(&stepped_down()).verdict, Some(Invariant::L4));
+    let was_asked = |host| held().at(2).then(&asked(host)).then(&stepped_down());
+    assert_eq!(was_asked(0).verdict, None);
+    assert_eq!(was_asked(1).verdict, Some(Invariant::L4), "another host");
+    let before = history().then(&asked(0)).at(1).then(&admits(A));
+    let before = before.granted(&belief(1, 0, A), 10);
+    assert_eq!(
+        before.then(&stepped_down()).verdict,
+        Some(Invariant::L4),
+        "an earlier term"
+    );
 }
 
 #[test]

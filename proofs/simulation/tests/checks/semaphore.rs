@@ -1,5 +1,7 @@
 //! What S1 to S5 forbid in a semaphore, and what observers may be told.
 
+use std::time::Duration;
+
 use semaphore_core::FencingToken;
 use semaphore_core::sans_io::Instant;
 use simulation::check::{Bounds, Invariant};
@@ -358,4 +360,33 @@ fn whoever_looks_on_is_told_of_each_grant_and_loss_and_of_no_other() {
     noticed.held.clear();
     let noticed = noticed.then(&told(Noticed::lost(&lease_expired())));
     assert_eq!(is_lost(noticed), None);
+}
+
+#[test]
+fn s1_a_lost_slot_that_is_kept_is_taken_away_by_nobody_of_its_own_side() {
+    let keeps = || Happening::Keeps {
+        host: 0,
+        prefix: 0,
+        sessions: vec![A.to_owned()],
+        lock_delay: Duration::from_secs(15),
+    };
+    let kept = || {
+        let gone = ended(A, Ending::Ttl);
+        history().then(&admits(A)).then(&gone).at(1).then(&keeps())
+    };
+    let removes = |by| removes(by, Some(at(0)), false);
+    let early = |by| kept().at(14).then(&removes(by)).verdict;
+    assert_eq!(early(Who::Ours(0)), Some(Invariant::S1));
+    assert_eq!(early(Who::Ours(1)), None, "others ask Consul themselves");
+    assert_eq!(early(Who::Operator), None);
+    let late = kept().at(15).then(&removes(Who::Ours(0)));
+    assert_eq!(late.verdict, None, "the lock delay is over");
+    let back = kept().then(&Happening::KeepsNoMore {
+        host: 0,
+        prefix: 0,
+        sessions: vec![A.to_owned()],
+    });
+    assert_eq!(back.then(&removes(Who::Ours(0))).verdict, None);
+    let stopped = kept().then(&Happening::Stopped { host: 0 });
+    assert_eq!(stopped.then(&removes(Who::Ours(0))).verdict, None);
 }

@@ -224,11 +224,9 @@ impl Candidacy {
 
     /// Whether the key shows that value, and nothing under way may change it.
     pub(super) fn is_value_set(&self) -> bool {
-        if is_on(Defect::ValueToldUnshown) {
-            return true;
-        }
         let shown = self.shown().is_some_and(|it| it.value == self.value);
-        shown && self.writing.is_none() && self.unresolved.is_none()
+        let is_set = shown && self.writing.is_none() && self.unresolved.is_none();
+        is_set || is_on(Defect::ValueToldUnshown)
     }
 
     /// Whether its session lives or will soon, and none of its writes can come back later and act
@@ -269,7 +267,7 @@ impl Candidacy {
         self.phase.taken_up();
         self.session.stay();
         self.value = value.as_bytes().to_vec();
-        if is_on(Defect::FormerTermForgotten) {
+        if views::is_former_forgotten() {
             self.seen = None;
         } else if let Some(seen) = &mut self.seen {
             seen.outlive_campaign();

@@ -123,12 +123,8 @@ impl Candidate {
                 self.note(now);
             }
             CheckNews::Changed(index) => {
-                if is_on(Defect::OlderCheckBelieved)
-                    && let Some(session) = self.candidacy.as_ref().and_then(Candidacy::led_with)
-                {
-                    let (session, on) = (session.clone(), Subject::default());
-                    let lost = CandidacyEvent::Lost(Lost::KeyReleased { session, on });
-                    self.handle_event(now, Some(lost));
+                if is_on(Defect::OlderCheckBelieved) {
+                    self.believe_a_change(now);
                 }
                 let is_news = |it: &mut Candidacy| it.has_changed(now, index);
                 let poller = &mut self.watch.poller;
@@ -295,6 +291,15 @@ impl Candidate {
         }
         for ticket in waiting {
             self.callers.failed(now, &ticket, error.clone());
+        }
+    }
+
+    /// A change of the key is taken for the end of the term: the slip of a defect.
+    fn believe_a_change(&mut self, now: Instant) {
+        if let Some(session) = self.candidacy.as_ref().and_then(Candidacy::led_with) {
+            let (session, on) = (session.clone(), Subject::default());
+            let lost = CandidacyEvent::Lost(Lost::KeyReleased { session, on });
+            self.handle_event(now, Some(lost));
         }
     }
 

@@ -13,7 +13,7 @@
 //! `check-not-exists`).
 
 use crate::api::{
-    LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
+    CasKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
 use crate::asked::Asked;
 use crate::defect::{Defect, is_on};
@@ -59,6 +59,26 @@ pub(super) fn acquire(
     let operations = &[check, lock];
     let operations = fenced(operations);
     Txn { operations }.request(settings.scope())
+}
+
+/// Acquires the key again, with another value.
+pub(super) fn change(
+    session: &SessionId,
+    value: &[u8],
+    base: Index,
+    settings: &ElectionSettings,
+) -> Request {
+    if is_on(Defect::ValueWithoutAcquire) {
+        let (key, index, flags) = (settings.key.as_str(), base, LOCK_FLAGS);
+        return CasKey {
+            key,
+            index,
+            value,
+            flags,
+        }
+        .request(settings.scope());
+    }
+    acquire(session, value, base, settings)
 }
 
 /// The check is the first operation.

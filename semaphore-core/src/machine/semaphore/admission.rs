@@ -412,6 +412,11 @@ impl Situation<'_> {
         let mut turn = Turn::NotYet;
         for wanted in self.wanted.iter().map(|wanted| *wanted as usize) {
             let is_first = admitted == 0;
+            let wanted = if is_on(Defect::ManyClaimedInParts) {
+                wanted.min(free.saturating_sub(admitted)).max(1)
+            } else {
+                wanted
+            };
             let upon = admitted + wanted;
             if upon > free || upon > self.admissible.len() || !is_first && upon > most {
                 break;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost};
 use crate::id::CommandId;
 use crate::machine::callers::Caller;
@@ -34,7 +35,7 @@ impl Participant {
                 let is_kept = match reason {
                     Lost::Evicted { .. } => true,
                     Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } => {
-                        self.settings.lost_early.is_kept()
+                        self.settings.lost_early.is_kept() && !is_on(Defect::LostNotKept)
                     }
                     _ => false,
                 };

@@ -77,7 +77,7 @@ fn a_thousand_ask_for_less_than_sixteen_requests_a_second() {
 }
 
 #[test]
-fn an_eviction_is_learned_within_a_third_of_the_ttl() {
+fn an_eviction_is_learned_within_a_quarter_of_the_ttl() {
     for evict in [from_record, key] {
         let world = MockConsul::new(1);
         let (_client, permits) = held(&world, MANY);
@@ -92,7 +92,7 @@ fn an_eviction_is_learned_within_a_third_of_the_ttl() {
             "{lost:?}"
         );
         let took = world.now().saturating_since(began);
-        assert!(took <= secs(5), "{took:?}");
+        assert!(took <= secs(15) / 4 + millis(50), "{took:?}");
         let others = permits.iter().enumerate().filter(|(at, _)| *at != 7);
         assert!(others.map(|(_, it)| it).all(Permit::is_held));
         drop(permits);

@@ -176,7 +176,7 @@ fn who_waits_behind_one_that_gives_up_learns_of_its_turn_all_the_same() {
 }
 
 #[test]
-fn a_holder_that_dies_is_found_within_a_few_seconds() {
+fn a_holder_that_dies_is_found_within_six_seconds() {
     let mut scene = Scene::of(40);
     let dead = scene.held[30].take().expect("it is held");
     let key = format!("/v1/kv/service/30/{}", session_of(&dead));
@@ -184,8 +184,9 @@ fn a_holder_that_dies_is_found_within_a_few_seconds() {
     let world = scene.world.clone();
     stranger::operate(&world, semaphore_core::sans_io::Method::Delete, &key, "");
     let took = scene.granted(30);
-    // Its key is gone at once. Its entry in the record is removed when it can't believe any longer.
-    assert!(took <= secs(15 + 6 + 1), "{took:?}");
+    // Its key is gone at once. Its entry in the record is removed when it can't believe any longer: its
+    // lock delay counts from when its death was noticed.
+    assert!(took <= secs(15 + 6), "{took:?}");
 }
 
 #[test]

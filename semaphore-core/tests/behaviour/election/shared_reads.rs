@@ -67,7 +67,7 @@ fn five_hundred_leaders_ask_for_less_than_nine_requests_a_second() {
 }
 
 #[test]
-fn the_end_of_a_term_is_learned_within_a_third_of_the_ttl() {
+fn the_end_of_a_term_is_learned_within_a_quarter_of_the_ttl() {
     for (end, is_as_told) in [
         (release as fn(&_, &_), is_released as fn(&Lost) -> bool),
         (delete, is_deleted),
@@ -80,7 +80,7 @@ fn the_end_of_a_term_is_learned_within_a_third_of_the_ttl() {
         let lost = world.run(terms[7].lost());
         assert!(is_as_told(&lost), "{lost:?}");
         let took = world.now().saturating_since(began);
-        assert!(took <= secs(5), "{took:?}");
+        assert!(took <= secs(15) / 4 + millis(50), "{took:?}");
         let others = terms.iter().enumerate().filter(|(at, _)| *at != 7);
         assert!(others.map(|(_, it)| it).all(Leadership::is_leader));
         drop(terms);

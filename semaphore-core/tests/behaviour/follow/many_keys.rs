@@ -96,6 +96,21 @@ fn of_a_hundred_each_learns_of_a_change_within_a_second() {
     }
 }
 
+/// What is looked after together is asked about once a second, up to 2,000 of them.
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn of_more_than_two_thousand_each_learns_of_a_change_within_two_seconds() {
+    let mut scene = Scene::of(2_100);
+    let mut longest = Duration::ZERO;
+    for number in (0..2_100).step_by(97) {
+        let took = scene.change(number);
+        assert!(took <= millis(2_050), "{number}: {took:?}");
+        longest = longest.max(took);
+    }
+    // Otherwise the scene is too small to show anything.
+    assert!(longest > millis(1_050), "{longest:?}");
+}
+
 #[test]
 fn the_first_sixteen_poll_and_learn_at_once() {
     let mut scene = Scene::of(MANY);

@@ -14,11 +14,13 @@ use real_agent::Agent;
 
 use crate::agent;
 use crate::compare;
+use crate::ends::Ends;
 use crate::random;
 use crate::real::Real;
 use crate::run::{self, Comparison, Observed, Record};
 use crate::script::{Script, Step, Wire};
 use crate::shrink::shrink;
+use crate::timing::{self, Verdict};
 
 /// A campaign stops after this many differences.
 const ENOUGH: usize = 8;
@@ -29,11 +31,8 @@ const MOST_AGENTS: u64 = 6;
 /// The delay between the starts of two scripts that let time pass. It spreads their requests.
 const STAGGER: Duration = Duration::from_millis(150);
 
-const MOST_ATTEMPTS: u64 = 4;
-
-/// One of this many timed scripts may differ at first and agree when it is run again. Two timers
-/// that end at the same time cause that. More such scripts are a failure.
-const SCRIPTS_FOR_ONE_FORGIVEN: u64 = 10;
+/// So often a timed script is run if the agent is too slow each time.
+const MOST_ATTEMPTS: usize = 4;
 
 /// What the scripts asked, what the real agent answered, and what differed.
 #[derive(Default)]
@@ -43,10 +42,8 @@ pub(crate) struct Tally {
     kinds: BTreeMap<String, u64>,
     statuses: BTreeMap<u16, u64>,
     pub(crate) differences: Vec<String>,
-    /// The differences of timed scripts that disappeared when the script was run again.
-    forgiven: Vec<String>,
-    /// How often the agent was too slow for a timed script.
-    too_slow: u64,
+    /// The runs of timed scripts in which the agent was too slow to tell.
+    open: Vec<String>,
 }
 
 /// Runs scripts with the seeds `first_seed`, `first_seed + 1`, … until `requests` are compared.
@@ -79,62 +76,67 @@ pub(crate) fn run(first_seed: u64, requests: u64) -> Tally {
 /// Runs `count` timed scripts side by side.
 pub(crate) fn run_timed(first_seed: u64, count: u64, agent: &Agent) -> Tally {
     let tally = Mutex::new(Tally::default());
+    let ends = Ends::default();
     thread::scope(|scope| {
-        for number in 0..count {
-            let tally = &tally;
-            scope.spawn(move || {
-                let script = random::timed_script_of(first_seed + number);
-                thread::sleep(STAGGER * u32::try_from(number).unwrap_or(u32::MAX));
-                let timed = compare_in_time(&script, &name_of(number), agent);
-                let story = told(&timed.comparison);
-                let mut tally = tally.lock().unwrap();
-                tally.add(&script, &timed.comparison.real, story);
-                tally.forgiven.extend(timed.forgiven);
-                tally.too_slow += timed.too_slow;
-            });
-        }
+        scope.spawn(|| ends.watch(agent));
+        thread::scope(|scope| {
+            for number in 0..count {
+                let (tally, ends) = (&tally, &ends);
+                scope.spawn(move || {
+                    let script = random::timed_script_of(first_seed + number);
+                    thread::sleep(STAGGER * u32::try_from(number).unwrap_or(u32::MAX));
+                    let timed = compare_in_time(&script, &name_of(number), agent, ends);
+                    let mut tally = tally.lock().unwrap();
+                    tally.add(&script, &timed.real, timed.difference);
+                    tally.open.extend(timed.open);
+                });
+            }
+        });
+        ends.stop();
     });
     tally.into_inner().unwrap()
 }
 
-/// The result of a script that was fast enough in the end, and of its earlier runs.
+/// The result of a script's last run, and the earlier ones, which say nothing.
 struct Timed {
-    comparison: Comparison,
-    forgiven: Option<String>,
-    too_slow: u64,
+    real: Record,
+    difference: Option<String>,
+    open: Vec<String>,
 }
 
-/// Compares a script on an agent that others use, too. Repeats it until the agent was fast enough,
-/// and once more if something differs.
-fn compare_in_time(script: &Script, prefix: &str, agent: &Agent) -> Timed {
-    let mut first = None;
-    let mut too_slow = 0;
-    for attempt in 0..MOST_ATTEMPTS {
-        let prefix = format!("{prefix}-{}", name_of(attempt));
+/// Compares a script on an agent that others use, too. Repeats it while the agent is too slow to tell.
+/// A script that is never told differs.
+fn compare_in_time(script: &Script, prefix: &str, agent: &Agent, ends: &Ends) -> Timed {
+    let mut open = Vec::new();
+    loop {
+        let prefix = format!("{prefix}-{}", name_of(open.len() as u64));
         let mut real = Real::new(agent);
-        let comparison = run::compare(script, &prefix, &mut real);
-        if real.longest_phase() > random::LONGEST_PHASE {
-            too_slow += 1;
-            continue;
-        }
-        let story = told(&comparison);
-        if story.is_some() && first.is_none() {
-            first = story;
-            continue;
-        }
+        let ideal = run::run(script, &prefix, &mut real.memory(), None);
+        let record = run::run(script, &prefix, &mut real, Some(&ideal));
+        let ended = |id: &str| Some(ends.of(id)?.saturating_duration_since(real.started()));
+        let memory = real.memory();
+        let redirects = real.redirects();
+        let verdict = timing::judge(script, &prefix, memory, (&ideal, &record), ended, redirects);
+        let difference = match verdict {
+            Verdict::Agrees => None,
+            Verdict::Differs(told) => Some(told),
+            Verdict::Open(told) => {
+                open.push(told);
+                if open.len() < MOST_ATTEMPTS {
+                    continue;
+                }
+                Some(format!(
+                    "{}: the agent was too slow in every run",
+                    script.name
+                ))
+            }
+        };
         return Timed {
-            forgiven: first.filter(|_| story.is_none()),
-            comparison,
-            too_slow,
+            real: record,
+            difference,
+            open,
         };
     }
-    let differed = first.unwrap_or_default();
-    panic!("the machine is too slow for {}\n{differed}", script.name);
-}
-
-fn told(comparison: &Comparison) -> Option<String> {
-    let differences = &comparison.differences;
-    (!differences.is_empty()).then(|| differences.join("\n"))
 }
 
 /// Compares a script on an agent that nothing else uses. An earlier script may have killed the
@@ -205,16 +207,9 @@ impl Tally {
         self.requests >= requests || self.differences.len() >= ENOUGH
     }
 
-    /// What is wrong, if anything: a difference that was not forgiven, or too many that were.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        if !self.differences.is_empty() {
-            return Some("what differs stands above".to_owned());
-        }
-        let forgiven = self.forgiven.len() as u64;
-        let most = self.scripts.div_ceil(SCRIPTS_FOR_ONE_FORGIVEN);
-        (forgiven > most).then(|| {
-            format!("{forgiven} scripts differed at first and agreed later; {most} may, see above")
-        })
+    /// What is wrong, if anything.
+    pub(crate) fn complaint(&self) -> Option<&'static str> {
+        (!self.differences.is_empty()).then_some("what differs stands above")
     }
 
     /// Adds a script that ran on both backends, with the real agent's answers.
@@ -257,11 +252,11 @@ impl fmt::Display for Tally {
             self.scripts,
             self.differences.len()
         )?;
-        if self.too_slow > 0 {
+        if !self.open.is_empty() {
+            let runs = self.open.len();
             writeln!(
                 f,
-                "  {:>8} runs for which the agent was too slow",
-                self.too_slow
+                "  {runs:>8} runs in which the agent was too slow to tell"
             )?;
         }
         for (kind, count) in &self.kinds {
@@ -270,11 +265,8 @@ impl fmt::Display for Tally {
         for (status, count) in &self.statuses {
             writeln!(f, "  {count:>8} answered {status}")?;
         }
-        for forgiven in &self.forgiven {
-            writeln!(
-                f,
-                "\ndiffered at first, and not when it was run again:\n{forgiven}"
-            )?;
+        for open in &self.open {
+            writeln!(f, "\ndiffered, and the agent was too slow to tell:\n{open}")?;
         }
         self.differences
             .iter()

@@ -6,8 +6,9 @@ use std::time::Duration;
 use semaphore_core::adapter::{Instant, Request, Response};
 use transport_mock::consul::{Consul, Exchange, Policy, Profile};
 
-use crate::run::Backend;
+use crate::run::{Backend, Record};
 use crate::script::{Lever, Rule, secret};
+use crate::timing::{Span, Timers, since_start};
 
 const MAX_PACE_MILLIS: u64 = 50;
 
@@ -24,6 +25,11 @@ pub(crate) struct Memory {
     /// for.
     pace: Duration,
     paces: Option<fastrand::Rng>,
+    /// When each step is to be made, if that was measured on another backend.
+    spans: Vec<Span>,
+    /// When what is under way was over there.
+    until: Duration,
+    timers: Timers,
 }
 
 impl Memory {
@@ -36,15 +42,63 @@ impl Memory {
             answers: BTreeMap::new(),
             pace: LEAST_PACE,
             paces: None,
+            spans: Vec::new(),
+            until: Duration::ZERO,
+            timers: Timers::default(),
         }
     }
 
     /// A Consul whose requests take time, as a real agent's do.
-    pub(crate) fn with_paces(seed: u64) -> Self {
+    pub(crate) fn with_paces(self, seed: u64) -> Self {
         Self {
             paces: Some(fastrand::Rng::with_seed(seed)),
-            ..Self::of(Profile::default())
+            ..self
         }
+    }
+
+    /// Makes each step at the moment at which it was made elsewhere.
+    pub(crate) fn at_the_moments_of(self, record: &Record) -> Self {
+        Self {
+            spans: record.spans.clone(),
+            ..self
+        }
+    }
+
+    /// The timers of everything that ended by itself, or might have.
+    pub(crate) fn into_timers(self) -> Timers {
+        self.timers
+    }
+
+    /// Lets sessions live for this many of their TTLs.
+    pub(crate) fn with_lifetime(mut self, ttls: f64) -> Self {
+        self.consul.set_session_lifetime(ttls);
+        self
+    }
+
+    /// Lets lock delays last for this multiple of what was asked for.
+    pub(crate) fn with_lock_delays(mut self, multiple: f64) -> Self {
+        self.consul.set_lock_delay_length(multiple);
+        self
+    }
+
+    /// When the sessions ended that nobody destroyed.
+    pub(crate) fn ends(&self) -> BTreeMap<String, Duration> {
+        self.timers.ends()
+    }
+
+    /// Lets time pass until `moment`, from timer to timer.
+    fn advance(&mut self, moment: Instant) {
+        while let Some(at) = self.consul.poll_timeout().filter(|at| *at <= moment) {
+            self.consul.handle_timeout(at);
+            self.timers.look(&self.consul, at, since_start(at));
+        }
+        self.now = self.now.max(moment);
+        self.consul.handle_timeout(self.now);
+    }
+
+    fn note(&mut self) {
+        let until = self.until.max(self.elapsed());
+        self.timers.look(&self.consul, self.now, until);
     }
 
     /// Turns access control on.
@@ -65,24 +119,25 @@ impl Memory {
             if let Some(response) = self.answers.remove(&exchange) {
                 return response;
             }
-            self.now = self
-                .consul
-                .poll_timeout()
-                .expect("a query that waits has an end");
-            self.consul.handle_timeout(self.now);
+            let next = self.consul.poll_timeout();
+            self.advance(next.expect("a query that waits has an end"));
         }
     }
 }
 
 impl Backend for Memory {
     fn send(&mut self, request: &Request) -> Response {
-        self.pass(self.pace);
+        if self.spans.is_empty() {
+            self.advance(self.now + self.pace);
+        }
         let exchange = self.consul.submit(self.now, request);
+        self.note();
         self.run_until_answered(exchange)
     }
 
     fn start(&mut self, name: &'static str, request: &Request) {
         let exchange = self.consul.submit(self.now, request);
+        self.note();
         self.queries.insert(name, exchange);
     }
 
@@ -101,17 +156,30 @@ impl Backend for Memory {
     }
 
     fn pass(&mut self, time: Duration) {
-        self.now = self.now + time;
-        self.consul.handle_timeout(self.now);
+        if self.spans.is_empty() {
+            self.advance(self.now + time);
+        }
     }
 
     fn until(&mut self, moment: Duration) {
-        self.now = self.now.max(Instant::ORIGIN + moment);
-        self.consul.handle_timeout(self.now);
+        if self.spans.is_empty() {
+            self.advance(Instant::ORIGIN + moment);
+        }
         self.pace = match &mut self.paces {
             Some(paces) => Duration::from_millis(paces.u64(..MAX_PACE_MILLIS)),
             None => LEAST_PACE,
         };
+    }
+
+    fn elapsed(&self) -> Duration {
+        since_start(self.now)
+    }
+
+    fn reach(&mut self, step: usize) {
+        if let Some(span) = self.spans.get(step) {
+            self.until = span.to;
+            self.advance(Instant::ORIGIN + span.from);
+        }
     }
 
     fn lever(&mut self, lever: &Lever, prefix: &str) {

@@ -31,10 +31,6 @@ pub(crate) struct Real {
     /// How long to wait for the answer of a query that should be answered.
     patience: Duration,
     started: Instant,
-    /// The last moment that the script waited for, after its start.
-    moment: Duration,
-    /// The longest time between two moments.
-    longest_phase: Duration,
 }
 
 /// A blocking query, and the goroutine that holds it in the agent. There is none if the query was
@@ -61,8 +57,6 @@ impl Real {
             management_token: None,
             patience: PATIENCE,
             started: Instant::now(),
-            moment: Duration::ZERO,
-            longest_phase: Duration::ZERO,
         }
     }
 
@@ -128,9 +122,9 @@ impl Real {
         parked::goroutines(&mut self.connections, self.management_token.as_ref())
     }
 
-    /// The longest time between two moments that a script waited for.
-    pub(crate) fn longest_phase(&self) -> Duration {
-        self.longest_phase
+    /// When the script began.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
     }
 
     fn operate(&mut self, path: &str, body: &Value) {
@@ -199,11 +193,11 @@ impl Backend for Real {
     }
 
     fn until(&mut self, moment: Duration) {
-        let elapsed = self.started.elapsed();
-        let phase = elapsed.saturating_sub(self.moment);
-        self.longest_phase = self.longest_phase.max(phase);
-        self.moment = moment;
-        thread::sleep(moment.saturating_sub(elapsed));
+        thread::sleep(moment.saturating_sub(self.elapsed()));
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     fn lever(&mut self, lever: &Lever, prefix: &str) {

@@ -180,6 +180,7 @@ impl Recording {
         let mut memory = run::run(script, &self.prefix, &mut memory, None);
         let mut real = Record {
             observed: Vec::new(),
+            spans: Vec::new(),
             sessions: self.sessions.clone(),
         };
         let mut strangers = Vec::new();

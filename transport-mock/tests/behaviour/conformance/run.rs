@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::compare;
 use crate::real::Real;
 use crate::script::{Lever, Save, Script, Step, Wire, secret};
+use crate::timing::Span;
 
 /// A Consul: the one in memory, or the real one.
 pub(crate) trait Backend {
@@ -29,6 +30,10 @@ pub(crate) trait Backend {
     fn until(&mut self, moment: Duration);
     /// Lets something happen to the cluster.
     fn lever(&mut self, lever: &Lever, prefix: &str);
+    /// The time since the script's start.
+    fn elapsed(&self) -> Duration;
+    /// Says which step comes next, counted from zero.
+    fn reach(&mut self, _step: usize) {}
 }
 
 /// What was observed at one step.
@@ -42,6 +47,8 @@ pub(crate) enum Observed {
 /// What was observed in a whole script.
 pub(crate) struct Record {
     pub(crate) observed: Vec<Observed>,
+    /// When each step was made.
+    pub(crate) spans: Vec<Span>,
     /// The ids of the sessions that the script created, with the names it gave them.
     pub(crate) sessions: BTreeMap<String, String>,
 }
@@ -78,12 +85,17 @@ pub(crate) fn run(
         queries: BTreeMap::new(),
         record: Record {
             observed: Vec::new(),
+            spans: Vec::new(),
             sessions: BTreeMap::new(),
         },
     };
-    for step in &script.steps {
+    for (number, step) in script.steps.iter().enumerate() {
+        runner.backend.reach(number);
+        let from = runner.backend.elapsed();
         let observed = runner.step(step, prefix);
         runner.record.observed.push(observed);
+        let to = runner.backend.elapsed();
+        runner.record.spans.push(Span { from, to });
     }
     runner.record
 }

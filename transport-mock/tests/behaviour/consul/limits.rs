@@ -1,6 +1,6 @@
 //! The request limits of agents from 1.15 on.
 
-use semaphore_core::adapter::Instant;
+use semaphore_core::adapter::{Instant, Method, Request};
 use transport_mock::consul::{Consul, RequestLimits, Version};
 
 use super::bench::{Bench, seconds, text};
@@ -96,4 +96,32 @@ fn a_release_without_limits_can_not_be_given_any() {
         write_rate: None,
     };
     Consul::new(1).set_request_limits(Instant::ORIGIN, Some(limits));
+}
+
+#[test]
+fn a_server_that_does_not_lead_refuses_writes_as_reads_and_only_its_own_clients() {
+    let mut bench = Bench::of(Version::V1_22);
+    bench.consul.register_node(bench.now, "server-2");
+    let limits = RequestLimits {
+        read_rate: None,
+        write_rate: Some(0.1),
+    };
+    bench
+        .consul
+        .set_request_limits_of(bench.now, "server-2", Some(limits));
+    let through = |bench: &mut Bench, node: &str| {
+        let write = Request::new(Method::Put, "/v1/kv/a").with_body("1");
+        bench.consul.submit_through(bench.now, node, &write);
+        let (_, answer) = bench.consul.poll_answer().expect("an answer at once");
+        answer
+    };
+    assert_eq!(through(&mut bench, "server-2").status(), 200);
+    let refused = through(&mut bench, "server-2");
+    assert_eq!(refused.status(), 429);
+    assert!(text(&refused).starts_with("rate limit exceeded, try again later or against"));
+    assert_eq!(bench.put("/v1/kv/a", "2").status(), 200, "by the leader");
+    bench
+        .consul
+        .set_request_limits_of(bench.now, "server-2", None);
+    assert_eq!(through(&mut bench, "server-2").status(), 200);
 }

@@ -66,3 +66,21 @@ fn a_lock_delay_is_a_minute_at_most() {
         "true"
     );
 }
+
+#[test]
+fn a_ttl_below_that_of_the_servers_is_refused_and_sessions_that_exist_are_renewed() {
+    let mut bench = Bench::new();
+    let id = bench.session(r#"{"TTL":"60s","NodeChecks":[]}"#);
+    bench.consul.set_least_ttl(seconds(75));
+    let refused = bench.put("/v1/session/create", r#"{"TTL":"60s","NodeChecks":[]}"#);
+    assert_eq!(refused.status(), 500);
+    // As an agent of 1.8.7 with `session_ttl_min = "75s"` says it.
+    let said = "Invalid Session TTL '60000000000', must be between [1m15s=24h0m0s]";
+    assert_eq!(text(&refused), said);
+    assert_eq!(
+        bench.put(&format!("/v1/session/renew/{id}"), "").status(),
+        200
+    );
+    assert_eq!(bench.consul.sessions().count(), 1);
+    bench.session(r#"{"TTL":"75s","NodeChecks":[]}"#);
+}

@@ -30,6 +30,8 @@ pub(super) struct Losses {
     taken_at: BTreeMap<(usize, String), Instant>,
     /// When each was asked to leave.
     evicted_at: BTreeMap<(usize, String), Instant>,
+    /// When each host was last asked to step down.
+    stepped_down: BTreeMap<(usize, usize), Instant>,
     /// Whose tokens hide something.
     clouded: Clouded,
     trouble: Vec<Trouble>,
@@ -69,6 +71,7 @@ impl Losses {
             gone: BTreeSet::new(),
             taken_at: BTreeMap::new(),
             evicted_at: BTreeMap::new(),
+            stepped_down: BTreeMap::new(),
             clouded: Clouded::default(),
             trouble: Vec::new(),
             leases: BTreeMap::new(),
@@ -91,10 +94,24 @@ impl Losses {
                     until: *until,
                 });
             }
+            // By the time until now, the lease is that much shorter.
+            Happening::Jumped { host, by } => {
+                let before = Instant::from_origin(at.since_origin().saturating_sub(*by));
+                let place = self.trouble.partition_point(|it| it.from <= before);
+                let trouble = Trouble {
+                    host: Some(*host),
+                    from: before,
+                    until: at,
+                };
+                self.trouble.insert(place, trouble);
+            }
             Happening::Booted { host, bounds, .. } => match bounds.lease {
                 Some(lease) => _ = self.leases.insert(*host, lease),
                 None => _ = self.leases.remove(host),
             },
+            Happening::StepsDown { host, prefix } => {
+                self.stepped_down.insert((*host, *prefix), at);
+            }
             Happening::SessionEnded { session, .. } => {
                 self.ended.insert(session.clone());
             }
@@ -223,6 +240,11 @@ impl Losses {
             self.evicted_at.contains_key(&of)
         };
         let is_evicted = matches!(reason, Lost::Evicted { .. });
+        if let (Lost::SteppedDown, Who::Ours(host)) = (reason, belief.who) {
+            let asked = self.stepped_down.get(&(host, belief.prefix));
+            let since = self.held_since.get(&belief.no);
+            return asked.is_some_and(|asked| since.is_none_or(|since| since <= asked));
+        }
         (is_by_index && self.renumbered.contains(&belief.no))
             || (is_evicted && belief.sessions.iter().any(is_asked))
             || matches!(belief.who, Who::Ours(host) if self.clouded.is_blinded_at(host, belief.prefix))

@@ -20,6 +20,7 @@ pub(super) fn draw_slow_commits(plan: &mut Plan, rng: &mut Rng) {
         let deed = Deed::SlowCommits {
             takes: longest.mul_f64(rng.f64()),
             time: plan.storm.mul_f64(0.5 * rng.f64()),
+            renewals: rng.bool(),
         };
         plan.deeds.push((plan.storm.mul_f64(rng.f64()), deed));
     }

@@ -9,7 +9,21 @@ use crate::plan::{Deed, Plan, Sort, Trouble};
 const ONE_IN: u32 = 10;
 
 /// In one of this many some hosts keep lost slots.
-const KEEPS_ONE_IN: u32 = 8;
+const KEEPS_ONE_IN: u32 = 4;
+
+/// Somebody's session is destroyed, so there is a lost slot to keep.
+fn take_sessions(plan: &mut Plan, rng: &mut Rng) {
+    if plan.is_peaceful() {
+        return;
+    }
+    for _ in 0..rng.u32(0..=3) {
+        let deed = Deed::DestroySession {
+            nth: rng.usize(..4),
+        };
+        plan.deeds.push((plan.storm.mul_f64(rng.f64()), deed));
+    }
+    plan.deeds.sort_by_key(|(at, _)| *at);
+}
 
 /// Mostly evictions. The rest of the plan does not change.
 pub(super) fn draw_managed(plan: &mut Plan, rng: &mut Rng) {
@@ -18,6 +32,7 @@ pub(super) fn draw_managed(plan: &mut Plan, rng: &mut Rng) {
             let time = millis(rng.u64(..8_000));
             host.keeps_lost = (rng.u32(..3) != 0).then_some(time);
         }
+        take_sessions(plan, rng);
     }
     let semaphores = (0..plan.prefixes.len()).filter(|it| !plan.place(*it).is_election());
     let semaphores: Vec<_> = semaphores.collect();

@@ -23,7 +23,7 @@ pub(super) fn draw_profile(plan: &mut Plan, rng: &mut Rng) {
 }
 
 /// Whether the plan does something that only 1.8 does.
-fn is_old(plan: &Plan) -> bool {
+pub(super) fn is_old(plan: &Plan) -> bool {
     let newer_hold_for = Duration::from_secs(8);
     let is_short = |it: &Holding| it.wait.0 < newer_hold_for;
     plan.access_control == Some(Told::NotAtAll) || plan.holding.as_ref().is_some_and(is_short)

@@ -43,9 +43,6 @@ impl fmt::Display for Deed {
             Self::Revoke { host, time } => {
                 write!(f, "the token of node-{host} is deleted for {time:?}")
             }
-            Self::SlowCommits { takes, time } => {
-                write!(f, "a write takes {takes:?} for {time:?}")
-            }
             Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
             Self::SlowLeader {
                 without,
@@ -84,8 +81,58 @@ impl fmt::Display for Deed {
                 )
             }
             Self::DeregisterOwn => write!(f, "{} is taken out of the catalog", Plan::OWN_NODE),
+            Self::SlowCommits { .. }
+            | Self::LimitRequests { .. }
+            | Self::RaiseLeastTtl { .. }
+            | Self::Suspend { .. }
+            | Self::StepDown { .. } => write_spell(f, self),
             operation => write_operation(f, operation),
         }
+    }
+}
+
+/// What servers or machines do otherwise for a while.
+fn write_spell(f: &mut fmt::Formatter<'_>, deed: &Deed) -> fmt::Result {
+    match deed {
+        Deed::SlowCommits {
+            takes,
+            renewals,
+            time,
+        } => {
+            let what = if *renewals {
+                "a write or renewal"
+            } else {
+                "a write"
+            };
+            write!(f, "{what} takes {takes:?} for {time:?}")
+        }
+        Deed::LimitRequests {
+            server,
+            reads,
+            writes,
+            time,
+        } => {
+            match server {
+                Some(server) => write!(f, "{}", Plan::node(*server))?,
+                None => f.write_str("the leader")?,
+            }
+            let rate = |rate: &Option<f64>| rate.map_or("any".to_owned(), |it| it.to_string());
+            let (reads, writes) = (rate(reads), rate(writes));
+            write!(
+                f,
+                " serves {reads} reads and {writes} writes a second for {time:?}"
+            )
+        }
+        Deed::RaiseLeastTtl { ttl, time } => {
+            write!(f, "servers ask for a TTL of {ttl:?} for {time:?}")
+        }
+        Deed::Suspend { host, time, ahead } => write!(
+            f,
+            "node-{host} is suspended for {time:?}, and its clock {ahead:?} ahead then"
+        ),
+        Deed::StepDown { host } => write!(f, "node-{host} steps down"),
+        // The others are elsewhere.
+        _ => Ok(()),
     }
 }
 

@@ -79,11 +79,8 @@ impl Pace {
     }
 
     pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        let until = now + jitter(STEP / 2, STEP / 2, rng);
-        self.wait = if is_on(Defect::RefusalTakenForGood) {
-            let until = now + STEP * 3_600;
-            Wait::LockDelay { until }
-        } else if self.is_explained || is_on(Defect::LockDelayIgnored) {
+        let until = now + lock_delay_step(rng);
+        self.wait = if self.is_explained {
             Wait::Nothing
         } else {
             Wait::LockDelay { until }
@@ -108,6 +105,18 @@ impl Pace {
 
 /// The most time between two attempts. The least is half of it.
 const STEP: Duration = Duration::from_secs(1);
+
+/// How long an attempt waits that a lock delay may have refused.
+fn lock_delay_step(rng: &mut fastrand::Rng) -> Duration {
+    let step = jitter(STEP / 2, STEP / 2, rng);
+    if is_on(Defect::RefusalTakenForGood) {
+        STEP * 3_600
+    } else if is_on(Defect::LockDelayIgnored) {
+        Duration::ZERO
+    } else {
+        step
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -56,9 +56,8 @@ impl Candidacy {
         }
         let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
         let is_news = self.seen.as_ref().is_none_or(|seen| {
-            sent > seen.at
-                || index(shown.as_ref()) > index(seen.key.as_ref())
-                || is_on(Defect::OlderViewAccepted)
+            let is_higher = index(shown.as_ref()) > index(seen.key.as_ref());
+            is_newer(sent > seen.at || is_higher)
         });
         if !is_news {
             // If it is older, or of unknown age, the key must be read again, unless it is the same.
@@ -92,8 +91,7 @@ impl Candidacy {
             State::Campaigning => self.judge(now, settings),
             State::Leading(term) => {
                 let session = self.session.id()?.clone();
-                let lost = loss(self.shown(), &session, *term)
-                    .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
+                let lost = noticed(loss(self.shown(), &session, *term))?;
                 Some(CandidacyEvent::Lost(lost))
             }
             // If the key is nevertheless tied to its session, the session can't be used.
@@ -184,7 +182,7 @@ impl Candidacy {
             && shown.session.as_ref() == self.session.id()
             && sent <= self.known_since
             && !is_later
-            && !is_on(Defect::FormerTermForgotten)
+            && !is_former_forgotten()
     }
 
     /// Remembers the value that the key showed for us. If it is not the wanted one, it is an older
@@ -209,13 +207,12 @@ impl Candidacy {
             return Some(CandidacyEvent::SessionGone);
         }
         let key = self.shown()?;
-        let is_believed = is_on(Defect::AnothersKeyBelieved);
         if key.session.is_some() && key.session == own && key.is_overwritten() {
             // It began a term, which is over: the next one needs another session.
             self.names = Names::Spent;
             return Some(CandidacyEvent::SessionGone);
         }
-        if key.session.is_some() && (key.session == own || is_believed) {
+        if is_ours(key, own.as_ref()) {
             return self.elect(now, own?, settings);
         }
         if let Some(conflict) = key.conflict_at(&settings.key) {
@@ -237,11 +234,7 @@ impl Candidacy {
         }
         let key = self.shown()?;
         let term = TermIndexes::of(key);
-        let token = FencingToken(if is_on(Defect::TokenRestarts) {
-            term.lock_index
-        } else {
-            key.modify_index.0
-        });
+        let token = token_of(key);
         let sequencer = Sequencer {
             key: settings.key.as_str().to_owned(),
             lock_index: term.lock_index,
@@ -261,12 +254,8 @@ impl Candidacy {
         &mut self,
         error: RequestError,
     ) -> Option<CandidacyEvent> {
-        if is_on(Defect::FailureTakenForLoss) && self.is_leading() {
-            let session = self.session.id()?.clone();
-            return Some(CandidacyEvent::Lost(Lost::KeyReleased {
-                session,
-                on: Subject::default(),
-            }));
+        if self.is_leading() && is_on(Defect::FailureTakenForLoss) {
+            return Some(CandidacyEvent::Lost(as_released(self.session.id()?)));
         }
         if self.is_leading() && matches!(error, RequestError::InvalidKey { .. }) {
             let (session, refusal) = (self.session.id()?.clone(), error);
@@ -330,5 +319,43 @@ impl Candidacy {
     pub(super) fn is_free(&self) -> bool {
         let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
         self.present().is_some_and(is_free)
+    }
+}
+
+/// The slip of a defect: a campaign does not know what the one before it saw.
+pub(super) fn is_former_forgotten() -> bool {
+    is_on(Defect::FormerTermForgotten)
+}
+
+/// Whether a view is news, if it says that it is newer than the one before.
+fn is_newer(is_newer: bool) -> bool {
+    is_newer || is_on(Defect::OlderViewAccepted)
+}
+
+/// A loss that the key shows ends the term.
+fn noticed(loss: Option<Lost>) -> Option<Lost> {
+    loss.filter(|_| !is_on(Defect::EvictionUnnoticed))
+}
+
+/// Whether the key is ours, if `own` is our session.
+fn is_ours(key: &ElectionKey, own: Option<&SessionId>) -> bool {
+    let by = key.session.as_ref();
+    by.is_some() && (by == own || is_on(Defect::AnothersKeyBelieved))
+}
+
+/// The token of the term that the key shows.
+fn token_of(key: &ElectionKey) -> FencingToken {
+    FencingToken(if is_on(Defect::TokenRestarts) {
+        key.lock_index
+    } else {
+        key.modify_index.0
+    })
+}
+
+/// What a leader says whose key is no longer tied to its session.
+fn as_released(session: &SessionId) -> Lost {
+    Lost::KeyReleased {
+        session: session.clone(),
+        on: Subject::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
+use crate::api::{LOCK_FLAGS, ReleaseKey};
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::{Error, Refusal, RequestError};
@@ -41,14 +41,8 @@ impl Candidacy {
             return Some(request);
         }
         let base = self.base();
-        let request = if self.is_leading() && is_on(Defect::ValueWithoutAcquire) {
-            CasKey {
-                key: settings.key.as_str(),
-                index: base,
-                value: &self.value,
-                flags: LOCK_FLAGS,
-            }
-            .request(settings.scope())
+        let request = if self.is_leading() {
+            write::change(&session, &self.value, base, settings)
         } else {
             write::acquire(&session, &self.value, base, settings)
         };

@@ -481,7 +481,9 @@ impl Checks {
             Verdict::Unasked => (now, None),
             Verdict::Changed => {
                 tracing::debug!(name: "change-found", "a record has changed, or a key is gone");
-                (now + interval, Some(CheckNews::Changed(index)))
+                let news = CheckNews::Changed(index);
+                let is_told = !is_on(Defect::CheckedChangeUntold);
+                (now + interval, is_told.then_some(news))
             }
             Verdict::AsBefore => {
                 offered.asked += 1;

@@ -20,7 +20,7 @@ use crate::script::Lever::{DeregisterNode, FailCheck, PassCheck, RegisterStrange
 use crate::script::{Script, Step, delete, get, glance, lever, peek, put, script, session, start};
 use draw::{Draw, NODE_CHECK, STRANGER};
 
-pub(crate) use timed::{LONGEST_PHASE, script_of as timed_script_of};
+pub(crate) use timed::script_of as timed_script_of;
 
 /// A script's first steps change both tables. Without them its indexes could not be compared, since
 /// an agent keeps its indexes from script to script.

@@ -201,7 +201,7 @@ impl Shared {
             return;
         }
         let is_settling = self.settling.len() == self.tenants.len();
-        if !is_settling {
+        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && !self.tenants.is_empty() {
             self.usage = Usage::Used;
             return;
         }

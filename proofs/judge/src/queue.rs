@@ -1,0 +1,200 @@
+//! Queue: waiters for a semaphore are served in the order in which their contender keys were
+//! created. What may be passed nevertheless depends on time, and only that is kept here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::event::Moment;
+
+/// After this time a free slot that the first waiter leaves unused may be taken by others.
+pub const LEFT_UNUSED: Duration = Duration::from_millis(500);
+
+/// How long who was passed may be passed again.
+pub const PASSED_FOR: Duration = Duration::from_secs(5);
+
+/// The longest time for which a slot stays in its process while another one's waiter is first.
+pub const STAYS_FOR: Duration = Duration::from_millis(300);
+
+/// How exactly moments are known: how long messages travel, and the rates of the slowest and the
+/// fastest clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The longest time from what a host did to what another one knows of it, and back.
+    pub travel: Duration,
+    /// The rate of the slowest clock.
+    pub slowest: f64,
+    /// The rate of the fastest clock.
+    pub fastest: f64,
+}
+
+impl Pace {
+    /// All clocks are right, and messages take no time.
+    pub const EXACT: Self = Self {
+        travel: Duration::ZERO,
+        slowest: 1.0,
+        fastest: 1.0,
+    };
+
+    fn at_most(self, time: Duration) -> Duration {
+        time.div_f64(self.slowest) + self.travel
+    }
+
+    fn at_least(self, time: Duration) -> Duration {
+        time.div_f64(self.fastest)
+    }
+}
+
+/// The waiters at one prefix, as far as time allows to pass them. Each has a number in the order in
+/// which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    free_since: Option<Moment>,
+    left_unused: Option<(u64, Moment)>,
+    passed_within: BTreeMap<String, Moment>,
+}
+
+/// What a write left.
+#[derive(Clone, Copy, Debug)]
+pub struct Filled {
+    /// Whether a slot is free after it.
+    pub is_free: bool,
+    /// Whether it took out a dead holder.
+    pub is_of_the_dead: bool,
+    /// The number of the newest waiter.
+    pub newest: u64,
+}
+
+impl Queue {
+    /// Whether a claim that was sent then, and applied at `at`, may pass this waiter: a slot had been
+    /// left unused, or one was so a short time before, and this waiter saw it.
+    pub fn may_pass(&self, pace: Pace, (sent_at, at): (Moment, Moment), came: u64) -> bool {
+        let left = pace.at_least(LEFT_UNUSED);
+        let is_left = self
+            .free_since
+            .is_some_and(|since| sent_at.0 >= since.0 + left);
+        let again = pace.at_most(PASSED_FOR);
+        is_left
+            || self
+                .left_unused
+                .is_some_and(|(newest, left)| came <= newest && at.0 <= left.0 + again)
+    }
+
+    /// Whether a slot may still pass this waiter within another process.
+    pub fn may_stay(&mut self, pace: Pace, at: Moment, waiter: &str) -> bool {
+        let since = self.passed_within.entry(waiter.to_owned()).or_insert(at);
+        at.0 <= since.0 + pace.at_most(STAYS_FOR)
+    }
+
+    /// The record was written. These sessions are new in it.
+    pub fn changed<'s>(
+        &mut self,
+        pace: Pace,
+        at: Moment,
+        filled: Filled,
+        added: impl IntoIterator<Item = &'s String>,
+    ) {
+        let left = pace.at_least(LEFT_UNUSED);
+        let was_left = self.free_since.is_some_and(|since| at.0 >= since.0 + left);
+        if was_left || filled.is_of_the_dead {
+            self.left_unused = Some((filled.newest, at));
+        }
+        self.is_free(at, filled.is_free);
+        for session in added {
+            self.passed_within.remove(session);
+        }
+    }
+
+    /// Whether a slot is free at this moment.
+    pub fn is_free(&mut self, at: Moment, is_free: bool) {
+        self.free_since = is_free.then(|| self.free_since.unwrap_or(at));
+    }
+
+    /// Forgets what can't be of importance any more, if these are all who wait, with their numbers.
+    pub fn forget(&mut self, pace: Pace, at: Moment, waiting: &[(String, u64)]) {
+        let again = pace.at_most(PASSED_FOR);
+        self.left_unused = self.left_unused.filter(|(newest, left)| {
+            at.0 <= left.0 + again && waiting.iter().any(|(_, came)| came <= newest)
+        });
+        self.passed_within
+            .retain(|session, _| waiting.iter().any(|(waiter, _)| waiter == session));
+    }
+
+    /// Since when a slot has been free.
+    pub fn free_since(&self) -> Option<Moment> {
+        self.free_since
+    }
+
+    /// When a slot was last filled that had been left unused or was a dead holder's, with the number of
+    /// the newest waiter then.
+    pub fn left_unused(&self) -> Option<(u64, Moment)> {
+        self.left_unused
+    }
+
+    /// Since when each waiter has been passed within another process.
+    pub fn passed_within(&self) -> impl Iterator<Item = (&str, Moment)> {
+        let passed = self.passed_within.iter();
+        passed.map(|(session, since)| (session.as_str(), *since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Moment {
+        Moment(Duration::from_millis(millis))
+    }
+
+    fn may_pass(queue: &Queue, now: u64, came: u64) -> bool {
+        queue.may_pass(Pace::EXACT, (at(now), at(now)), came)
+    }
+
+    fn fill(queue: &mut Queue, now: u64, is_of_the_dead: bool) {
+        let filled = Filled {
+            is_free: false,
+            is_of_the_dead,
+            newest: 7,
+        };
+        queue.changed(Pace::EXACT, at(now), filled, []);
+    }
+
+    #[test]
+    fn a_slot_that_is_free_for_half_a_second_may_be_taken_by_others() {
+        let mut queue = Queue::default();
+        assert!(!may_pass(&queue, 1_000, 1));
+        queue.is_free(at(1_000), true);
+        queue.is_free(at(1_400), true);
+        assert!(!may_pass(&queue, 1_499, 1));
+        assert!(may_pass(&queue, 1_500, 1));
+        queue.is_free(at(1_600), false);
+        assert!(!may_pass(&queue, 1_600, 1));
+    }
+
+    #[test]
+    fn who_saw_a_slot_left_unused_or_a_dead_holders_may_be_passed_for_five_seconds() {
+        for is_of_the_dead in [false, true] {
+            let mut queue = Queue::default();
+            queue.is_free(at(if is_of_the_dead { 1_900 } else { 1_000 }), true);
+            fill(&mut queue, 2_000, is_of_the_dead);
+            assert!(may_pass(&queue, 7_000, 7), "it waited then");
+            assert!(!may_pass(&queue, 7_000, 8), "it came later");
+            assert!(!may_pass(&queue, 7_001, 7), "it is too late");
+        }
+        let mut queue = Queue::default();
+        queue.is_free(at(1_900), true);
+        fill(&mut queue, 2_000, false);
+        assert!(!may_pass(&queue, 2_001, 7), "it was used at once");
+    }
+
+    #[test]
+    fn a_slot_stays_in_its_process_for_a_moment_and_counts_anew_for_the_next_turn() {
+        let mut queue = Queue::default();
+        assert!(queue.may_stay(Pace::EXACT, at(1_000), "a"));
+        assert!(queue.may_stay(Pace::EXACT, at(1_300), "a"));
+        assert!(!queue.may_stay(Pace::EXACT, at(1_301), "a"));
+        queue.forget(Pace::EXACT, at(1_301), &[("a".into(), 1)]);
+        assert!(!queue.may_stay(Pace::EXACT, at(1_302), "a"));
+        queue.forget(Pace::EXACT, at(1_302), &[]);
+        assert!(queue.may_stay(Pace::EXACT, at(1_303), "a"));
+    }
+}
