@@ -212,6 +212,11 @@ pub enum Happening {
     SessionEnded { session: String, by: Ending },
     /// The record, or the election's key, was written or deleted.
     Changed(Change),
+    /// The contender keys of these holders were locked again: their slots may have been handed over.
+    Touched {
+        prefix: usize,
+        sessions: Vec<String>,
+    },
     /// An operator or the end of a node took away what this session depends on at a prefix. A
     /// shared session may be used at other prefixes, too.
     Taken {
@@ -354,6 +359,7 @@ impl fmt::Display for Happening {
             Self::Restored { session, .. } => write!(f, "{} is a holder again", short(session)),
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
             Self::Informed { host, of, .. } => write!(f, "node-{host} knows the state of {of}"),
+            Self::Touched { sessions, .. } => write!(f, "touched: {}", sessions.join(", ")),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Narrowed { host } => write!(f, "node-{host} may not write everything"),
             Self::Denied { host } => write!(f, "node-{host} may be refused"),

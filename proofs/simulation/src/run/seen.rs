@@ -35,6 +35,26 @@ struct Site {
     place: Place,
     index: u64,
     state: State,
+    /// The indexes of the holders' keys.
+    keys: BTreeMap<String, u64>,
+}
+
+impl Site {
+    /// The holders whose contender keys were written since the last look.
+    fn touched(&mut self, consul: &Consul) -> Vec<String> {
+        if self.place.is_election() {
+            return Vec::new();
+        }
+        let holders = self.state.holders();
+        let keys = holders.iter().filter_map(|it| {
+            let entry = consul.entry(&format!("{}/{it}", self.prefix))?;
+            Some((it.clone(), entry.modify_index()))
+        });
+        let keys: BTreeMap<String, u64> = keys.collect();
+        let before = std::mem::replace(&mut self.keys, keys);
+        let is_touched = |it: &&String| before.get(*it).is_some_and(|at| self.keys[*it] > *at);
+        self.keys.keys().filter(is_touched).cloned().collect()
+    }
 }
 
 impl Seen {
@@ -44,6 +64,7 @@ impl Seen {
             place,
             index: 0,
             state: State::of(place, None),
+            keys: BTreeMap::new(),
         };
         let sites = prefixes.iter().zip(&plan.prefixes).enumerate();
         let sites = sites.map(|(number, (prefix, place))| (number, site(prefix.clone(), *place)));
@@ -164,6 +185,13 @@ impl Seen {
         };
         let prefix = site.prefix.clone();
         let key = prefix.record_key();
+        let touched = site.touched(consul);
+        if !touched.is_empty() && writes.is_some() {
+            changes.push(Happening::Touched {
+                prefix: number,
+                sessions: touched,
+            });
+        }
         let entry = consul.entry(&key);
         let index = entry.map_or(0, transport_mock::consul::Entry::modify_index);
         if site.index == index && writes.is_some() {
@@ -172,6 +200,7 @@ impl Seen {
         let after = State::of(site.place, entry);
         let before = std::mem::replace(&mut site.state, after.clone());
         site.index = index;
+        site.touched(consul);
         let last = writes.and_then(|writes| writes.last());
         if last.is_none() && before == after {
             return;

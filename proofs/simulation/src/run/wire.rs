@@ -300,6 +300,10 @@ impl Wire {
 
     /// Notes the holders that are gone, according to an answer of the watch.
     fn look_at(&self, answer: &Response, sent: &Sent) {
+        // What was not confirmed only asks for what is.
+        if cfg!(semaphore_next) && !sent.is_consistent {
+            return;
+        }
         let Some(index) = index(answer) else {
             return;
         };

@@ -298,6 +298,9 @@ impl Participant {
                 }
             }
         }
+        // A release reads first.
+        self.writes.is_held_up |= self.ours.count(Stand::Leaving) > 0;
+        self.leaving_failed(&error);
         self.note(now, Some(error));
     }
 
@@ -350,7 +353,7 @@ impl Participant {
             match self.ours.of_session(name) {
                 Some(no) => self.compare_with_record(now, no, is_ours),
                 None => {
-                    // Rule 5. Whoever it names has been served.
+                    // Rule 5. Who is named there has been served.
                     if let Some(session) = SessionId::read(name) {
                         self.known.line.served(&session);
                     }

@@ -118,6 +118,8 @@ struct Writes {
     unfounded: u32,
     /// Both kinds take turns.
     was_handover: bool,
+    /// The last attempt to leave has failed.
+    is_held_up: bool,
     /// When the last one ended: a read that was sent before proves nothing about it.
     ended: Moment,
     /// Another contender may come then, after one that could not go on.
@@ -195,6 +197,7 @@ impl Participant {
                 refused: 0,
                 unfounded: 0,
                 was_handover: false,
+                is_held_up: false,
                 ended: Moment::START,
                 respawn: Pause::new(longest),
             },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Participant;
-use super::contender::{Contender, ContenderNo, KeyState, Stand};
+use super::contender::{Contender, ContenderNo, Course, KeyState, Stand};
 use super::reads::Due;
 use super::step::Room;
 use crate::machine::callers::Patience;
@@ -50,7 +50,7 @@ impl Participant {
     }
 
     /// A group waits and leaves as a whole: if one of it leaves, is lost, or is not seen where the
-    /// others are, all leave, and their caller enters anew.
+    /// others are, all leave, and their caller enters again.
     fn keep_groups_whole(&mut self) -> bool {
         let mut leaving = Vec::new();
         for group in self.ours.groups() {
@@ -101,8 +101,23 @@ impl Participant {
             self.ours.forget(no);
             has_changed = true;
         }
-        let _ = now;
         has_changed
+    }
+
+    /// Nothing of it is left but its parked key, which goes with its session, or after LATE.
+    fn keep_parked(&mut self, now: Instant, no: ContenderNo) -> bool {
+        let is_new = self.ours.change(no, |it| {
+            let is_new = it.late_until().is_none();
+            if is_new {
+                it.course = Course::Leaving {
+                    parked_at: Some(now),
+                };
+                it.loan.settles();
+            }
+            is_new
+        });
+        self.given_back(no);
+        is_new.unwrap_or(false)
     }
 
     /// Rule 3. A slot that has stayed, or that no local caller can use at once, is released.

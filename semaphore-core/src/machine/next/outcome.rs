@@ -46,6 +46,7 @@ impl Participant {
                 self.note(now, None);
                 self.writes.refused = 0;
                 self.writes.unfounded = 0;
+                self.writes.is_held_up = false;
                 self.writes.pause.end();
                 self.writes.pause.reset();
                 self.applied(now, sent_at, &step, *after);
@@ -110,14 +111,6 @@ impl Participant {
                     }
                 }
             });
-            if let Act::Exit(Exit::Park { .. }) = part.act {
-                self.ours.change(part.no, |it| {
-                    it.course = Course::Leaving {
-                        parked_at: Some(now),
-                    };
-                    it.loan.settles();
-                });
-            }
             if part.act.claims() {
                 self.ours.change(part.no, |it| it.slot_since = now);
             }
@@ -297,6 +290,7 @@ impl Participant {
             // The callers in it fail, and so does everybody who would send the same.
             self.fail_waiting(now, |_| Error::Request(error.clone()));
         }
+        self.writes.is_held_up |= step.leaves();
         self.leaving_failed(&error);
         self.note(now, Some(error));
     }

@@ -391,13 +391,11 @@ impl Participant {
         waits || self.callers.is_closed() && self.ours.count(Stand::Leaving) > 0
     }
 
-    /// Whether only things are left that could not be given back: their callers were told why it
-    /// takes longer, and nobody waits here.
+    /// Whether only things are left that could not be given back: an attempt has failed, and nobody
+    /// waits here.
     pub(super) fn has_only_left_behind(&self) -> bool {
-        let is_told = |(_, it): (ContenderNo, &Contender)| it.owes.is_none();
         self.callers.queue().is_empty()
+            && self.writes.is_held_up
             && self.ours.count(Stand::Leaving) == self.ours.len()
-            && self.callers.failure().is_some()
-            && self.ours.those(Stand::Leaving).all(is_told)
     }
 }

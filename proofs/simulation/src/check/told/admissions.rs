@@ -44,6 +44,7 @@ impl Admissions {
                 }
                 self.admit(change);
             }
+            Happening::Touched { prefix, sessions } => self.touch(*prefix, sessions),
             Happening::Granted { belief, token } if matches!(belief.who, Who::Ours(_)) => {
                 return self.grant(belief, *token);
             }
@@ -67,6 +68,10 @@ impl Admissions {
         for session in sessions {
             if let Some(turn) = self.turns.get_mut(session) {
                 turn.is_open = false;
+                // The next user of the slot gets it by a later write.
+                if cfg!(semaphore_next) {
+                    turn.writes.clear();
+                }
             }
         }
         Some(Event::Granted {
@@ -76,6 +81,20 @@ impl Admissions {
             admitted: writes.into_iter().map(Admission::By).collect(),
             name: belief.to_string(),
         })
+    }
+
+    /// A slot passes to another user by a write of its contender key.
+    fn touch(&mut self, prefix: usize, sessions: &[String]) {
+        self.applied += 1;
+        let write = Write {
+            epoch: self.epoch,
+            number: self.applied,
+        };
+        for session in sessions {
+            if let Some(turn) = self.turns.get_mut(&(prefix, session.clone())) {
+                turn.writes.push(write);
+            }
+        }
     }
 
     /// The writes that may have admitted all of these.

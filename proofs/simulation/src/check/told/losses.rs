@@ -169,6 +169,12 @@ impl Losses {
 
     fn lost(&self, at: Instant, belief: &Belief, reason: &Lost) -> Event {
         let (was_taken, lease) = match (reason, belief.who) {
+            // A proof of the lease reads the key, which it may not see.
+            (Lost::LeaseExpired { .. }, Who::Ours(host))
+                if cfg!(semaphore_next) && self.clouded.is_blinded_at(host, belief.prefix) =>
+            {
+                (true, Lease::Lasts)
+            }
             // Whatever else was taken away, the lease could still be renewed.
             (Lost::LeaseExpired { .. }, Who::Ours(host)) => {
                 (false, self.lease(at, host, belief.no))
