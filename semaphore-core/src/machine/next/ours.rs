@@ -83,13 +83,15 @@ impl Participant {
             let is_named = contender.is_named && is_readable;
             let may_come = contender.is_open() && !is_gone && contender.session().is_some();
             let is_over = contender.key.is_none() && !is_named && !may_come;
-            if self.is_under_way(no) || !is_over {
-                if !is_named
-                    && contender
-                        .key
-                        .is_some_and(|key| key.state == KeyState::Parked)
-                {
-                    self.given_back(no);
+            if self.is_under_way(no) {
+                continue;
+            }
+            if !is_over {
+                let is_parked = contender
+                    .key
+                    .is_some_and(|key| key.state == KeyState::Parked);
+                if is_parked && !is_named {
+                    has_changed |= self.keep_parked(now, no);
                 }
                 continue;
             }
