@@ -137,6 +137,10 @@ defects! {
     /// What a check of many keys has found is believed without a read, even if it is older than what
     /// is known.
     OlderCheckBelieved breaks L4,
+    /// A follower for which its client looks does not read what is said to have changed.
+    SharedChangeUnread breaks L1,
+    /// A process that ends in a hurry gives nothing back.
+    FarewellUnsaid breaks L2,
     /// A change that a check of many keys has found is told to nobody.
     CheckedChangeUntold breaks L1,
     /// A candidate takes whomever the key shows for itself.

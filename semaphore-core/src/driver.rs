@@ -24,6 +24,7 @@ use futures_util::future::{AbortHandle, Abortable, Either, select};
 use futures_util::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
+use crate::defect::{Defect, is_on};
 use crate::error::Error;
 use crate::handle::{Arrivals, Audience, Dweller, Exchange, House, Observers, Reply, kind_of};
 use crate::http::Response;
@@ -301,7 +302,7 @@ impl Drop for Driver {
             }
         }
         self.house.end();
-        if self.is_over || farewell.is_zero() {
+        if self.is_over || farewell.is_zero() || is_on(Defect::FarewellUnsaid) {
             return;
         }
         let rest = Self {

@@ -13,7 +13,7 @@ use crate::record::Run;
 /// May do everything.
 pub(crate) const MANAGEMENT: &str = "5f0d1b8e-6a3c-4a51-9a70-27d0c2b8f151";
 
-/// What a client needs, also with sessions on a separate node.
+/// The policy of clients, also for sessions on a separate node.
 const ALL: &str = r#"
 key_prefix "chaos/" { policy = "write" }
 session_prefix "" { policy = "write" }

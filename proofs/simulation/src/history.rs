@@ -147,6 +147,8 @@ pub enum Happening {
         place: Place,
         bounds: HostBounds,
     },
+    /// The `main` of a process returns, so that it ends with a farewell.
+    Returns { host: usize },
     /// A process ends, in order or not.
     Stopped { host: usize },
     /// A request is sent for this prefix. Those about sessions count for the host's first one.
@@ -313,6 +315,7 @@ impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Booted { host, .. } => write!(f, "node-{host} starts"),
+            Self::Returns { host } => write!(f, "the main of node-{host} returns"),
             Self::Stopped { host } => write!(f, "node-{host} ends"),
             Self::Sent { host, .. } => write!(f, "node-{host} sends"),
             Self::Trouble { host, until } => match host {

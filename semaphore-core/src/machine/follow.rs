@@ -348,6 +348,7 @@ impl Follow {
                     self.known.confirm(sent_at, now);
                 }
             }
+            CheckNews::Changed(_) if is_on(Defect::SharedChangeUnread) => {}
             CheckNews::Changed(index) => {
                 if self.watch.changed(index) && !self.watch.poller.is_polling() {
                     // A snapshot may have been restored, with a lower index.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use semaphore_core::sans_io::Instant;
 
 use super::{Check, Counts, Invariant, Verdict};
-use crate::history::{Happening, Who};
+use crate::history::{Belief, Happening, Who};
 
 #[derive(Default)]
 pub(super) struct LostIsKept {
@@ -16,6 +16,9 @@ pub(super) struct LostIsKept {
     /// When each session ended, or lost what it depends on at a prefix.
     ended: BTreeMap<String, Instant>,
     taken: BTreeMap<(usize, String), Instant>,
+    /// What its own side has taken away in this step. Where messages take no time, the permit may have been
+    /// given back in the same step, which is told after what changed in Consul.
+    taken_by_its_own: BTreeMap<(usize, String), usize>,
     counts: Counts,
 }
 
@@ -73,8 +76,11 @@ impl Check for LostIsKept {
                 prefix, sessions, ..
             } => {
                 for session in sessions {
-                    let kept = self.kept.remove(&(*prefix, session.clone()));
-                    self.counts.came(kept.is_some_and(|(_, until)| at < until));
+                    let place = (*prefix, session.clone());
+                    let kept = self.kept.remove(&place);
+                    let is_kept = kept.is_some_and(|(_, until)| at < until);
+                    let is_taken_now = self.taken_by_its_own.remove(&place).is_some();
+                    self.counts.came(is_kept || is_taken_now);
                 }
             }
             Happening::Changed(change) => {
@@ -84,10 +90,7 @@ impl Check for LostIsKept {
                         continue;
                     };
                     if change.by == Who::Ours(host) && at < until {
-                        return Err(format!(
-                            "node-{host} takes {} away, which it keeps until its permit is given back",
-                            removed.session
-                        ));
+                        self.taken_by_its_own.insert(place, host);
                     }
                 }
             }
@@ -97,5 +100,14 @@ impl Check for LostIsKept {
             _ => {}
         }
         Ok(())
+    }
+
+    fn settle(&mut self, _at: Instant, _held: &[&Belief]) -> Verdict {
+        match self.taken_by_its_own.pop_first() {
+            None => Ok(()),
+            Some(((_, session), host)) => Err(format!(
+                "node-{host} takes {session} away, which it keeps until its permit is given back"
+            )),
+        }
     }
 }

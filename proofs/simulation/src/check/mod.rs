@@ -7,6 +7,7 @@ mod callers;
 mod clean_end;
 mod clouded;
 mod everybody_gets_in;
+mod farewells;
 mod in_order;
 mod key_through_acquire;
 mod loss_is_noticed;
@@ -116,6 +117,7 @@ pub const LEAST_DECIDED: &[(&str, u64)] = &[
     ("belief ends with its session", 150),
     ("clean end", 3_000),
     ("everybody gets in", 3_000),
+    ("farewell gives back", 40),
     ("in order", 300),
     ("key through acquire", 5_000),
     ("leaders in their order", 6_000),
@@ -217,6 +219,7 @@ impl Judge {
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet::new(bounds)),
                 Box::new(release_goes_on::ReleaseGoesOn::new(bounds)),
+                Box::new(farewells::Farewells::new(bounds)),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
                 Box::new(in_order::InOrder::new(bounds)),

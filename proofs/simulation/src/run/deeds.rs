@@ -241,6 +241,7 @@ impl Run<'_> {
             Deed::Kill { down, .. } | Deed::Exit { down, .. } => {
                 if let Some(process) = host.process.take() {
                     if matches!(deed, Deed::Exit { .. }) {
+                        self.book.happened(Happening::Returns { host: number });
                         process.exit();
                     } else {
                         process.kill();
@@ -331,6 +332,9 @@ impl Run<'_> {
             return;
         };
         host.is_retired = true;
+        if host.process.is_some() {
+            self.book.happened(Happening::Returns { host: number });
+        }
         host.tasks.clear();
         host.contests.clear();
         host.pools.clear();

@@ -301,6 +301,37 @@ fn l2_a_session_that_nobody_needs_any_more_does_not_run_out() {
     assert_eq!(unknown, None, "its creation was never answered");
 }
 
+#[test]
+fn l2_what_is_held_when_main_returns_does_not_run_out() {
+    let holds = || history().then(&admits(A)).granted(&belief(1, 0, A), 10);
+    let returns = Happening::Returns { host: 0 };
+    let stopped = Happening::Stopped { host: 0 };
+    let by_ttl = ended(A, Ending::Ttl);
+    let ends = |begin: History| begin.at(31).then(&stopped).at(60).then(&by_ttl).verdict;
+    let returned = || {
+        let mut held = holds().at(30).then(&returns);
+        held.held.clear();
+        held
+    };
+    assert_eq!(ends(returned()), Some(Invariant::L2));
+    let destroyed = ended(A, Ending::Destroyed(Who::Ours(0)));
+    let gives_back = written(record(1, &[A]), record(1, &[]), &[]);
+    let given_back = returned().then(&gives_back).then(&destroyed);
+    assert_eq!(given_back.then(&stopped).verdict, None);
+    let mut killed = holds().at(30);
+    killed.held.clear();
+    assert_eq!(ends(killed.then(&stopped)), None, "nothing runs any more");
+    let trouble = Happening::Trouble {
+        host: Some(0),
+        until: at(30),
+    };
+    let troubled = |begin: History| begin.then(&trouble);
+    assert_eq!(ends(troubled(returned())), None, "during the farewell");
+    let mut before = troubled(holds().at(20)).at(31).then(&returns);
+    before.held.clear();
+    assert_eq!(ends(before), None, "requests wait for their repetition");
+}
+
 /// Host 0 takes the only slot while this waiter of host 1 stands ahead of it. The slot has been free
 /// since 30 s, and host 0 has known the state of this second since then.
 fn passes(known: u64, sent_at: u64, waiting: Waiting, begin: History) -> Option<Invariant> {

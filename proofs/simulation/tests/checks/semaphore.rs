@@ -381,12 +381,16 @@ fn s1_a_lost_slot_that_is_kept_is_taken_away_by_nobody_of_its_own_side() {
     assert_eq!(early(Who::Operator), None);
     let late = kept().at(15).then(&removes(Who::Ours(0)));
     assert_eq!(late.verdict, None, "the lock delay is over");
-    let back = kept().then(&Happening::KeepsNoMore {
+    let given_back = Happening::KeepsNoMore {
         host: 0,
         prefix: 0,
         sessions: vec![A.to_owned()],
-    });
+    };
+    let back = kept().then(&given_back);
     assert_eq!(back.then(&removes(Who::Ours(0))).verdict, None);
+    // What has changed in Consul is told before what the users of that step have done.
+    let both = kept().in_one_step([&removes(Who::Ours(0)), &given_back]);
+    assert_eq!(both.verdict, None, "given back in the same step");
     let stopped = kept().then(&Happening::Stopped { host: 0 });
     assert_eq!(stopped.then(&removes(Who::Ours(0))).verdict, None);
 }

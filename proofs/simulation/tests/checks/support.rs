@@ -59,9 +59,16 @@ impl History {
         self.settled()
     }
 
-    pub(crate) fn then(mut self, what: &Happening) -> Self {
-        let verdict = self.judge.happen(self.now, what);
-        self.note(verdict);
+    pub(crate) fn then(self, what: &Happening) -> Self {
+        self.in_one_step([what])
+    }
+
+    /// All of this happens before the judge hears that the step is over.
+    pub(crate) fn in_one_step<const N: usize>(mut self, all: [&Happening; N]) -> Self {
+        for what in all {
+            let verdict = self.judge.happen(self.now, what);
+            self.note(verdict);
+        }
         self.settled()
     }
 

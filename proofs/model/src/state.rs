@@ -1,0 +1,497 @@
+//! The state: what Consul's leader stores, what each participant knows, and the writes under way.
+//! Sets of sessions are bit masks. Indices are renumbered by their order (`State::canonical`), so equal situations are equal states.
+
+pub(crate) type Index = u8;
+pub(crate) const SESSIONS: usize = 10;
+pub(crate) const PARTICIPANTS: usize = 3;
+pub(crate) const CONTENDERS: usize = 4;
+pub(crate) const CALLERS: usize = 2;
+pub(crate) const LATE: usize = 2;
+/// The session of a foreign client, or of a stuck waiter.
+pub(crate) const FOREIGN: usize = 9;
+pub(crate) const NOBODY: u8 = 255;
+
+pub(crate) fn bit(session: u8) -> u16 {
+    1 << session
+}
+
+/// What is stored below the prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Snapshot {
+    /// The newest index of all.
+    pub(crate) last: Index,
+    /// The record's `ModifyIndex`, 0 if there is none yet.
+    pub(crate) record: Index,
+    pub(crate) holders: u16,
+    /// `CreateIndex` and `ModifyIndex` of each contender key, 0 if it does not exist.
+    pub(crate) created: [Index; SESSIONS],
+    pub(crate) modified: [Index; SESSIONS],
+    /// Keys whose flags say *parked*.
+    pub(crate) parked: u16,
+    /// Keys whose flags say that they belong to a group of two.
+    pub(crate) paired: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) enum Session {
+    #[default]
+    Unborn,
+    Alive,
+    /// Ended; the lock delay of its key runs.
+    Delayed,
+    /// Ended; Consul keeps no lock delay (the key was gone before, or the leader forgot it), but its time is not over.
+    Undelayed,
+    /// Ended a lock delay ago, or earlier.
+    Over,
+}
+impl Session {
+    pub(crate) fn ended(self) -> bool {
+        matches!(self, Session::Delayed | Session::Undelayed | Session::Over)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) enum Wish {
+    #[default]
+    Idle,
+    Waits,
+    Holds,
+    Done,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Caller {
+    pub(crate) wish: Wish,
+    pub(crate) turns: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Contender {
+    pub(crate) used: bool,
+    pub(crate) session: u8,
+    /// The newest known `ModifyIndex` of its key, 0 if absent, and its `CreateIndex`.
+    pub(crate) key: Index,
+    pub(crate) created: Index,
+    /// The other contender of its group, while the group waits or enters.
+    pub(crate) mate: u8,
+    pub(crate) caller: u8,
+    pub(crate) leaving: bool,
+    /// An entry of it ended as unknown.
+    pub(crate) open: bool,
+    /// It leaves and its key was touched for that: no earlier write of it can be applied while the key is there.
+    pub(crate) parked: bool,
+    /// Its key is gone against its will.
+    pub(crate) lost: bool,
+    /// Its session is known to have ended.
+    pub(crate) ended: bool,
+    /// Its slot has been with this participant for STAY.
+    pub(crate) stayed: bool,
+    /// A claim of it as a newcomer was refused: it only enters.
+    pub(crate) refused: bool,
+    /// Mistake: its belief counts from a moment after the end of its session.
+    pub(crate) late_belief: bool,
+}
+impl Default for Contender {
+    fn default() -> Self {
+        Contender {
+            used: false,
+            session: 0,
+            key: 0,
+            created: 0,
+            mate: NOBODY,
+            caller: NOBODY,
+            leaving: false,
+            open: false,
+            parked: false,
+            lost: false,
+            ended: false,
+            stayed: false,
+            refused: false,
+            late_belief: false,
+        }
+    }
+}
+
+/// What a write does for one contender (the steps of PROTOCOL.md).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, PartialOrd, Ord)]
+pub(crate) enum Op {
+    #[default]
+    None,
+    HandOver,
+    Claim,
+    Enter,
+    EnterAndClaim,
+    Release,
+    Leave,
+    Park,
+    /// Park and remove the name.
+    ParkNamed,
+    /// Park a key that was never seen.
+    ParkUnseen,
+    /// Remove the name after the key has gone.
+    RemoveName,
+}
+impl Op {
+    /// The operation `lock`.
+    pub(crate) fn locks(self) -> bool {
+        !matches!(self, Op::None | Op::Release | Op::Leave | Op::RemoveName)
+    }
+    pub(crate) fn enters(self) -> bool {
+        matches!(self, Op::Enter | Op::EnterAndClaim)
+    }
+    pub(crate) fn claims(self) -> bool {
+        matches!(self, Op::Claim | Op::EnterAndClaim)
+    }
+    pub(crate) fn parks(self) -> bool {
+        matches!(self, Op::Park | Op::ParkNamed | Op::ParkUnseen)
+    }
+    pub(crate) fn deletes(self) -> bool {
+        matches!(self, Op::Release | Op::Leave)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    #[default]
+    None,
+    Sent,
+    Applied,
+    Refused,
+}
+
+/// Why Consul refused: any of these bits.
+pub(crate) const RECORD_MOVED: u8 = 1;
+pub(crate) const OWN_KEY: u8 = 2;
+pub(crate) const LOCK_DELAY: u8 = 4;
+pub(crate) const SESSION_ENDED: u8 = 8;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, PartialOrd, Ord)]
+pub(crate) struct Write {
+    pub(crate) stage: Stage,
+    /// Whether it contains `cas .lock`, from which index, and the names afterwards.
+    pub(crate) cas: bool,
+    pub(crate) base: Index,
+    pub(crate) names: u16,
+    /// By contender: what is done, its session, the index of its key that is checked.
+    pub(crate) ops: [Op; CONTENDERS],
+    pub(crate) sessions: [u8; CONTENDERS],
+    pub(crate) keys: [Index; CONTENDERS],
+    /// Contenders (bits) that are claimed or handed over two by two, in the order of their numbers.
+    pub(crate) pairs: u8,
+    /// Contenders (bits) that enter as members of a group of two.
+    pub(crate) entry_pairs: u8,
+    /// Dead holders whose names go, and the session that locks their keys.
+    pub(crate) prune: u16,
+    pub(crate) pruner: u8,
+    /// The highest token when it was sent.
+    pub(crate) floor: Index,
+    /// Contenders (bits) whose belief ran out before the answer came.
+    pub(crate) expired: u8,
+    // The answer.
+    pub(crate) index: Index,
+    pub(crate) record: Index,
+    pub(crate) holders: u16,
+    pub(crate) reason: u8,
+    /// Contenders (bits) that the record names right after it (to judge grants by).
+    pub(crate) named: u8,
+}
+impl Write {
+    pub(crate) fn exists(&self) -> bool {
+        self.stage != Stage::None
+    }
+    pub(crate) fn claims(&self) -> bool {
+        self.ops.iter().any(|op| op.claims())
+    }
+    pub(crate) fn enters(&self) -> bool {
+        self.ops.iter().any(|op| op.enters())
+    }
+    pub(crate) fn hands_over(&self) -> bool {
+        self.ops.contains(&Op::HandOver)
+    }
+    /// As it may still come late: its sender has forgotten it.
+    pub(crate) fn given_up(&self) -> Write {
+        Write {
+            floor: 0,
+            expired: 0,
+            ..*self
+        }
+    }
+}
+
+/// What a participant must read before its next write.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, PartialOrd, Ord)]
+pub(crate) enum Due {
+    #[default]
+    Nothing,
+    NewerRecord,
+    List,
+    ConfirmedList,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Participant {
+    pub(crate) crashed: bool,
+    pub(crate) callers: [Caller; CALLERS],
+    pub(crate) contenders: [Contender; CONTENDERS],
+    /// It has seen a list.
+    pub(crate) known: bool,
+    pub(crate) due: Due,
+    pub(crate) record: Index,
+    pub(crate) holders: u16,
+    /// The line: indices of the keys that wait, 0 if they do not, and which belong to a group of two.
+    pub(crate) line_created: [Index; SESSIONS],
+    pub(crate) line_modified: [Index; SESSIONS],
+    pub(crate) line_paired: u16,
+    pub(crate) list_index: Index,
+    /// The newest list shows a waiter of somebody else.
+    pub(crate) list_company: bool,
+    /// Rule 5: a key was seen touched; the record is read before the next claim.
+    pub(crate) touch_read: bool,
+    /// Mistake: the poll sees only what is newer than this.
+    pub(crate) poll_from: Index,
+    /// Mistake: no poll is begun.
+    pub(crate) no_poll: bool,
+    /// Named without a key (rule 8), those whose key was ever seen, and those whose prune was refused by a lock delay.
+    pub(crate) suspects: u16,
+    pub(crate) seen: u16,
+    pub(crate) prune_waits: u16,
+    /// PATIENCE is over for the room of the present record.
+    pub(crate) patience: bool,
+    pub(crate) last_was_handover: bool,
+    /// Sessions that are kept, or will be destroyed.
+    pub(crate) spare: u16,
+    pub(crate) doomed: u16,
+    pub(crate) write: Write,
+    /// The tree in the answer of an applied entry.
+    pub(crate) tree: Snapshot,
+    /// Writes given up that may still be applied.
+    pub(crate) late: [Write; LATE],
+}
+
+/// A foreign client, which lists, claims when it sees room, and prunes at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) enum ForeignStep {
+    #[default]
+    Idle,
+    Waits,
+    Claims,
+    Holds,
+    Releases,
+    Leaves,
+    Done,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) exists: bool,
+    pub(crate) step: ForeignStep,
+    pub(crate) turns: u8,
+    pub(crate) base: Index,
+    pub(crate) names: u16,
+    pub(crate) seen: Index,
+}
+
+/// Faults (and cancelled callers) that may still happen, by number.
+pub(crate) const LOST: usize = 0;
+pub(crate) const EARLY: usize = 1;
+pub(crate) const CRASH: usize = 2;
+pub(crate) const COPY: usize = 3;
+pub(crate) const FORMER: usize = 4;
+pub(crate) const FORGET: usize = 5;
+pub(crate) const CANCEL: usize = 6;
+pub(crate) const UNNAME: usize = 7;
+pub(crate) const UNKEY: usize = 8;
+pub(crate) const FAULTS: usize = 9;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Violation {
+    TooManyHolders,
+    TooManyNames,
+    ForeignName,
+    Token,
+    Unnamed,
+    Partial,
+    Leftover,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct State {
+    pub(crate) consul: Snapshot,
+    pub(crate) sessions: [Session; SESSIONS],
+    /// A leader that was cut off and still answers plain reads, with the state that it kept.
+    pub(crate) has_former: bool,
+    pub(crate) former: Snapshot,
+    pub(crate) participants: [Participant; PARTICIPANTS],
+    pub(crate) foreign: Foreign,
+    pub(crate) budget: [u8; FAULTS],
+    /// The highest token so far.
+    pub(crate) token: Index,
+    pub(crate) violation: Option<Violation>,
+}
+
+impl Snapshot {
+    fn each_index(&mut self, f: &mut dyn FnMut(&mut Index)) {
+        f(&mut self.last);
+        f(&mut self.record);
+        self.created.iter_mut().for_each(&mut *f);
+        self.modified.iter_mut().for_each(f);
+    }
+    fn mentions(&self) -> u16 {
+        let mut mask = self.holders;
+        for s in 0..SESSIONS {
+            mask |= u16::from(self.modified[s] != 0) << s;
+        }
+        mask
+    }
+}
+impl Write {
+    fn each_index(&mut self, f: &mut dyn FnMut(&mut Index)) {
+        if self.exists() {
+            f(&mut self.base);
+            self.keys.iter_mut().for_each(&mut *f);
+            f(&mut self.floor);
+            f(&mut self.index);
+            f(&mut self.record);
+        }
+    }
+    fn mentions(&self) -> u16 {
+        if !self.exists() {
+            return 0;
+        }
+        let mut mask = self.names | self.prune | self.holders;
+        for (op, s) in self.ops.iter().zip(self.sessions) {
+            if *op != Op::None {
+                mask |= bit(s);
+            }
+        }
+        if self.prune != 0 {
+            mask |= bit(self.pruner);
+        }
+        mask
+    }
+    /// Whether it can never be applied any more: indices never come again, and ended sessions stay ended.
+    fn hopeless(&self, state: &State, checks: Checks) -> bool {
+        if self.cas && self.base != state.consul.record {
+            return true;
+        }
+        (0..CONTENDERS).any(|i| {
+            let s = self.sessions[i] as usize;
+            let checked = match self.ops[i] {
+                Op::HandOver => checks.handover,
+                Op::Claim => checks.claim,
+                Op::Release | Op::Leave | Op::Park | Op::ParkNamed => checks.release,
+                _ => false,
+            };
+            self.ops[i].locks() && state.sessions[s] != Session::Alive
+                || checked && state.consul.modified[s] != self.keys[i]
+        })
+    }
+}
+
+/// Which writes check the index of their own key (all, but for a mistake), and whether the index of a list matters in this scene.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checks {
+    pub(crate) handover: bool,
+    pub(crate) claim: bool,
+    pub(crate) release: bool,
+    pub(crate) list_index: bool,
+}
+
+impl State {
+    fn each_index(&mut self, f: &mut dyn FnMut(&mut Index)) {
+        self.consul.each_index(f);
+        if self.has_former {
+            self.former.each_index(f);
+        }
+        f(&mut self.token);
+        for p in &mut self.participants {
+            f(&mut p.record);
+            f(&mut p.list_index);
+            f(&mut p.poll_from);
+            p.line_created.iter_mut().for_each(&mut *f);
+            p.line_modified.iter_mut().for_each(&mut *f);
+            for c in &mut p.contenders {
+                f(&mut c.key);
+                f(&mut c.created);
+            }
+            p.write.each_index(f);
+            p.tree.each_index(f);
+            for late in &mut p.late {
+                late.each_index(f);
+            }
+        }
+        f(&mut self.foreign.base);
+        f(&mut self.foreign.seen);
+    }
+
+    /// Sessions that something mentions.
+    fn mentions(&self) -> u16 {
+        let mut mask = self.consul.mentions();
+        if self.has_former {
+            mask |= self.former.mentions();
+        }
+        for p in &self.participants {
+            mask |= p.holders | p.suspects | p.spare | p.doomed;
+            for s in 0..SESSIONS {
+                mask |= u16::from(p.line_created[s] != 0) << s;
+            }
+            for c in p.contenders.iter().filter(|c| c.used) {
+                mask |= bit(c.session);
+            }
+            mask |= p.write.mentions() | p.tree.mentions();
+            for late in &p.late {
+                mask |= late.mentions();
+            }
+        }
+        if self.foreign.exists {
+            mask |= self.foreign.names;
+            if !matches!(self.foreign.step, ForeignStep::Idle | ForeignStep::Done) {
+                mask |= 1 << FOREIGN;
+            }
+        }
+        mask
+    }
+
+    /// Forgets what can't matter any more and renumbers the indices. Returns whether the number of a session became free.
+    pub(crate) fn canonical(&mut self, checks: Checks) -> bool {
+        for q in 0..PARTICIPANTS {
+            for l in 0..LATE {
+                let late = self.participants[q].late[l];
+                if late.exists() && late.hopeless(self, checks) {
+                    self.participants[q].late[l] = Write::default();
+                }
+            }
+            let p = &mut self.participants[q];
+            if p.late[0] > p.late[1] {
+                p.late.swap(0, 1);
+            }
+            if !checks.list_index {
+                p.list_index = 0;
+            }
+            p.suspects &= p.holders;
+            p.prune_waits &= p.holders;
+            p.seen &= p.holders;
+            if p.poll_from <= p.record {
+                p.poll_from = 0;
+            }
+        }
+        let mentions = self.mentions();
+        let mut freed = false;
+        for s in 0..SESSIONS {
+            if mentions >> s & 1 == 0 && self.sessions[s].ended() {
+                self.sessions[s] = Session::Unborn;
+                freed = true;
+            }
+        }
+        let mut used = [false; 256];
+        self.each_index(&mut |x| used[*x as usize] = true);
+        let mut renumbered = [0; 256];
+        let mut n = 0;
+        for i in 1..256 {
+            if used[i] {
+                n += 1;
+                renumbered[i] = n;
+            }
+        }
+        self.each_index(&mut |x| *x = renumbered[*x as usize]);
+        freed
+    }
+}

@@ -1,0 +1,147 @@
+//! Deliberate defects that worlds of seeds show seldom or never: for each a world that leads to it, in
+//! which its promise is broken with the defect and kept without.
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use semaphore_core::adapter::{MOST_CONNECTIONS, Transport as _};
+use semaphore_core::defect::{Defect, switch_on};
+use semaphore_core::sans_io::{Method, Request};
+use semaphore_core::{Client, Follower, LeaderEvent, Semaphore};
+use simulation::check::Invariant;
+use transport_mock::{Fault, MockConsul, PooledClient, RequestKind, Rule};
+
+/// A promise that was broken, and how.
+type Broken = (Invariant, String);
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// Runs the world without the defect and with it.
+#[track_caller]
+fn breaks_its_promise(defect: Defect, world: fn() -> Result<(), Broken>) {
+    /// A defect is on in the whole process.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    switch_on(None);
+    assert_eq!(world(), Ok(()), "without {defect}");
+    switch_on(Some(defect));
+    let found = world();
+    switch_on(None);
+    let (promise, what) = found.expect_err("it breaks its promise");
+    assert_eq!(promise.to_string(), defect.promise(), "{what}");
+}
+
+/// An entry is lost, so its key may arrive late. Nobody needs the session after the release.
+fn what_may_come_late() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let client = Client::builder().connect(world.client("a"));
+    let client = client.expect("valid options");
+    let entry = |request: &Request| RequestKind::of(request) == RequestKind::Txn;
+    world.inject(Rule::new(Fault::LoseRequest).matching(entry).times(1));
+    let semaphore = client.semaphore("service/db", 3).expect("valid settings");
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    world.run(permit.release()).expect("released");
+    // A `Client` keeps its session for a second.
+    world.advance(secs(2));
+    let left = world.consul(|consul, _| consul.sessions().count());
+    if left == 0 {
+        return Ok(());
+    }
+    let what = format!("{left} sessions are left\n{}", world.trace());
+    Err((Invariant::L2, what))
+}
+
+#[test]
+fn a_session_that_is_kept_for_what_may_come_late_is_left_behind() {
+    breaks_its_promise(Defect::SessionKeptForLateKeys, what_may_come_late);
+}
+
+/// Reads again and again by the connections that the holder also uses.
+async fn read_on(pool: PooledClient) {
+    loop {
+        let read = Request::new(Method::Get, "/v1/kv/read").with_timeout(secs(600));
+        let _ = pool.send(read).await;
+    }
+}
+
+/// A far agent, and far more reads than connections.
+fn a_holder_beside_many_reads() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let pool = world.client("a").pooled(MOST_CONNECTIONS);
+    let pool = pool.expect("connections");
+    let builder = Semaphore::builder("service/db", 1);
+    let runtime = Arc::new(world.client("a"));
+    let semaphore = builder.connect_parts(Arc::new(pool.clone()), runtime);
+    let semaphore = semaphore.expect("valid settings");
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    world.set_latency(Duration::from_millis(500)..=Duration::from_millis(500));
+    let readers: Vec<_> = (0..1_000)
+        .map(|_| world.start(read_on(pool.clone())))
+        .collect();
+    world.advance(secs(60));
+    let is_held = permit.is_held();
+    readers.into_iter().for_each(transport_mock::Task::abort);
+    if is_held {
+        return Ok(());
+    }
+    let what = "a hold is lost, though Consul answered whatever it was asked".to_owned();
+    Err((Invariant::L4, what))
+}
+
+#[test]
+fn renewals_that_wait_behind_reads_cost_a_hold() {
+    breaks_its_promise(Defect::RenewalsBehindPolls, a_holder_beside_many_reads);
+}
+
+/// The value of the next leader, or of the same one when it changes.
+async fn next_value(mut follower: Follower) -> (Follower, String) {
+    loop {
+        if let Some(Ok(LeaderEvent::Elected(leader) | LeaderEvent::ValueChanged(leader))) =
+            follower.next().await
+        {
+            let value = leader.text().expect("text").to_owned();
+            return (follower, value);
+        }
+    }
+}
+
+/// A client looks for its followers at many elections together, since none of them may poll.
+fn followers_of_one_client() -> Result<(), Broken> {
+    const MANY: usize = 4;
+    let world = MockConsul::new(1);
+    let builder = Client::builder().value("first");
+    let leads = builder.connect(world.client("a")).expect("valid options");
+    let builder = Client::builder().own_polls(0);
+    let follows = builder.connect(world.client("b")).expect("valid options");
+    let key = |number| format!("service/{number}/leader");
+    let mut terms = Vec::new();
+    let mut followers = Vec::new();
+    for number in 0..MANY {
+        let election = leads.election(key(number)).expect("a key");
+        terms.push(world.run(election.campaign()).expect("elected"));
+        let follower = follows.discovery(key(number)).expect("a key").follow();
+        let (follower, value) = world.run(next_value(follower));
+        assert_eq!(value, "first");
+        followers.push(world.start(next_value(follower)));
+    }
+    world.advance(secs(20));
+    for (number, (term, mut follower)) in terms.iter().zip(followers).enumerate() {
+        world.run(term.set_value("second")).expect("set");
+        // The client asks once a second.
+        world.advance(secs(2));
+        let known = follower.try_take().map(|(_, value)| value);
+        if known.as_deref() != Some("second") {
+            let what = format!("the follower {number} has not learned of a change");
+            return Err((Invariant::L1, what));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_follower_that_does_not_read_what_has_changed_learns_of_it_late() {
+    breaks_its_promise(Defect::SharedChangeUnread, followers_of_one_client);
+}
