@@ -32,30 +32,40 @@ pub(super) struct Reading {
     pub(super) is_tree: bool,
 }
 
+/// What a read shows.
+enum Shows<'a> {
+    Record((Index, Option<Entry<'a>>)),
+    List(Box<View>),
+}
+
 impl Participant {
     pub(super) fn take_read(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
         let Some((read, moment, sent_at)) = self.reads.answered(now) else {
             return;
         };
-        let taken = match read {
-            Read::Record => answer.and_then(ReadKey::parse_at).map(|(index, entry)| {
+        let prefix = &self.settings.prefix;
+        let shown = match read {
+            Read::Record => answer.and_then(ReadKey::parse_at).map(Shows::Record),
+            Read::List { .. } => answer
+                .and_then(ListKeys::parse)
+                .map(|list| Shows::List(Box::new(View::new(prefix, &list)))),
+        };
+        if shown.is_ok() {
+            self.reads.succeeded();
+            self.note(now, None);
+        }
+        match shown {
+            Ok(Shows::Record((index, entry))) => {
                 self.take_record(now, moment, entry.as_ref(), index);
-            }),
-            Read::List { is_confirmed } => answer.and_then(ListKeys::parse).map(|list| {
-                let view = View::new(&self.settings.prefix, &list);
+            }
+            Ok(Shows::List(view)) => {
                 let reading = Reading {
                     moment,
                     sent_at,
-                    is_confirmed,
+                    is_confirmed: read == (Read::List { is_confirmed: true }),
                     is_tree: false,
                 };
                 self.learn_list(now, &view, reading);
-            }),
-        };
-        match taken {
-            Ok(()) => {
-                self.reads.succeeded();
-                self.note(now, None);
             }
             Err(error) => {
                 self.reads.failed(now, &mut self.rng);

@@ -512,7 +512,8 @@ impl Participant {
         Some(self.requests.send(now, sender, sender.service(), request))
     }
 
-    fn send_step(&mut self, now: Instant, step: Step) -> Transmit {
+    fn send_step(&mut self, now: Instant, mut step: Step) -> Transmit {
+        step.composed = self.moment();
         let service = step.service();
         let request = step.request(&self.settings);
         self.writes.was_handover = step.is_handover();

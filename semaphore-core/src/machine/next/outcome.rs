@@ -101,7 +101,13 @@ impl Participant {
         for part in &step.parts {
             let shown = after.keys.get(&part.no);
             self.ours.change(part.no, |it| match (part.act, shown) {
-                (Act::Exit(Exit::Release | Exit::Leave), _) => it.key = None,
+                (Act::Exit(Exit::Release | Exit::Leave), _) => {
+                    it.key = None;
+                    // After LATE nothing comes any more.
+                    if it.is_late_over(now) {
+                        it.entry = Entry::Settled;
+                    }
+                }
                 (Act::Exit(Exit::NameOnly), _) | (_, None) => {}
                 (_, Some(shown)) => {
                     it.saw(shown);
@@ -160,8 +166,10 @@ impl Participant {
                 }
             }
             let mut waiting = self.callers.queue().first();
+            // Who came after the write was composed may know of a later grant, whose token is higher
+            // (S5): the slot is handed over to it.
             let next = waiting.find(|it| it.permits as usize == group.len());
-            let next = next.copied();
+            let next = next.filter(|it| it.id.0 <= step.composed.0).copied();
             drop(waiting);
             let Some(ticket) = next.filter(|_| is_whole) else {
                 continue;

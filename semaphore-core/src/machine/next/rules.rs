@@ -87,7 +87,7 @@ impl Situation<'_> {
         let dead = self.missing.prunable(self.now).count();
         let first = self.first_waiter();
         let ahead = self.line.rank(first.and_then(|group| group.created));
-        ahead == 0 && self.names() <= leaving + dead
+        (ahead == 0 || self.is_patience_over()) && self.names() <= leaving + dead
     }
 
     fn names(&self) -> usize {
@@ -186,16 +186,29 @@ impl Situation<'_> {
         };
         let rank = self.line.rank(first.created);
         let free = self.free();
-        rank > 0 && rank + first.size > free && self.suffices(&first, free)
+        let is_refused = rank + first.size > free || self.is_conflict();
+        rank > 0 && is_refused && self.suffices(&first)
     }
 
-    fn suffices(&self, group: &Group, free: usize) -> bool {
+    /// Whether the room that there is was there for PATIENCE.
+    fn is_patience_over(&self) -> bool {
+        let until = self.record.patient_until();
+        until.is_some_and(|until| until <= self.now)
+    }
+
+    /// Whether the record's limit is neither ours nor adopted.
+    fn is_conflict(&self) -> bool {
+        self.is_other_limit() && !self.settings.other_limit.is_adopted()
+    }
+
+    fn suffices(&self, group: &Group) -> bool {
         let head = self
             .line
             .head()
             .filter(|head| Some(head.created) < group.created);
         let head = head.map_or(0, |head| (head.size as usize).min(self.limit()));
-        free + self.missing.suspects() >= head.max(group.size)
+        let room = self.limit() + self.missing.suspects();
+        room >= self.names() + head.max(group.size)
     }
 
     /// Our first waiter: the first of ours in the line.
@@ -220,12 +233,12 @@ impl Situation<'_> {
                 plan.exits.push((no, exit));
             }
         }
-        if self.may_resize() {
+        let dead = self.missing.prunable(self.now).count();
+        if self.may_resize() && names <= dead {
             // Nobody else may be named then, so all that are dead are pruned with the claim.
             plan.limit = Some(self.settings.limit);
         }
-        let is_conflict = self.is_other_limit() && !self.settings.other_limit.is_adopted();
-        let is_writable = is_readable && (!is_conflict || plan.limit.is_some());
+        let is_writable = is_readable && (!self.is_conflict() || plan.limit.is_some());
         self.plan_claims(&mut plan, &mut room, (names, is_writable), served);
         plan
     }
@@ -237,7 +250,8 @@ impl Situation<'_> {
         (mut names, is_writable): (usize, bool),
         served: usize,
     ) {
-        let limit = self.limit();
+        let limit = plan.limit.or(self.record.get().map(Record::limit));
+        let limit = limit.unwrap_or(self.settings.limit) as usize;
         let groups = self.ours.groups();
         let mut callers = self.wanted(served);
         // Those for whom a newcomer enters if it can't claim. A try only claims.
@@ -283,13 +297,15 @@ impl Situation<'_> {
                     .record
                     .patient_until()
                     .is_some_and(|end| end <= self.now);
-                let is_patient = is_over && self.suffices(group, free);
+                let is_patient = is_over && self.suffices(group);
                 let needed = size + if is_patient { 0 } else { rank };
                 // Rule 8. Who needs the slots of dead holders removes their names.
-                let missing = needed.saturating_sub(free);
+                // A limit may have been lowered under its holders.
+                let missing = (names + needed).saturating_sub(limit);
                 claims = missing <= self.missing.prunable(self.now).count();
                 prunes = if claims { missing } else { 0 };
-                plan.is_out_of_turn |= claims && is_patient && rank + size > free + missing;
+                plan.is_out_of_turn |=
+                    claims && is_patient && names + rank + size > limit + missing;
             }
             is_first = false;
             if claims && !room.take(operations + 2 * prunes, size) {

@@ -15,6 +15,7 @@ use crate::asked::Asked;
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::{Index, SessionId};
+use crate::machine::process::moment::Moment;
 use crate::machine::process::service::Service;
 use crate::record::Record;
 use crate::view::{Contender as Shown, ContenderFlags, Lock, View};
@@ -177,6 +178,8 @@ pub(super) struct Step {
     /// The groups that it serves: those that claim, or get a slot that was handed over.
     pub(super) serves: Vec<Vec<ContenderNo>>,
     pub(super) is_out_of_turn: bool,
+    /// When it was composed: it serves nobody who came later.
+    pub(super) composed: Moment,
 }
 
 /// What it does with the key of one contender.
@@ -281,6 +284,7 @@ impl Step {
             along,
             serves,
             is_out_of_turn: false,
+            composed: Moment::START,
         }
     }
 
