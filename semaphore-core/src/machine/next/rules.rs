@@ -65,7 +65,7 @@ impl Situation<'_> {
     /// the record's.
     pub(super) fn limit(&self) -> usize {
         let limit = self.record.get().map_or(self.settings.limit, Record::limit);
-        if self.may_resize() {
+        if self.may_resize(false) {
             return self.settings.limit as usize;
         }
         limit as usize
@@ -77,8 +77,9 @@ impl Situation<'_> {
         self.record.get().is_some_and(is_other)
     }
 
-    /// A claim may write our own limit if it leaves no other name and nobody is ahead.
-    fn may_resize(&self) -> bool {
+    /// A claim may write our own limit if it leaves no other name, and nobody is ahead or PATIENCE
+    /// with those ahead is over.
+    fn may_resize(&self, passes_others: bool) -> bool {
         if !self.settings.other_limit.is_replaced_if_idle() || !self.is_other_limit() {
             return false;
         }
@@ -87,7 +88,7 @@ impl Situation<'_> {
         let dead = self.missing.prunable(self.now).count();
         let first = self.first_waiter();
         let ahead = self.line.rank(first.and_then(|group| group.created));
-        (ahead == 0 || self.is_patience_over()) && self.names() <= leaving + dead
+        (ahead == 0 || passes_others) && self.names() <= leaving + dead
     }
 
     fn names(&self) -> usize {
@@ -234,7 +235,7 @@ impl Situation<'_> {
             }
         }
         let dead = self.missing.prunable(self.now).count();
-        if self.may_resize() && names <= dead {
+        if self.may_resize(self.is_patience_over()) && names <= dead {
             // Nobody else may be named then, so all that are dead are pruned with the claim.
             plan.limit = Some(self.settings.limit);
         }
@@ -286,18 +287,10 @@ impl Situation<'_> {
             let operations = 2 * size;
             // Rule 1. Its turn: all its slots in one write, or none.
             let mut claims = may_claim && rank + size <= free;
-            let mut prunes = if plan.limit.is_some() && claims {
-                names
-            } else {
-                0
-            };
+            let mut prunes = 0;
             if may_claim && !claims && is_first && !is_newcomer {
                 // Rule 7. Room that has been there for PATIENCE may be claimed whatever the rank.
-                let is_over = self
-                    .record
-                    .patient_until()
-                    .is_some_and(|end| end <= self.now);
-                let is_patient = is_over && self.suffices(group);
+                let is_patient = self.is_patience_over() && self.suffices(group);
                 let needed = size + if is_patient { 0 } else { rank };
                 // Rule 8. Who needs the slots of dead holders removes their names.
                 // A limit may have been lowered under its holders.
@@ -308,6 +301,10 @@ impl Situation<'_> {
                     claims && is_patient && names + rank + size > limit + missing;
             }
             is_first = false;
+            if claims && plan.limit.is_some() && plan.claims.is_empty() {
+                // The first claim under our own limit leaves no other name.
+                prunes = names;
+            }
             if claims && !room.take(operations + 2 * prunes, size) {
                 // The names that don't fit are pruned by a write before it.
                 claims = false;
