@@ -54,7 +54,7 @@ impl Contenders {
         self.all.get(&no)
     }
 
-    /// Changes a contender, and files it anew.
+    /// Changes a contender, and files it again.
     pub(super) fn change<T>(
         &mut self,
         no: ContenderNo,

@@ -183,7 +183,7 @@ impl Participant {
             .filter(|entry| entry.session() == Some(session.as_str()))
             .map(|entry| Shown::new(session.clone(), entry));
         let Some(shown) = shown.filter(|it| it.create_index == known.created) else {
-            // Deleted, untied or entered anew: it says nothing about those before it.
+            // Deleted, untied or entered again: it says nothing about those before it.
             self.reads.require(Due::List);
             return true;
         };
