@@ -1,4 +1,5 @@
 //! An agent on the smaller side of servers that are parted.
+#![expect(clippy::expect_used, reason = "helpers of tests")]
 
 use crate::support::{SECOND, create_session, get, put, session_id, status, stored};
 use semaphore_core::adapter::{Method, Request, Transport};

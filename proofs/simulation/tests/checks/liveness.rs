@@ -315,8 +315,8 @@ fn l2_what_is_held_when_main_returns_does_not_run_out() {
     };
     assert_eq!(ends(returned()), Some(Invariant::L2));
     let destroyed = ended(A, Ending::Destroyed(Who::Ours(0)));
-    let gives_back = written(record(1, &[A]), record(1, &[]), &[]);
-    let given_back = returned().then(&gives_back).then(&destroyed);
+    let release = written(record(1, &[A]), record(1, &[]), &[]);
+    let given_back = returned().then(&release).then(&destroyed);
     assert_eq!(given_back.then(&stopped).verdict, None);
     let mut killed = holds().at(30);
     killed.held.clear();
