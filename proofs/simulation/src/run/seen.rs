@@ -8,6 +8,7 @@ use transport_mock::consul::{Consul, Entry};
 use transport_mock::{Delivered, RequestKind};
 
 use super::state::State;
+use super::stranger::literal::SEMAPHORE_FLAGS;
 use super::transaction::Transaction;
 use super::turns::{Holders, Turns};
 use crate::history::{Change, Ending, Happening, Removed, Waiting, Who};
@@ -296,6 +297,10 @@ impl Seen {
                 continue;
             };
             if owner == by || holders.contains(session) || !self.alive.contains(session) {
+                continue;
+            }
+            // A parked key only keeps late writes off.
+            if cfg!(semaphore_next) && (entry.flags() ^ SEMAPHORE_FLAGS) & 3 == 1 {
                 continue;
             }
             count += 1;

@@ -6,7 +6,7 @@
 //! late release could end its next term, its session serves only one term.
 
 mod crowd;
-mod literal;
+pub(super) mod literal;
 mod lock;
 
 use std::ops::Range;

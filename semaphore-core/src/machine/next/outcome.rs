@@ -109,6 +109,8 @@ impl Participant {
                     }
                 }
                 (Act::Exit(Exit::NameOnly), _) | (_, None) => {}
+                // Its session has ended meanwhile, and the key with it.
+                _ if it.loan.is_gone() => it.key = None,
                 (_, Some(shown)) => {
                     it.saw(shown);
                     it.was_proved(sent_at);

@@ -159,12 +159,13 @@ impl Participant {
         };
         let mut contenders = Vec::new();
         if let Some(hold) = self.callers.hold_mut(acquire) {
+            if hold.lost.is_some() {
+                return;
+            }
             contenders.clone_from(&hold.of.contenders);
-            if hold.lost.is_none() {
-                hold.lost = Some(reason.clone());
-                if hold.caller == Caller::Present {
-                    self.callers.lost(now, acquire, reason);
-                }
+            hold.lost = Some(reason.clone());
+            if hold.caller == Caller::Present {
+                self.callers.lost(now, acquire, reason);
             }
         }
         if is_kept {

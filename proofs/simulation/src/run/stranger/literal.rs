@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 /// The flags of a semaphore's keys in Go's client (`api/semaphore.go`), and of a lock's
 /// (`api/lock.go`).
-pub(super) const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
+pub(in crate::run) const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
 pub(super) const LOCK_FLAGS: u64 = 0x2ddc_cbc0_58a5_0c18;
 
 /// How long a blocking query may be held, and how long its client waits.
