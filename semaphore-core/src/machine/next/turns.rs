@@ -395,7 +395,9 @@ impl Participant {
     /// Whether only things are left that could not be given back: an attempt has failed, and nobody
     /// waits here.
     pub(super) fn has_only_left_behind(&self) -> bool {
+        let is_told = |(_, it): (ContenderNo, &Contender)| it.owes.is_none();
         self.callers.queue().is_empty()
+            && self.ours.those(Stand::Leaving).all(is_told)
             && self.writes.is_held_up
             && self.ours.count(Stand::Leaving) == self.ours.len()
     }
