@@ -1,0 +1,5 @@
+//! The scenes of docs/SCENARIOS.md on the next machine, one file per group.
+
+mod bench;
+mod requests;
+mod woken;
