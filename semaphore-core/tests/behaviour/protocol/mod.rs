@@ -1,5 +1,6 @@
 //! The scenes of docs/SCENARIOS.md on the next machine, one file per group.
 
 mod bench;
+mod late;
 mod requests;
 mod woken;
