@@ -358,13 +358,13 @@ fn is_a_test_of_the_core(test: &str) -> bool {
 fn each_row_of_the_promises_names_tests_that_are_there_or_says_what_none_would_miss() {
     let promises = read("semaphore-core/PROMISES.md");
     let rest = promises.find("\n## What is assumed").expect("a section");
-    let of_users = rows(&promises[..rest]);
-    assert!(of_users.len() > 30, "{}", of_users.len());
+    let table = rows(&promises[..rest]);
+    assert!(table.len() > 30, "{}", table.len());
     let evidence = read("docs/EVIDENCE.md");
     let section = evidence.split("\n## Which test would fail\n").nth(1);
     let section = section.expect("a section").split("\n## ").next();
     let mut of_rows = rows(section.expect("a section"));
-    for row in &of_users {
+    for row in &table {
         let at = of_rows.iter().position(|it| row[0].starts_with(&it[0]));
         let of_row = of_rows.remove(at.unwrap_or_else(|| panic!("no test for: {}", row[0])));
         let tests: Vec<_> = of_row[1].split('`').skip(1).step_by(2).collect();

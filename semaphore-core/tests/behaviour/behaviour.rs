@@ -10,6 +10,8 @@ mod failures;
 mod follow;
 mod lease;
 mod machine;
+#[cfg(semaphore_next)]
+mod protocol;
 mod queue;
 mod record;
 mod support;

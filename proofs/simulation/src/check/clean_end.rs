@@ -171,6 +171,11 @@ impl Check for CleanEnd {
                     self.late.extend(change.added.iter().cloned());
                 }
                 let (by, added) = (change.by, &change.added);
+                // It may be shown a record without what it has just written.
+                if self.is_clouded(by) {
+                    let unseen = added.iter().map(|it| (change.prefix, it.clone()));
+                    self.left_out.extend(unseen);
+                }
                 let late = added.iter().find(|it| self.left.contains(*it));
                 if let (Who::Ours(_), Some(session)) = (by, late)
                     && !self.is_clouded(by)

@@ -61,6 +61,13 @@ fn l2_whoever_destroys_their_session_is_out_of_the_record_and_stays_so() {
     assert_eq!(early.verdict, Some(Invariant::L2));
     let by_force = history().then(&admits(A)).then(&taken(A)).then(&destroyed);
     assert_eq!(by_force.verdict, None);
+    // Its claim came late, and it was shown that there is no record.
+    let began = || history().then(&booted(0, None));
+    let blinded = || began().then(&Happening::Blinded { host: 0 });
+    let sees_again = Happening::Whole { host: 0, prefix: 0 };
+    let claims = |begin: History| begin.then(&admits(A)).then(&sees_again).then(&destroyed);
+    assert_eq!(claims(blinded()).verdict, None);
+    assert_eq!(claims(began()).verdict, Some(Invariant::L2));
 }
 
 #[test]
@@ -134,6 +141,24 @@ fn l4_a_jump_of_the_clock_shortens_a_lease_on_its_host_alone() {
     assert_eq!(verdict(0, 13), None);
     assert_eq!(verdict(0, 9), Some(Invariant::L4), "a short one");
     assert_eq!(verdict(1, 13), Some(Invariant::L4), "another host");
+}
+
+/// A suspended machine's clock may be ahead of what its sleep took.
+#[test]
+fn l4_a_jump_of_the_clock_adds_to_the_trouble_in_which_it_comes() {
+    let verdict = |by: u64| {
+        let by = Duration::from_secs(by);
+        let suspended = Happening::Trouble {
+            host: Some(0),
+            until: at(31),
+        };
+        let history = history().then(&booted(0, Some(Duration::from_secs(15))));
+        let history = history.at(23).then(&suspended).at(30);
+        let history = history.then(&Happening::Jumped { host: 0, by });
+        history.then(&lost(lease_expired())).verdict
+    };
+    assert_eq!(verdict(6), None);
+    assert_eq!(verdict(1), Some(Invariant::L4), "a short one");
 }
 
 /// A leader that steps down was asked to since its term began.

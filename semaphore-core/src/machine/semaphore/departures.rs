@@ -39,9 +39,11 @@ impl Participant {
                     }
                     _ => false,
                 };
-                if let Some(hold) = self.callers.hold_mut(acquire)
-                    && hold.lost.is_none()
-                {
+                if let Some(hold) = self.callers.hold_mut(acquire) {
+                    // What is kept after the loss of one slot stays so if another one is taken.
+                    if hold.lost.is_some() {
+                        return;
+                    }
                     hold.lost = Some(reason.clone());
                     if hold.caller == Caller::Present {
                         self.callers.lost(now, acquire, reason);

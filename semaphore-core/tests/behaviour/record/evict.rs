@@ -1,6 +1,7 @@
 //! A slot is taken away, and its holder learns why.
 
 use semaphore_core::manage::Eviction;
+use semaphore_core::sans_io::Method;
 use semaphore_core::{Error, InvalidInput, Lost, Permit, Semaphore, SessionId};
 use transport_mock::MockConsul;
 
@@ -251,4 +252,35 @@ fn a_slot_that_is_kept_and_never_given_back_is_free_when_the_lock_delay_is_over(
     drop(permit);
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+/// One of several sessions ends early, and somebody else takes its slot, as Go's clients do at once. The
+/// caller still works with the others.
+#[test]
+fn slots_that_are_kept_stay_taken_when_another_of_their_permit_is_taken_by_somebody_else() {
+    let world = MockConsul::new(1);
+    // A crowd watches the record alone.
+    let semaphore = connect(builder(2).keep_lost().crowd(0), &world.client("a"));
+    let permit = world.run(semaphore.acquire_many(2)).expect("two slots");
+    let sessions = permit.sequencers();
+    let (dead, kept) = (&sessions[0].session, &sessions[1].session);
+    world.expire_session(dead.as_str());
+    let lost = world.run(permit.lost());
+    assert!(matches!(lost, Lost::SessionGone { .. }), "{lost:?}");
+    let stranger = Stranger::enters(&world);
+    let key = format!("{PREFIX}/.lock");
+    let (value, flags) = world.consul(|consul, _| {
+        let entry = consul.entry(&key).expect("a record");
+        (entry.value().to_vec(), entry.flags())
+    });
+    let value = String::from_utf8(value).expect("text");
+    let value = value.replace(dead.as_str(), stranger.session.as_str());
+    let target = format!("/v1/kv/{key}?flags={flags}");
+    operate(&world, Method::Put, &target, &value);
+    world.advance(secs(5));
+    let now = holders(&world);
+    assert!(now.iter().any(|it| it == kept.as_str()), "{now:?}");
+    let _lost = world.run(permit.release());
+    world.advance(secs(2));
+    assert_eq!(holders(&world), [stranger.session.as_str()]);
 }

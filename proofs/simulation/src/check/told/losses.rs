@@ -94,9 +94,12 @@ impl Losses {
                     until: *until,
                 });
             }
-            // By the time until now, the lease is that much shorter.
+            // By the time until now, the lease is that much shorter. That adds to the trouble that the
+            // host has now, as while its machine was suspended.
             Happening::Jumped { host, by } => {
-                let before = Instant::from_origin(at.since_origin().saturating_sub(*by));
+                let calm = self.calm(at, *host);
+                let until = calm.last().map_or(Instant::ORIGIN, |(_, to)| *to);
+                let before = Instant::from_origin(until.since_origin().saturating_sub(*by));
                 let place = self.trouble.partition_point(|it| it.from <= before);
                 let trouble = Trouble {
                     host: Some(*host),

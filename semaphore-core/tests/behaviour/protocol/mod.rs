@@ -1,0 +1,8 @@
+//! The scenes of docs/SCENARIOS.md on the next machine, one file per group.
+
+mod bench;
+mod groups;
+mod holding;
+mod late;
+mod requests;
+mod woken;
