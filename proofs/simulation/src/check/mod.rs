@@ -117,7 +117,7 @@ pub const LEAST_DECIDED: &[(&str, u64)] = &[
     ("belief ends with its session", 150),
     ("clean end", 3_000),
     ("everybody gets in", 3_000),
-    ("farewell gives back", 40),
+    ("farewell gives back", 8),
     ("in order", 300),
     ("key through acquire", 5_000),
     ("leaders in their order", 6_000),
