@@ -131,6 +131,15 @@ impl Scene {
         next
     }
 
+    /// One caller who waits, and has listed. Only what the key ahead says tells it more: its poll stays with the test.
+    pub(crate) fn waits_with_a_list(&mut self, who: usize) -> Call {
+        let [call] = self.enters(who, [1]);
+        self.pass(secs(4));
+        self.hold(who, polls);
+        self.pass_until(secs(2), |s| s.has(who, polls));
+        call
+    }
+
     /// One caller who holds.
     #[track_caller]
     pub(crate) fn holder(&mut self, who: usize) -> Call {

@@ -125,15 +125,18 @@ fn answers_that_are_older_than_an_own_write_change_nothing_for_a_waiter() {
 /// Scene 24, S4.
 #[test]
 fn answers_that_are_older_than_an_own_write_change_nothing_for_a_holder() {
-    let mut s = Scene::new(1);
+    let mut s = Scene::new(2);
+    s.holder(R);
     s.reads_from_the_past(P);
     let p = s.holder(P);
     s.pass(secs(100));
     assert!(s.holds(p));
-    assert_eq!((s.names(), s.keys()), (vec![P], vec![P]));
+    assert_eq!((s.names(), s.keys()), (vec![P, R], vec![R, P]));
+    let reads = s.sent(P, reads_plainly);
     s.release(p);
     s.pass(secs(1));
-    assert!(s.was_released(p));
+    assert!(s.sent(P, reads_plainly) > reads, "a release reads first");
+    assert!(s.was_released(p) && s.names() == [R]);
     s.assert_gone(P);
     assert_eq!(s.refusals(P), 0);
 }

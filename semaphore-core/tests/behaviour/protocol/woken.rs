@@ -15,8 +15,7 @@ fn a_waiter_behind_a_key_that_was_deleted_and_entered_again_claims_at_once() {
     let mut s = Scene::new(1);
     let r = s.holder(R);
     let [q] = s.enters(Q, [1]);
-    s.hold(P, polls);
-    let [p] = s.enters(P, [1]);
+    let p = s.waits_with_a_list(P);
     s.release(r);
     s.run();
     assert!(s.holds(q));
@@ -38,12 +37,17 @@ fn a_waiter_behind_a_key_that_was_deleted_and_entered_again_claims_at_once() {
 fn a_waiter_behind_a_key_that_left_and_came_back_needs_no_write_of_the_record() {
     let mut s = Scene::new(1);
     let r = s.holder(R);
-    s.hold(Q, polls);
     let [q] = s.enters(Q, [1]);
-    s.release(r);
-    s.run();
-    s.hold(P, polls);
+    s.pass(secs(4));
+    // Q lists, and does not hear of the release.
+    s.hold(Q, polls);
     let [p] = s.enters(P, [1]);
+    s.pass_until(secs(2), |s| s.has(Q, polls));
+    s.release(r);
+    // P lists after the release.
+    s.pass(secs(3));
+    s.hold(P, polls);
+    s.pass_until(secs(2), |s| s.has(P, polls));
     s.gives_up(q);
     s.let_through(Q);
     assert_eq!(s.keys(), [P]);
@@ -62,14 +66,13 @@ fn a_waiter_behind_a_key_that_left_and_came_back_needs_no_write_of_the_record() 
 #[test]
 fn a_waiter_behind_a_key_that_was_handed_over_claims_what_became_free_before() {
     let mut s = Scene::new(2);
-    let r = s.holder(R);
-    s.hold_answer(P, enters);
-    s.hold(Q, polls);
+    let [r, last] = s.enters(R, [1, 1]);
     let [first] = s.enters(P, [1]);
-    let [q] = s.enters(Q, [1]);
-    s.let_through(P);
-    assert!(s.holds(first) && s.has(Q, polls));
+    let q = s.waits_with_a_list(Q);
     s.release(r);
+    s.run();
+    assert!(s.holds(first));
+    s.release(last);
     s.run();
     let second = s.next_turn(first);
     assert!(s.holds(second) && s.sent(P, hands_over) == 1);
@@ -84,8 +87,7 @@ fn a_waiter_behind_two_of_one_process_claims_when_both_are_gone() {
         let mut s = Scene::new(1);
         let r = s.holder(R);
         let [first, second] = s.enters(P, [1, 1]);
-        s.hold(Q, polls);
-        let [q] = s.enters(Q, [1]);
+        let q = s.waits_with_a_list(Q);
         assert_eq!(s.keys(), [R, P, P, Q]);
         for (at, call) in [r, first, second].into_iter().enumerate() {
             s.release(call);
@@ -205,6 +207,24 @@ fn a_waiter_behind_another_program_claims_as_soon_as_its_key_is_gone() {
     s.let_through(P);
     assert_eq!((s.names(), s.keys()), (vec![], vec![OTHER, P]));
     s.delete_key(OTHER, 0);
+    s.run();
+    assert!(s.holds(p));
+}
+
+/// Scene 10, if the other program keeps its slot: its key does not tell that it was served.
+#[test]
+fn a_waiter_behind_another_program_that_holds_claims_the_next_slot() {
+    let mut s = Scene::new(2);
+    let r = s.holder(R);
+    let go = s.somebody_enters(flags_of_go());
+    s.hold(P, claims);
+    let [p] = s.enters(P, [1]);
+    assert!(s.keys() == [R, OTHER, P] && !s.has(P, claims));
+    s.let_through(P);
+    s.adds_to_record(&go);
+    s.run();
+    assert_eq!(s.names(), [R, OTHER]);
+    s.release(r);
     s.run();
     assert!(s.holds(p));
 }

@@ -36,6 +36,13 @@ impl Scene {
         self.write_record(&body);
     }
 
+    /// Another program names this session in the record.
+    pub(crate) fn adds_to_record(&mut self, session: &str) {
+        let mut record = self.record().expect("a record");
+        record.add(session);
+        self.write_record(&String::from_utf8(record.encode()).expect("JSON"));
+    }
+
     /// Another program writes the record.
     pub(crate) fn write_record(&mut self, record: &str) {
         let key = prefix().record_key();
@@ -104,11 +111,13 @@ impl Scene {
             .any(|it| matches!(it, Event::Done { result: Ok(()), .. }))
     }
 
-    /// Whose names the record has, in its order.
+    /// Whose names the record has, in the order of their numbers.
     pub(crate) fn names(&self) -> Vec<usize> {
         let record = self.record();
         let names = record.iter().flat_map(Record::holders);
-        names.map(|name| self.owner(name)).collect()
+        let mut names: Vec<usize> = names.map(|name| self.owner(name)).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Whose contender keys there are, in the order of their entries.
