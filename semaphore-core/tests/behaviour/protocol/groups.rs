@@ -31,7 +31,6 @@ fn room_that_a_group_gathers_is_not_claimed_by_patience() {
 
 /// Scene 26, if R's next caller comes when the one before it is done.
 #[test]
-#[ignore = "machine/next: R has no list since its entry, counts as alone, and enters and claims right after its own release"]
 fn room_that_a_group_gathers_is_not_claimed_by_who_comes_later() {
     let mut s = Scene::new(2);
     let (q, r) = (s.holder(Q), s.holder(R));

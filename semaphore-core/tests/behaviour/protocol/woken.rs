@@ -254,7 +254,6 @@ fn a_newcomer_that_lost_a_race_enters_and_is_served_after_the_others_stay() {
 
 /// Scene 11, if each caller of P comes when the one before it is done.
 #[test]
-#[ignore = "machine/next: P has no list since its entry, counts as alone, and enters and claims right after its own release"]
 fn a_newcomer_that_lost_a_race_is_not_passed_by_who_comes_later() {
     let mut s = Scene::new(1);
     let q = s.holder(Q);
