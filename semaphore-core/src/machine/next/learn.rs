@@ -452,11 +452,11 @@ impl Participant {
             self.known.line.listed(reading.sent_at);
             self.known.listed = reading.moment;
         }
+        self.reads.satisfied(Due::ConfirmedList);
         self.observe_missing(now, view, reading);
         if self.situation(now).has_company() {
             self.known.line.saw_company(now);
         }
-        self.reads.satisfied(Due::ConfirmedList);
         self.reads.require(due);
         true
     }
