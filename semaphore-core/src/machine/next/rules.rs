@@ -176,7 +176,9 @@ impl Situation<'_> {
     /// Rule 2. A try enters only to claim at once: it needs more room than all in the line.
     pub(super) fn has_room_for(&self, ticket: &Ticket) -> bool {
         let is_known = self.is_alone() || self.listed > Moment(ticket.id.0);
-        is_known && self.free() >= self.line.len() + ticket.permits as usize
+        // A record of another limit takes nobody, unless the claim may write ours.
+        let is_taking = !self.is_conflict() || self.may_resize(false);
+        is_known && is_taking && self.free() >= self.line.len() + ticket.permits as usize
     }
 
     /// Rule 7. Whether the room of the present record is room for PATIENCE to count: enough for the
