@@ -170,6 +170,12 @@ impl From {
 /// counts as unknown.
 const HURRY: Duration = Duration::from_secs(1);
 
+/// PATIENCE: how long those ahead may leave a slot unused. It is drawn, so that not all pass at once.
+fn patience(rng: &mut fastrand::Rng) -> Duration {
+    let half = Duration::from_millis(500);
+    jitter(half, half, rng)
+}
+
 impl Participant {
     /// An idle participant. `seed` decides its jitter: use a different seed for each, and a fixed
     /// one to repeat a run.
@@ -299,13 +305,6 @@ impl Participant {
 
     fn moment(&self) -> Moment {
         self.requests.moment()
-    }
-
-    /// PATIENCE: how long those ahead may leave a slot unused. It is drawn, so that not all pass at
-    /// once.
-    fn patience(&mut self) -> Duration {
-        let half = Duration::from_millis(500);
-        jitter(half, half, &mut self.rng)
     }
 
     /// How many of other processes wait ahead of our first waiter.

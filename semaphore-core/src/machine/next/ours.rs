@@ -35,8 +35,10 @@ impl Participant {
             self.proofs.end();
         }
         let is_room = self.situation(now).leaves_room();
-        let patience = self.patience();
-        self.known.record.leaves_room(now, is_room, patience);
+        let rng = &mut self.rng;
+        self.known
+            .record
+            .leaves_room(now, is_room, || super::patience(rng));
         if self.callers.queue().is_empty() && self.ours.is_empty() {
             self.forget_all();
         }

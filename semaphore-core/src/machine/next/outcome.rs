@@ -224,7 +224,7 @@ impl Participant {
     }
 
     fn refused(&mut self, now: Instant, step: &Step, refused: &Refused) {
-        let patience = self.patience();
+        let patience = super::patience(&mut self.rng);
         let most = self.settings.session.request_timeout();
         let only_delayed = !refused.delayed.is_empty() && !refused.record && !refused.other;
         for (session, is_held) in &refused.delayed {

@@ -169,14 +169,19 @@ impl KnownRecord {
 
     /// Whether there is room now, for which nobody else claims. It counts from the first of the
     /// records that all left some.
-    pub(super) fn leaves_room(&mut self, now: Instant, is_room: bool, patience: Duration) {
+    pub(super) fn leaves_room(
+        &mut self,
+        now: Instant,
+        is_room: bool,
+        patience: impl FnOnce() -> Duration,
+    ) {
         match (is_room, self.room) {
             (false, _) => self.room = None,
             (true, Some(_)) => {}
             (true, None) => {
                 self.room = Some(Room {
                     since: now,
-                    patience,
+                    patience: patience(),
                 });
             }
         }
