@@ -91,6 +91,13 @@ impl Missing {
         self.keyless.contains(session)
     }
 
+    /// What its key said when it was seen: its lock delay, and the beginning of its value.
+    pub(super) fn seen(&self, session: &str) -> (Option<Duration>, Option<&str>) {
+        let seen = self.seen.get(session);
+        let lock_delay = seen.map(|seen| seen.lock_delay);
+        (lock_delay, self.value_of(session))
+    }
+
     /// The beginning of the value of this holder's key, if it was seen.
     pub(super) fn value_of(&self, session: &str) -> Option<&str> {
         self.seen.get(session)?.value.as_deref()

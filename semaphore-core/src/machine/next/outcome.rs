@@ -90,6 +90,10 @@ impl Participant {
         }
         if !step.prunes.is_empty() {
             let sessions = step.prunes.clone();
+            for session in &sessions {
+                let (lock_delay, value) = self.known.missing.seen(session);
+                tracing::info!(name: "vanished", target: "semaphore_core", %session, value, ?lock_delay, "a holder has died: its place is free");
+            }
             tracing::debug!(name: "pruned", ?sessions, "removed dead holders from the record");
             self.callers
                 .notices_mut()
