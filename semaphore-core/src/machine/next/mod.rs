@@ -567,6 +567,8 @@ impl Participant {
         id: RequestId,
         result: &Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
+        // The clock ends beliefs, no matter what comes.
+        self.end_beliefs(now);
         if let Some(lone) = &mut self.lone
             && let Some(end) = lone.handle_response(now, id, result)
         {
@@ -580,8 +582,6 @@ impl Participant {
             answer,
             ..
         } = received;
-        // The clock ends beliefs, no matter what comes.
-        self.end_beliefs(now);
         match from {
             From::Step(_) => self.take_outcome(now, sent_at, answer),
             From::Read => self.take_read(now, answer),
