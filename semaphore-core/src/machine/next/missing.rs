@@ -108,6 +108,16 @@ impl Missing {
         self.suspects.clear();
     }
 
+    /// Only a write of ours has changed the record since the list that shows them.
+    pub(super) fn still_suspects(&mut self, those: BTreeSet<String>, is_named: impl Fn(&str) -> bool) {
+        self.suspects = those;
+        self.suspects.retain(|it| is_named(it));
+    }
+
+    pub(super) fn take_suspects(&mut self) -> BTreeSet<String> {
+        core::mem::take(&mut self.suspects)
+    }
+
     pub(super) fn suspects(&self) -> usize {
         self.suspects.len()
     }

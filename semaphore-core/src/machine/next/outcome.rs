@@ -84,7 +84,11 @@ impl Participant {
                 create_index: Index::ZERO,
                 record: Ok(record.clone()),
             };
+            let suspects = self.known.missing.take_suspects();
             self.learn_record(now, moment, Some(lock), after.index, true);
+            self.known
+                .missing
+                .still_suspects(suspects, |it| record.holds(it));
         } else if let Some(lock) = after.lock.take() {
             self.learn_record(now, moment, Some(lock), after.index, true);
         }
