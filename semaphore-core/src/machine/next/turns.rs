@@ -2,7 +2,9 @@
 
 use super::contender::{Contender, ContenderNo, Course, Stand};
 use super::record::Content;
+use super::step::Room;
 use super::{Participant, Slots};
+use crate::api::Txn;
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
@@ -288,6 +290,9 @@ impl Participant {
             Content::Unreadable(conflict) => conflict.clone(),
             Content::Record(record) => {
                 let theirs = record.limit();
+                if let Some(too_large) = self.lacks_room(record) {
+                    self.fail_waiting(now, |_| too_large.clone().into());
+                }
                 self.judge_limit(now, theirs);
                 return;
             }
@@ -314,6 +319,19 @@ impl Participant {
                 self.tell_late(acquire, error());
             }
         }
+    }
+
+    /// Why no claim of the first caller fits into a transaction with the record, if others have made
+    /// it so large.
+    fn lacks_room(&self, record: &Record) -> Option<InvalidInput> {
+        let permits = self.callers.queue().head()?.permits as usize;
+        let mut room = Room::beside(Some(record), &self.settings);
+        let fits = room.take(2 * permits, permits);
+        (!fits).then(|| InvalidInput::RecordTooLarge {
+            holders: record.holders().len(),
+            len: record.encode().len(),
+            max: Txn::MAX_BYTES,
+        })
     }
 
     fn judge_limit(&mut self, now: Instant, theirs: u32) {
