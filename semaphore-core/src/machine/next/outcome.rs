@@ -312,6 +312,9 @@ impl Participant {
         }
         self.writes.is_held_up |= step.leaves();
         self.leaving_failed(&error);
+        if matches!(error, RequestError::Denied { .. }) {
+            self.leave_out(step);
+        }
         self.note(now, Some(error));
     }
 

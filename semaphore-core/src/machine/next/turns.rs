@@ -2,13 +2,15 @@
 
 use super::contender::{Contender, ContenderNo, Course, Stand};
 use super::record::Content;
-use super::step::Room;
+use super::step::{Act, Exit, Room, Step};
 use super::{Participant, Slots};
 use crate::api::Txn;
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::machine::callers::{Caller, Patience, Ticket};
+use crate::machine::process::tenancy::loan::Rest;
+use crate::machine::process::tenancy::past::Past;
 use crate::record::Record;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -240,6 +242,20 @@ impl Participant {
         }
     }
 
+    /// A key that may not be deleted goes with its session. (A name can only be removed by a write of
+    /// the record, which is repeated.)
+    pub(super) fn leave_out(&mut self, step: &Step) {
+        for part in &step.parts {
+            let is_left = matches!(part.act, Act::Exit(Exit::Leave | Exit::Park { is_named: false }));
+            if is_left && step.record.is_none() {
+                self.ours
+                    .change(part.no, |it| it.loan.give_back(Past::Nothing, Rest::Key));
+                self.given_back(part.no);
+                self.ours.forget(part.no);
+            }
+        }
+    }
+
     /// Fails every waiting caller.
     pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
         let waiting = self.callers.take_all();
@@ -415,6 +431,7 @@ impl Participant {
     pub(super) fn has_only_left_behind(&self) -> bool {
         let is_told = |(_, it): (ContenderNo, &Contender)| it.owes.is_none();
         self.callers.queue().is_empty()
+            && !self.ours.is_empty()
             && self.ours.those(Stand::Leaving).all(is_told)
             && self.writes.is_held_up
             && self.ours.count(Stand::Leaving) == self.ours.len()
