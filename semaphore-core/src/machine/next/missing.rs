@@ -109,7 +109,11 @@ impl Missing {
     }
 
     /// Only a write of ours has changed the record since the list that shows them.
-    pub(super) fn still_suspects(&mut self, those: BTreeSet<String>, is_named: impl Fn(&str) -> bool) {
+    pub(super) fn still_suspects(
+        &mut self,
+        those: BTreeSet<String>,
+        is_named: impl Fn(&str) -> bool,
+    ) {
         self.suspects = those;
         self.suspects.retain(|it| is_named(it));
     }

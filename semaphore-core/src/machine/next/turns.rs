@@ -246,7 +246,10 @@ impl Participant {
     /// the record, which is repeated.)
     pub(super) fn leave_out(&mut self, step: &Step) {
         for part in &step.parts {
-            let is_left = matches!(part.act, Act::Exit(Exit::Leave | Exit::Park { is_named: false }));
+            let is_left = matches!(
+                part.act,
+                Act::Exit(Exit::Leave | Exit::Park { is_named: false })
+            );
             if is_left && step.record.is_none() {
                 self.ours
                     .change(part.no, |it| it.loan.give_back(Past::Nothing, Rest::Key));
