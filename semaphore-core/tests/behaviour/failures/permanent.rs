@@ -9,7 +9,7 @@ use semaphore_core::{Error, Lost, RequestError, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockClient, MockConsul, Rule};
 
-use crate::support::aftermath::{assert_recovered, steps};
+use crate::support::aftermath::{Step, assert_recovered, steps};
 use crate::support::*;
 
 /// An answer, and a test for the error that it must cause.
@@ -51,7 +51,9 @@ async fn all(semaphore: &Semaphore, waiters: usize) -> Vec<Error> {
 
 #[test]
 fn every_waiter_is_told_at_once() {
-    for step in steps().filter(|step| !step.is_release()) {
+    // Nobody needs to read before it enters.
+    let is_first = |step: &Step| !step.is_release() && (!cfg!(semaphore_next) || step.0 != "read");
+    for step in steps().filter(is_first) {
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);
             if step.0 == "watch" {
@@ -120,7 +122,10 @@ fn a_holder_keeps_its_slot_until_its_lease_ends() {
 
 #[test]
 fn a_release_that_is_refused_says_so_and_belief_ends_all_the_same() {
-    for step in steps().filter(|step| step.is_release()) {
+    // A release may be over before the session is destroyed.
+    let is_told =
+        |step: &Step| step.is_release() && (!cfg!(semaphore_next) || step.0 != "session destroy");
+    for step in steps().filter(is_told) {
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);
             let semaphore = semaphore(&world, "a", 1);

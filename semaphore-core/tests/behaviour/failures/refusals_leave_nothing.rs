@@ -141,7 +141,7 @@ fn those_who_may_are_not_held_up_by_a_refused_one() {
         let permit = world.run(other.acquire()).expect("a slot");
         assert!(world.now().saturating_since(before) < millis(100), "{what}");
         world.run(permit.release()).expect("released");
-        world.advance(secs(1));
+        world.advance(secs(2));
         assert_left(&world, what);
     }
 }
@@ -194,8 +194,9 @@ fn a_shutdown_does_not_wait_for_a_session_that_it_may_not_destroy() {
     );
     let before = world.now();
     world.run(async {
+        // A release may be over before the session is destroyed.
         let released = permit.release().await;
-        assert!(released.is_err(), "{released:?}");
+        assert!(released.is_ok() == cfg!(semaphore_next), "{released:?}");
         semaphore.shutdown().await;
     });
     assert!(world.now().saturating_since(before) < millis(100));

@@ -31,6 +31,8 @@ fn assert_says_the_rule(error: &RequestError) {
     );
 }
 
+// Goes with the machine that needs it: later nobody reads before it enters, and transactions do not refuse such keys.
+#[cfg(not(semaphore_next))]
 #[test]
 fn whoever_comes_is_told_the_rule_at_once_and_leaves_nothing() {
     let world = MockConsul::new(1);
@@ -63,7 +65,8 @@ fn a_holder_whose_key_is_refused_after_an_upgrade_does_not_go_on_unwatched() {
     let lost = world.run(permit.lost());
     // The poll that was under way is still answered.
     let took = world.now().saturating_since(before);
-    assert!(took <= secs(16), "{took:?}");
+    let most = if cfg!(semaphore_next) { 65 } else { 16 };
+    assert!(took <= secs(most), "{took:?}");
     let Lost::Unreadable { refusal, .. } = &lost else {
         panic!("{lost:?}");
     };

@@ -84,6 +84,8 @@ fn a_passing_failure_is_no_refusal() {
         let spy = Spy::on(&world);
         world.run(permit.release()).expect("released");
         assert_eq!(spy.count(is_transaction), 1, "{fault}");
+        // A key may stay as long as its session.
+        world.advance(secs(2));
         assert_nothing_left(&world);
     }
 }
@@ -163,7 +165,9 @@ fn a_token_that_loses_a_permission_is_told_at_the_release() {
         world.consul(|consul, _| consul.add_token("token", policy));
         let result = world.run(permit.release());
         let is_denied = matches!(result, Err(Error::Request(RequestError::Denied { .. })));
-        assert!(is_denied, "{what}: {result:?}");
+        // Its session is destroyed later.
+        let is_released = cfg!(semaphore_next) && what == "no session" && result.is_ok();
+        assert!(is_denied || is_released, "{what}: {result:?}");
         world.advance(secs(60));
         assert_eq!(session_count(&world), 0, "{what}");
         assert_eq!(contender_keys(&world), [""; 0], "{what}");

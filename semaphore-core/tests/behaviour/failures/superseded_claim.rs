@@ -142,6 +142,8 @@ fn with_a_superseded_claim(permits: [u32; 2]) -> (Bench, [CommandId; 2]) {
     (bench, [first, second.expect("it waits")])
 }
 
+// Goes with the machine that needs it: later a claim names its key's index, so one that was superseded is refused.
+#[cfg(not(semaphore_next))]
 #[test]
 fn whom_a_superseded_claim_has_admitted_keeps_no_slot_from_others() {
     let (mut bench, [first, second]) = with_a_superseded_claim([1, 2]);
@@ -155,6 +157,8 @@ fn whom_a_superseded_claim_has_admitted_keeps_no_slot_from_others() {
     bench.assert_nothing_is_left();
 }
 
+// Goes with the machine that needs it: later a claim names its key's index, so one that was superseded is refused.
+#[cfg(not(semaphore_next))]
 #[test]
 fn whom_a_superseded_claim_has_admitted_keeps_no_slot_from_our_own() {
     let (mut bench, acquires) = with_a_superseded_claim([1, 1]);
@@ -167,6 +171,8 @@ fn whom_a_superseded_claim_has_admitted_keeps_no_slot_from_our_own() {
     bench.assert_nothing_is_left();
 }
 
+// Goes with the machine that needs it: later a claim names its key's index, so one that was superseded is refused.
+#[cfg(not(semaphore_next))]
 #[test]
 fn whom_a_superseded_claim_has_admitted_leaves_when_nobody_waits_any_more() {
     let (mut bench, acquires) = with_a_superseded_claim([1, 1]);

@@ -108,16 +108,18 @@ fn a_missing_index_is_a_warning_that_names_it_and_so_is_its_return() {
             let waiter = waiter.clone();
             async move { waiter.acquire().await }
         });
-        world.advance(secs(3));
+        world.advance(secs(12));
         let trouble = waiter.status().trouble.expect("something is wrong");
         assert!(trouble.cause.to_string().contains("X-Consul-Index"));
         world.clear_faults();
         world.advance(secs(30));
         assert!(waiter.status().is_connected());
     });
-    assert_eq!(lines.len(), 4, "{lines:#?}");
+    // The holder has no poll that ends in this time, or it is told, too.
+    let told = if cfg!(semaphore_next) { 1 } else { 2 };
+    assert_eq!(lines.len(), 2 * told, "{lines:#?}");
     let named = lines.iter().filter(|it| it.contains("X-Consul-Index"));
-    assert_eq!(named.count(), 2, "{lines:#?}");
+    assert_eq!(named.count(), told, "{lines:#?}");
     let over = lines.iter().filter(|it| it.contains("again"));
-    assert_eq!(over.count(), 4, "{lines:#?}");
+    assert_eq!(over.count(), 2 * told, "{lines:#?}");
 }

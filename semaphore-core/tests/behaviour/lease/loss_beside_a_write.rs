@@ -49,6 +49,8 @@ impl Scene {
     }
 }
 
+// Goes with the machine that needs it: later a holder's poll shows its own key alone.
+#[cfg(not(semaphore_next))]
 #[test]
 fn a_key_that_is_gone_before_a_claim_of_another_of_ours_is_noticed_by_the_answer_that_shows_it() {
     let release = scene().session;

@@ -24,13 +24,22 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
         assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
         // S2: the TTL of 15 s less a tenth, counted from the sending of the last successful
         // renewal.
-        assert_eq!(world.now(), renewed + millis(13_500));
+        // So counts the last read that showed its key, which is sent as often.
+        let end = renewed + millis(13_500);
+        let early = secs(if cfg!(semaphore_next) { 1 } else { 0 });
+        let lost_at = world.now();
+        assert!(lost_at <= end && lost_at + early >= end, "{lost_at} {end}");
         assert!(!permit.is_held());
         let next = waiting.await.expect("a slot");
         // L1: Consul expires the session two TTLs after the renewal. The lock delay takes one more
-        // TTL. A second may pass in addition.
+        // TTL. Some seconds may pass in addition.
         let admitted = world.now().saturating_since(renewed);
-        assert!(admitted > secs(45) && admitted < secs(46), "{admitted:?}");
+        let most = if cfg!(semaphore_next) {
+            secs(45) + DEAD_SEEN_AFTER
+        } else {
+            secs(46)
+        };
+        assert!(admitted > secs(45) && admitted < most, "{admitted:?}");
         world.heal("a");
         world.sleep(secs(60)).await;
         assert!(next.is_held());

@@ -28,7 +28,9 @@ fn refused(world: &MockConsul) -> [usize; 2] {
 
 async fn turn(semaphore: Semaphore) {
     let permit = semaphore.acquire().await.expect("a permit");
-    permit.release().await.expect("released");
+    // The belief may end before the limits let the release through. It goes on behind then.
+    let released = permit.release().await;
+    assert!(released.is_ok() || cfg!(semaphore_next), "{released:?}");
 }
 
 /// Takes endless turns, as fast as they are served.

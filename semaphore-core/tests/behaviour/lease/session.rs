@@ -102,6 +102,7 @@ fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
         "{deadline:?} {expected:?}"
     );
     world.run(permit.release()).expect("released");
+    world.advance(secs(2));
     assert_nothing_left(&world);
 }
 
@@ -251,7 +252,7 @@ fn fails_a_check(builder: Builder, loses: bool) {
     let semaphore = connect(builder, &world.client("a"));
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.consul(|consul, now| consul.fail_check(now, transport_mock::consul::NODE, "serfHealth"));
-    world.advance(secs(1));
+    world.advance(secs(2));
     assert_eq!(permit.is_held(), !loses);
     if loses {
         assert!(matches!(world.run(permit.lost()), Lost::SessionGone { .. }));
@@ -281,7 +282,8 @@ fn one_that_waits_enters_again_with_another_session_when_its_own_is_gone() {
             })
             .expect("a waiter");
         world.consul(|consul, now| consul.destroy_session(now, &own));
-        world.advance(secs(1));
+        // It may only see that at the end of a poll.
+        world.advance(secs(if cfg!(semaphore_next) { 6 } else { 1 }));
         assert!(waiting.try_take().is_none());
         assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
         assert_eq!(session_count(&world), 2);
@@ -400,7 +402,11 @@ fn nobody_is_admitted_by_a_session_whose_end_a_new_leader_has_not_applied() {
 fn a_session_that_vanished_before_its_key_was_acquired_is_replaced() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
-    let gone = Response::new(500, "invalid session \"x\"");
+    // The answer names the operation that failed.
+    let at = if cfg!(semaphore_next) { 1 } else { 0 };
+    let errors = serde_json::json!([{"OpIndex": at, "What": "invalid session \"x\""}]);
+    let body = serde_json::json!({"Results": null, "Errors": errors}).to_string();
+    let gone = Response::new(409, body);
     world.inject(Rule::new(Fault::Answer(gone)).matching(enters));
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     assert!(permit.is_held());
@@ -443,7 +449,9 @@ fn a_key_that_its_session_has_left_behind_blocks_nobody() {
     assert!(!holders(&world).contains(&session));
     assert!(permit.is_held());
     world.run(permit.release()).expect("released");
-    assert_eq!(contender_keys(&world), [key.as_str()], "it is not ours");
+    // Whoever removes the name of a dead holder may remove its key, too.
+    let left = contender_keys(&world);
+    assert!(left.is_empty() == cfg!(semaphore_next), "{left:?}");
     operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
     assert_nothing_left(&world);
 }

@@ -12,6 +12,8 @@ use crate::support::bench::{Bench, is_read};
 use crate::support::steps::enters;
 use crate::support::*;
 
+// Goes with the machine that needs it: later nobody reads before it enters.
+#[cfg(not(semaphore_next))]
 #[test]
 fn a_read_that_was_sent_before_the_grant_is_no_loss_even_if_the_leader_confirms_it() {
     let mut bench = Bench::new(1, 1);
@@ -37,6 +39,8 @@ fn a_read_that_was_sent_before_the_grant_is_no_loss_even_if_the_leader_confirms_
     assert!(!bench.events.iter().any(is_loss));
 }
 
+// Goes with the machine that needs it: later nobody reads before it enters.
+#[cfg(not(semaphore_next))]
 #[test]
 fn a_read_that_was_sent_before_the_key_was_acquired_does_not_miss_it() {
     let mut bench = Bench::new(1, 1);
@@ -70,9 +74,13 @@ fn a_slot_goes_from_hand_to_hand_while_the_clock_stands_still() {
     }
     assert_eq!(bench.now, start);
     assert!(bench.sent.len() <= 10 * acquires.len(), "{:#?}", bench.sent);
+    // Sessions may be kept for a second.
+    bench.run_for(secs(2));
     bench.assert_nothing_left();
 }
 
+// Goes with the machine that needs it: later an answer that is ignored is asked for again after a pause.
+#[cfg(not(semaphore_next))]
 #[test]
 fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands_still() {
     // Our writes allow more reads. So with each number of callers, another kind of read is the last

@@ -101,7 +101,8 @@ fn a_stranger_ahead_that_never_claims_is_waited_for_once_however_many_wait_behin
         world.advance(secs(1));
         drop(permit);
         let took = run_all(&world, tasks);
-        assert!(took <= secs(5), "{hosts} {crowd} {took:?}");
+        let most = if cfg!(semaphore_next) { 8 } else { 5 };
+        assert!(took <= secs(most), "{hosts} {crowd} {took:?}");
         stuck.leaves(&world);
         world.advance(secs(1));
         assert_nothing_left(&world);

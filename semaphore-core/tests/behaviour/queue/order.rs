@@ -148,7 +148,8 @@ fn a_head_that_never_claims_is_passed_after_some_patience() {
         assert!(stuck.is_alive(&world), "the stranger was left alone");
         world.run(permit.release()).expect("released");
         let waited = world.now().saturating_since(before);
-        if round == 0 {
+        // The permission to pass it is good for one turn, or for some seconds.
+        if round == 0 || cfg!(semaphore_next) {
             assert!(waited >= millis(500) && waited < secs(2), "{waited:?}");
         } else {
             assert!(waited < millis(100), "waited for again: {waited:?}");
@@ -258,13 +259,16 @@ fn a_thousand_tasks_of_one_client_need_a_handful_of_connections() {
         .map(|name| turn(&world, semaphore.clone(), client.clone(), &log, name))
         .collect();
     world.advance(secs(1));
-    assert!(session_count(&world) <= 8, "{}", session_count(&world));
+    // Those of the holders, of at most eight that wait, and of some that were just used.
+    let most = if cfg!(semaphore_next) { 16 } else { 8 };
+    assert!(session_count(&world) <= most, "{}", session_count(&world));
     for task in tasks {
         world.run(task);
     }
     assert_eq!(log.lock().expect("a log").len(), 1_000);
     let stats = world.stats();
-    assert!(stats.peak_open <= 10, "{stats:?}");
+    let most = if cfg!(semaphore_next) { 16 } else { 10 };
+    assert!(stats.peak_open <= most, "{stats:?}");
     world.advance(secs(1));
     assert_nothing_left(&world);
 }
@@ -286,7 +290,7 @@ fn a_thousand_waiting_tasks_can_all_be_cancelled() {
     for task in tasks {
         task.abort();
     }
-    world.advance(secs(1));
+    world.advance(secs(2));
     assert_eq!(contender_keys(&world).len(), 3);
     assert_eq!(session_count(&world), 3);
     world.run(permit.release()).expect("released");

@@ -2,7 +2,7 @@
 //! S3).
 
 use semaphore_core::adapter::{Method, Request, Response, Transport as _};
-use semaphore_core::{Error, Token};
+use semaphore_core::{Error, RequestError, Token};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
@@ -25,7 +25,12 @@ fn a_dead_holder_is_pruned_when_its_session_has_expired_and_its_lock_delay_is_ov
         assert!(!permit.is_held());
         let waited = world.now().saturating_since(granted);
         // Consul expires a session after twice its TTL, and the lock delay equals the TTL.
-        assert!(waited > secs(44) && waited < secs(46), "{waited:?}");
+        let most = if cfg!(semaphore_next) {
+            secs(45) + DEAD_SEEN_AFTER
+        } else {
+            secs(46)
+        };
+        assert!(waited > secs(44) && waited < most, "{waited:?}");
         assert!(permit_of_next.fencing_token() > permit.fencing_token());
         permit_of_next.release().await.expect("released");
     });
@@ -101,10 +106,13 @@ fn a_holder_that_is_hidden_in_silence_is_an_error_and_not_pruned() {
     let blind = connect(builder(1).token("blind"), &world.client("blind"));
     world.run(async {
         let error = blind.acquire().await.expect_err("hidden");
-        assert!(
-            matches!(&error, Error::IncompleteView { prefix, .. } if prefix == PREFIX),
-            "{error:?}"
-        );
+        let is_told = match &error {
+            Error::IncompleteView { prefix, .. } => prefix == PREFIX,
+            // The write that prunes needs the permission to write the holder's key.
+            Error::Request(RequestError::Denied { .. }) => cfg!(semaphore_next),
+            _ => false,
+        };
+        assert!(is_told, "{error:?}");
         assert!(world.now().since_origin() < secs(1));
         world.sleep(secs(40)).await;
         assert!(permit.is_held());
@@ -152,7 +160,13 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
     let results = format!(r#"{{"Results":[{{"KV":{entry}}}],"Errors":null}}"#);
     let rule = Rule::new(Fault::AnswerAfter(Response::new(200, results)));
     let enters = |it: &Request| is_transaction(it) && enters(it);
-    world.inject(rule.host("blind").matching(enters).always());
+    let rule = rule.host("blind").matching(enters);
+    // An entry that is made again is refused, and a refusal shows no keys.
+    world.inject(if cfg!(semaphore_next) {
+        rule
+    } else {
+        rule.always()
+    });
     let blind = connect(builder(1).token("blind"), &world.client("blind"));
     world.run(async {
         let start = world.now();
@@ -175,7 +189,9 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
     world.inject(late.kind(RequestKind::KvWatch));
     // Even the answers to entering don't show the keys, as if the token could not read them.
     let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
-    let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
+    let unseen = Rule::new(Fault::AnswerAfter(nothing));
+    // They may all enter by one request.
+    let unseen = unseen.times(if cfg!(semaphore_next) { 1 } else { 3 });
     world.inject(unseen.matching(enters));
     let semaphore = semaphore(&world, "a", 3);
     world.run(async {
@@ -185,7 +201,7 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
                 world.start(async move { semaphore.acquire().await })
             })
             .collect();
-        world.sleep(millis(100)).await;
+        world.sleep(millis(50)).await;
         assert_eq!(contender_keys(&world).len(), 3);
         world.consul(|consul, now| {
             let ids: Vec<_> = consul.sessions().map(|s| s.id().to_owned()).collect();
@@ -213,7 +229,7 @@ fn an_agent_that_lags_behind_our_own_key_is_no_sign_of_an_incomplete_view() {
     let world = MockConsul::new(4);
     world.lag("a");
     // After an answer without an index the next read comes a second later.
-    let without_index = Rule::new(Fault::Index(0)).always();
+    let without_index = Rule::new(Fault::Index(0)).always().optional();
     world.inject(without_index.matching(|request| {
         let target = request.target();
         target.contains("recurse") && !target.contains("consistent")
@@ -347,7 +363,10 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
     assert!(permit.is_held());
     let trace = world.trace();
     let asked = |line: &&str| line.contains("< 409");
-    assert_eq!(trace.lines().filter(asked).count(), 1, "{trace}");
+    // Whoever does not need its slot need not ask at all.
+    let asked = trace.lines().filter(asked).count();
+    let least = if cfg!(semaphore_next) { 0 } else { 1 };
+    assert!((least..=1).contains(&asked), "{trace}");
 }
 
 /// No client writes a session like this, but an operator may.

@@ -80,7 +80,9 @@ fn revive_before_the_claim(has_key: bool) {
     world.advance(secs(30));
     assert!(waiting.try_take().is_none());
     assert_eq!(holders(&world), [id], "{}", world.trace());
-    assert_eq!(spy.count(claims), 1, "it knows now who lives");
+    // A refusal says that somebody has the key. At the latest the next list shows who.
+    let most = if cfg!(semaphore_next) { 5 } else { 1 };
+    assert!((1..=most).contains(&spy.count(claims)), "{}", world.trace());
 
     stranger.leaves(&world);
     let permit = world.run(waiting).expect("a slot");
@@ -199,15 +201,21 @@ fn every_step_is_a_transaction() {
     }
     let steps = spy.of(RequestKind::Txn);
     let steps: Vec<_> = steps.iter().map(|it| verbs(it).join(" ")).collect();
-    assert_eq!(
-        steps,
-        [
+    let expected: &[&str] = if cfg!(semaphore_next) {
+        &[
+            "check-not-exists lock get-tree",
+            "check-index lock cas",
+            "check-index delete cas",
+        ]
+    } else {
+        &[
             "lock get-tree",
             "cas",
             "check-session lock cas",
-            "delete cas"
+            "delete cas",
         ]
-    );
+    };
+    assert_eq!(steps, expected);
     assert_nothing_left(&world);
 }
 

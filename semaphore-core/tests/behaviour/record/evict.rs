@@ -121,7 +121,10 @@ fn whoever_only_waits_queues_anew() {
     let key = key.expect("a waiter");
     let (_, session) = key.rsplit_once('/').expect("a session");
     let session = SessionId::new(session).expect("a session");
-    assert_eq!(evict(&world, &session), Eviction::Ended);
+    // It may see that it is asked to leave before its session is ended.
+    let ends = evict(&world, &session);
+    let is_out = matches!(ends, Eviction::Ended | Eviction::Left);
+    assert!(is_out, "{ends:?}");
     world.run(permit.release()).expect("released");
     let permit = world.run(waiting).expect("a slot");
     assert_ne!(session_of(&permit), session);
@@ -247,7 +250,8 @@ fn a_slot_that_is_kept_and_never_given_back_is_free_when_the_lock_delay_is_over(
     world.expire_session(session_of(&permit).as_str());
     let next = world.run(waiting).expect("a slot");
     let waited = world.now().saturating_since(before);
-    assert!(waited >= secs(15) && waited < secs(18), "{waited:?}");
+    let most = secs(15) + DEAD_SEEN_AFTER;
+    assert!(waited >= secs(15) && waited < most, "{waited:?}");
     world.run(next.release()).expect("released");
     drop(permit);
     world.advance(secs(1));

@@ -133,6 +133,8 @@ impl Scene {
     }
 }
 
+// Goes with the machine that needs it: later a holder's poll shows its own key alone.
+#[cfg(not(semaphore_next))]
 #[test]
 fn an_answer_from_before_the_indexes_went_backwards_is_no_loss_however_high_its_index_is() {
     for age in 0..2 {
@@ -158,6 +160,8 @@ fn an_answer_from_before_the_indexes_went_backwards_is_no_loss_however_high_its_
     }
 }
 
+// Goes with the machine that needs it: later a holder's poll shows its own key alone.
+#[cfg(not(semaphore_next))]
 #[test]
 fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
     for is_asked_last in [false, true] {
@@ -184,6 +188,8 @@ fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
     }
 }
 
+// Goes with the machine that needs it: later a holder's poll shows its own key alone.
+#[cfg(not(semaphore_next))]
 #[test]
 fn what_the_leader_has_settled_is_doubted_no_more() {
     let mut scene = scene();

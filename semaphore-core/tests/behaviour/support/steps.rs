@@ -82,6 +82,12 @@ pub(crate) fn claims(request: &Request) -> bool {
     record_write(request).is_some_and(|write| !write.holders().is_empty())
 }
 
+/// Whether a request gives a slot to somebody, if it is applied: it claims, or touches the key of a
+/// slot that passes on.
+pub(crate) fn gives_slot(request: &Request) -> bool {
+    claims(request) || is_transaction(request) && has(request, &["check-index"]) && enters(request)
+}
+
 /// Whether a request removes the last holder from the record. A transaction also deletes its key.
 pub(crate) fn withdraws(request: &Request) -> bool {
     record_write(request).is_some_and(|write| write.index != 0 && write.holders().is_empty())

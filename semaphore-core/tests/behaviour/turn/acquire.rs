@@ -63,9 +63,9 @@ fn the_contender_key_shows_the_value_and_is_tied_to_the_holding_session() {
     world.consul(|consul, _| {
         let entry = consul.entry(&key).expect("a contender key");
         assert_eq!(entry.value(), "node-1 \u{2713}".as_bytes());
-        // A transaction that claims sets a mark on the key.
-        let mark = 1;
-        assert_eq!(entry.flags(), GO_FLAGS + mark);
+        // Each touch leaves another number in the flags: it was entered, and claimed.
+        let mark = if cfg!(semaphore_next) { 2 << 23 } else { 1 };
+        assert_eq!(entry.flags(), GO_FLAGS ^ mark);
         assert_eq!(entry.session(), Some(session.as_str()));
     });
     world.run(permit.release()).expect("released");
@@ -93,7 +93,7 @@ fn the_record_is_gos() {
 }
 
 #[test]
-fn the_record_is_created_empty_and_changed_by_its_index() {
+fn the_record_is_created_at_index_zero_and_changed_by_its_index() {
     let world = MockConsul::new(1);
     let spy = Spy::on(&world);
     let semaphore = semaphore(&world, "a", 2);
@@ -106,12 +106,17 @@ fn the_record_is_created_empty_and_changed_by_its_index() {
     world.run(permit.release()).expect("released");
 
     let writes: Vec<_> = spy.requests().iter().filter_map(record_write).collect();
-    let [create, claim, withdraw] = &writes[..] else {
-        panic!("three writes of the record: {writes:?}");
+    let [before @ .., claim, withdraw] = &writes[..] else {
+        panic!("a claim and a release: {writes:?}");
     };
-    assert_eq!(create.index, 0);
-    assert_eq!(create.holders(), [""; 0]);
-    assert_ne!(claim.index, 0);
+    // It may be created with the claim, or empty before it.
+    assert!(before.len() <= 1, "{writes:?}");
+    for create in before {
+        assert_eq!(create.holders(), [""; 0]);
+    }
+    let indices: Vec<bool> = writes.iter().map(|write| write.index == 0).collect();
+    let only_first: Vec<bool> = (0..writes.len()).map(|at| at == 0).collect();
+    assert_eq!(indices, only_first, "{writes:?}");
     assert_eq!(claim.holders().len(), 1);
     assert_eq!(withdraw.index, after_claim);
     assert_eq!(withdraw.holders(), [""; 0]);
@@ -161,7 +166,8 @@ fn nothing_is_sent_when_nobody_waits_or_holds_any_more() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.run(permit.release()).expect("released");
-    world.advance(secs(1));
+    // Its session may be kept for a second.
+    world.advance(secs(2));
     let before = world.stats();
     assert_eq!(before.open, 0, "a poll was left open");
     world.advance(secs(600));

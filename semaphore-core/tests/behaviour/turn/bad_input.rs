@@ -102,6 +102,7 @@ fn prefixes_that_look_odd_and_work() {
         assert!(world.consul(|consul, _| consul.entry(&lock_key).is_some()));
         world.run(permit.release()).expect("released");
         assert_eq!(world.consul(|consul, _| consul.entries("").count()), 1);
+        world.advance(secs(2));
         assert_eq!(session_count(&world), 0);
     }
 }

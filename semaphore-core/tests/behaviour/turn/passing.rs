@@ -1,5 +1,5 @@
 //! A slot passes from one local caller to the next, with one request each, in order, and each with
-//! its own token. This goes on while nobody else waits, and for 70 ms if somebody does.
+//! its own token. This goes on while nobody else waits, and for a while if somebody does.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,11 +8,16 @@ use semaphore_core::{FencingToken, Permit, Semaphore};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::support::spy::Spy;
-use crate::support::steps::{claims, creates_session, enters, writes_record};
-use crate::support::stranger::{Stranger, operate};
+use crate::support::steps::{self, claims, creates_session, enters, gives_slot, writes_record};
+use crate::support::stranger::Stranger;
 use crate::support::*;
 
 const LOCK: &str = "/v1/kv/service/db/.lock?flags=16210313421097356768";
+
+/// How long a slot stays with one process, in milliseconds, and how many contenders of that process
+/// stand in the line, each of which may have such a stay before whoever came later.
+const STAY: u64 = if cfg!(semaphore_next) { 200 } else { 70 };
+const PLACES: u64 = if cfg!(semaphore_next) { 8 } else { 1 };
 
 /// The callers in the order of their grants, with their tokens.
 type Log = Arc<Mutex<Vec<(usize, FencingToken)>>>;
@@ -77,10 +82,13 @@ fn each_turn_of_the_same_client_is_one_request() {
             assert!(holders(&world).len() <= slots);
             assert!(world.step(end), "{}", world.trace());
         }
-        // As many claims may be under way as there are slots.
-        let (claims, all) = (spy.count(claims), spy.requests().len());
-        assert!(claims <= turns, "limit {limit}: {claims}");
-        assert_eq!(all, claims, "limit {limit}: nothing else is asked");
+        // As many may be under way as there are slots.
+        let (gifts, all) = (spy.count(gives_slot), spy.requests().len());
+        assert!(gifts <= turns, "limit {limit}: {gifts}");
+        // Now and then a waiter takes the place of one that was served.
+        let polls = spy.of(RequestKind::KvWatch).len();
+        let others = if cfg!(semaphore_next) { turns / 10 } else { 0 };
+        assert!(all - polls <= turns + others, "limit {limit}: {all}");
         for task in waiting {
             world.run(task);
         }
@@ -91,13 +99,13 @@ fn each_turn_of_the_same_client_is_one_request() {
 }
 
 #[test]
-fn another_host_that_waits_has_its_turn_when_a_slot_has_been_here_for_70_ms() {
+fn another_host_that_waits_has_its_turn_when_a_slot_has_been_here_for_a_while() {
     for limit in [1, 3] {
         for at in [0, 3, 6, 9] {
             let world = MockConsul::new(at);
             let log = Log::default();
             let busy = semaphore(&world, "busy", limit);
-            let waiting = callers(&world, &busy, 0..100, &log);
+            let waiting = callers(&world, &busy, 0..600, &log);
             world.advance(millis(100 + at));
             let spy = Spy::on_host(&world, "other");
             let other = semaphore(&world, "other", limit);
@@ -108,7 +116,7 @@ fn another_host_that_waits_has_its_turn_when_a_slot_has_been_here_for_70_ms() {
             // The request is under way.
             world.advance(millis(1));
             let entered = (names(&log).len(), world.now());
-            let end = world.now() + secs(1);
+            let end = world.now() + secs(5);
             let permit = loop {
                 assert!(world.step(end), "{}", world.trace());
                 if let Some(permit) = its_turn.try_take() {
@@ -117,13 +125,13 @@ fn another_host_that_waits_has_its_turn_when_a_slot_has_been_here_for_70_ms() {
             };
             let before = names(&log).len() - entered.0;
             let waited = world.now().saturating_since(entered.1);
-            // Each slot has at most seven turns in 70 ms, and the turn in which that time ends. The
-            // same holds for each slot of the busy client's contenders with older keys. One more
-            // grant is under way.
-            let longest = millis(2 * (70 + 10) + 10);
+            // Each stay ends with the turn during which its time is over. The same holds for each of
+            // the busy client's contenders with older keys. One more grant is under way.
+            let stays = 1 + PLACES;
+            let longest = millis(stays * (STAY + 10) + 10);
             assert!(waited <= longest, "{waited:?}\n{}", world.trace());
-            let most = (2 * 8 + 1) * limit as usize;
-            assert!(before <= most, "{before}\n{}", world.trace());
+            let most = (stays * (STAY / 10 + 1) + 1) * u64::from(limit);
+            assert!(before as u64 <= most, "{before}\n{}", world.trace());
             world.run(permit.release()).expect("released");
             for task in waiting {
                 world.run(task);
@@ -150,7 +158,7 @@ fn a_handoff_whose_answer_is_lost_gives_no_slot_and_no_token_twice() {
             let permit = held(&world, &semaphore);
             let waiting = callers(&world, &semaphore, 0..5, &log);
             world.advance(secs(1));
-            let rule = Rule::new(fault.clone()).matching(claims);
+            let rule = Rule::new(fault.clone()).matching(gives_slot);
             world.inject(rule.skip(at).times(1));
             drop(permit);
             for task in waiting {
@@ -241,11 +249,11 @@ fn a_slot_passes_on_while_another_contender_of_the_client_waits_and_is_no_second
 
 /// How many callers of the busy client were served after another host had entered and before it was
 /// served, with holds of this length.
-fn served_before_another(hold: u64) -> usize {
+fn served_before_another(hold: u64) -> u64 {
     let world = MockConsul::new(5);
     let busy = semaphore(&world, "busy", 1);
     let served = Arc::new(Mutex::new(0));
-    let callers: Vec<_> = (0..20)
+    let callers: Vec<_> = (0..200)
         .map(|_| {
             let (world_, busy, served) = (world.clone(), busy.clone(), Arc::clone(&served));
             world.start(async move {
@@ -259,7 +267,7 @@ fn served_before_another(hold: u64) -> usize {
     world.advance(millis(hold / 2));
     let other = semaphore(&world, "other", 1);
     let permit = world.run(other.acquire()).expect("a slot");
-    let before = *served.lock().expect("a count") - 1;
+    let before: u64 = *served.lock().expect("a count") - 1;
     world.run(permit.release()).expect("released");
     for caller in callers {
         world.run(caller);
@@ -269,13 +277,18 @@ fn served_before_another(hold: u64) -> usize {
 }
 
 #[test]
-fn who_holds_for_longer_than_70_ms_gives_way_after_each_hold() {
-    // One turn is given before the other host is noticed, and one to the busy client's contender
-    // that waits with an older key.
-    let when_long = served_before_another(150);
-    assert!(when_long <= 2, "{when_long}");
+fn who_holds_for_longer_than_a_slot_stays_gives_way_after_each_hold() {
+    // One turn is given before the other host is noticed, and one to each of the busy client's
+    // contenders that wait with older keys.
+    let stays = 1 + PLACES;
+    let when_long = served_before_another(STAY + 80);
+    assert!(when_long <= stays, "{when_long}");
     let while_it_stays = served_before_another(20);
-    assert!((3..=11).contains(&while_it_stays), "{while_it_stays}");
+    let most = stays * (STAY / 20 + 1) + 1;
+    assert!(
+        (3..=most).contains(&while_it_stays),
+        "{while_it_stays} of {most}"
+    );
 }
 
 #[test]
@@ -330,12 +343,9 @@ fn a_slot_stays_here_although_a_poll_overtakes_the_refusal_of_its_claim() {
     let change = world.start(async move { operator.send(change).await });
     drop(permit);
     let permit = world.run(next).expect("a slot");
-    assert_eq!(
-        spy.count(claims),
-        2,
-        "the first is refused: {}",
-        world.trace()
-    );
+    // A slot that passes on by a touch of its key can't be refused.
+    let sent = if cfg!(semaphore_next) { 1 } else { 2 };
+    assert_eq!(spy.count(gives_slot), sent, "{}", world.trace());
     world.run(change).expect("changed");
     assert_eq!(holders(&world), ours);
     assert_eq!(spy.count(creates_session), 0, "{}", world.trace());
@@ -394,14 +404,15 @@ fn a_contender_that_is_no_longer_needed_while_it_enters_leaves_its_session_for_t
     drop(permit);
     let permit = world.run(next).expect("the slot passes on");
     world.advance(millis(200));
-    let deletes = |it: &Request| it.method() == Method::Delete;
-    let fenced = |it: &Request| it.method() == Method::Delete && it.target().contains("cas=");
-    assert_eq!(
-        (spy.count(deletes), spy.count(fenced)),
-        (1, 1),
-        "{}",
-        world.trace()
-    );
+    let fenced = |it: &Request| {
+        it.target().contains("cas=") || steps::verbs(it).contains(&"check-index".to_owned())
+    };
+    let deletes: Vec<_> = spy
+        .requests()
+        .into_iter()
+        .filter(steps::deletes_key)
+        .collect();
+    assert!(deletes.last().is_some_and(fenced), "{}", world.trace());
     let made = spy.count(creates_session);
     let after = acquire();
     world.advance(millis(20));
@@ -413,6 +424,8 @@ fn a_contender_that_is_no_longer_needed_while_it_enters_leaves_its_session_for_t
 }
 
 /// It was admitted because two slots were free and one waiter was ahead. Now one is free, and it is that waiter's.
+// Goes with the machine that needs it: later a slot stays for its time, whoever waits.
+#[cfg(not(semaphore_next))]
 #[test]
 fn a_slot_does_not_stay_for_a_local_caller_behind_another_process() {
     let world = MockConsul::new(1);
@@ -430,7 +443,7 @@ fn a_slot_does_not_stay_for_a_local_caller_behind_another_process() {
         r#"{{"Holders":{{"{ours}":true,"{}":true}},"Limit":2}}"#,
         holder.session
     );
-    operate(&world, Method::Put, LOCK, &record);
+    crate::support::stranger::operate(&world, Method::Put, LOCK, &record);
     world.advance(millis(20));
     drop(permit);
     world.advance(millis(20));

@@ -64,9 +64,10 @@ fn a_release_whose_answers_are_lost_is_finished_all_the_same() {
             world.inject(Rule::new(fault.clone()).matching(is));
             let released = world.run(permit.release());
             assert!(released.is_ok(), "{what} {fault}: {released:?}");
-            assert_eq!(world.pending_rules(), 0, "{what} {fault}");
-            assert_nothing_left(&world);
+            assert_eq!(contender_keys(&world), [""; 0], "{what} {fault}");
+            // The session may be kept for a second.
             world.advance(secs(10));
+            assert_eq!(world.pending_rules(), 0, "{what} {fault}");
             assert_nothing_left(&world);
         }
     }
@@ -83,12 +84,13 @@ fn a_late_release_does_not_remove_a_newer_hold() {
             world.inject(Rule::new(Fault::Duplicate(millis(after))).matching(is));
         }
         world.run(permit.release()).expect("released");
-        assert_eq!(world.pending_rules(), 0);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
         world.advance(secs(20));
         assert!(permit.is_held(), "{after} ms\n{}", world.trace());
         assert_eq!(holders(&world).len(), 1);
         world.run(permit.release()).expect("released");
+        world.advance(secs(10));
+        assert_eq!(world.pending_rules(), 0);
         assert_nothing_left(&world);
     }
 }
@@ -100,7 +102,7 @@ fn a_release_in_a_partition_is_finished_when_the_agent_is_back() {
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.partition("a");
     let mut releasing = world.start(async move { permit.release().await });
-    world.advance(secs(10));
+    world.advance(secs(8));
     assert!(releasing.try_take().is_none());
     assert_eq!(holders(&world).len(), 1);
     world.heal("a");
@@ -133,8 +135,14 @@ fn a_release_that_does_not_reach_the_agent_is_told_and_goes_on_until_it_does() {
         Err(Error::Request(RequestError::Transport(_))) => {}
         other => panic!("{other:?}"),
     }
-    assert_eq!(world.now().saturating_since(before), secs(30));
-    world.advance(secs(5));
+    // At the end of the belief, or after two TTLs.
+    let told = world.now().saturating_since(before);
+    if cfg!(semaphore_next) {
+        assert!(told <= secs(15) / 10 * 9, "{told:?}");
+    } else {
+        assert_eq!(told, secs(30));
+    }
+    world.advance(secs(25));
     assert_eq!(contender_keys(&world), [""; 0]);
     assert_eq!(session_count(&world), 0);
     // The rate falls with the time since the first attempt.
@@ -179,6 +187,8 @@ fn a_release_that_is_denied_says_so_at_once() {
         let before = world.now();
         match world.run(permit.release()) {
             Err(Error::Request(RequestError::Denied { .. })) => {}
+            // The session is destroyed later, when nobody has used it for a second.
+            Ok(()) if cfg!(semaphore_next) && what == "destroy" => {}
             other => panic!("{what}: {other:?}"),
         }
         assert!(world.now().saturating_since(before) < secs(1), "{what}");

@@ -292,7 +292,9 @@ fn two_versions_that_both_write_their_limit_fail_nobody_and_exceed_none() {
                 let permit = semaphore.acquire().await?;
                 time.sleep(millis(40)).await;
                 permit.release().await?;
-                time.sleep(millis(if turn % 5 == 0 { 900 } else { 10 }))
+                // Each version is alone now and then.
+                let pause = if limit == 2 { 900 } else { 1_300 };
+                time.sleep(millis(if turn % 5 == 0 { pause } else { 10 }))
                     .await;
             }
             semaphore.shutdown().await;

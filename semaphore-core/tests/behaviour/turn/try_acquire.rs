@@ -200,7 +200,7 @@ fn several_slots_are_tried_all_or_nothing() {
 
 #[test]
 fn a_transient_failure_at_any_request_ends_it_at_once() {
-    // The requests of a try: a read, a session, a key, more reads, the record, the claim.
+    // The requests of a try: at least a list, a session, and the claim.
     for skip in 0.. {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 1);
@@ -209,7 +209,7 @@ fn a_transient_failure_at_any_request_ends_it_at_once() {
         world.inject(Rule::new(Fault::no_leader()).matching(counts).skip(skip));
         let result = world.run(semaphore.try_acquire());
         if world.pending_rules() > 0 {
-            assert!(skip == 5, "only {skip} requests");
+            assert!(skip >= 3, "only {skip} requests");
             let permit = result.expect("an answer").expect("a free slot");
             world.run(permit.release()).expect("released");
             break;
