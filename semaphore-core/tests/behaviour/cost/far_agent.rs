@@ -93,7 +93,9 @@ fn an_eviction_is_noticed_by_the_answer_that_tells_of_it() {
     world.consul(|consul, now| consul.destroy_session(now, &session));
     let start = world.now();
     world.run(permit.lost());
-    assert!(round_trips(&world, start) <= 1.0);
+    // A list and one that the leader confirms may follow.
+    let most = if cfg!(semaphore_next) { 3.0 } else { 1.0 };
+    assert!(round_trips(&world, start) <= most);
 }
 
 #[test]
@@ -179,7 +181,9 @@ fn a_turn_costs_so_many_round_trips() {
     costs.push(again);
     world.run(held_by_a.release()).expect("released");
     world.advance(secs(10));
-    let (later, held_by_c) = acquires("an acquisition by another host", 2.0, &c);
+    // A newcomer that does not know the record enters before it claims.
+    let most = if cfg!(semaphore_next) { 3.0 } else { 2.0 };
+    let (later, held_by_c) = acquires("an acquisition by another host", most, &c);
     costs.push(later);
     let waiting = world.start(async move { b.acquire().await });
     world.advance(secs(10));

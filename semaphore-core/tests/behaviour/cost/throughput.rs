@@ -230,7 +230,11 @@ fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let lost = world.run(permit.lost());
     assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost}");
     let noticed = world.now().saturating_since(began);
-    let bound = if turns { millis(1_100) } else { millis(100) };
+    let bound = if turns || cfg!(semaphore_next) {
+        millis(1_100)
+    } else {
+        millis(100)
+    };
     assert!(noticed <= bound, "{noticed:?}");
     if let Some(taker) = taker {
         taker.abort();

@@ -300,6 +300,12 @@ fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
         let deadline = world.now() + permit.remaining();
         let renewed = format!(r#"[{{"ID":"{session}","TTL":"15s","LockDelay":15000000000}}]"#);
         let renewed = Rule::new(Fault::Answer(Response::new(200, renewed))).always();
+        // A proof may tell before the next renewal.
+        let renewed = if cfg!(semaphore_next) {
+            renewed.optional()
+        } else {
+            renewed
+        };
         world.inject(renewed.host("a").kind(RequestKind::SessionRenew));
         // The next renewal shows it before the watch does.
         if !is_info_answered {

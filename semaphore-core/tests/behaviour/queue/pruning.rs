@@ -202,7 +202,9 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
             })
             .collect();
         world.sleep(millis(50)).await;
-        assert_eq!(contender_keys(&world).len(), 3);
+        // After an answer that says nothing the others may enter later.
+        let least = if cfg!(semaphore_next) { 1 } else { 3 };
+        assert!((least..=3).contains(&contender_keys(&world).len()));
         world.consul(|consul, now| {
             let ids: Vec<_> = consul.sessions().map(|s| s.id().to_owned()).collect();
             for id in ids {
