@@ -26,7 +26,7 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
         // renewal.
         // So counts the last read that showed its key, which is sent as often.
         let end = renewed + millis(13_500);
-        let early = secs(if cfg!(semaphore_next) { 1 } else { 0 });
+        let early = secs(u64::from(cfg!(semaphore_next)));
         let lost_at = world.now();
         assert!(lost_at <= end && lost_at + early >= end, "{lost_at} {end}");
         assert!(!permit.is_held());

@@ -403,7 +403,7 @@ fn a_session_that_vanished_before_its_key_was_acquired_is_replaced() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     // The answer names the operation that failed.
-    let at = if cfg!(semaphore_next) { 1 } else { 0 };
+    let at = u8::from(cfg!(semaphore_next));
     let errors = serde_json::json!([{"OpIndex": at, "What": "invalid session \"x\""}]);
     let body = serde_json::json!({"Results": null, "Errors": errors}).to_string();
     let gone = Response::new(409, body);
