@@ -100,7 +100,7 @@ fn a_hold_outlives_limits_that_leave_few_writes_but_what_renewals_take() {
 #[test]
 fn a_hold_outlives_limits_that_leave_few_reads_but_what_confirms_renewals() {
     let [_, reads] = hold_beside_busy_ones(0, 5.0, 15.0);
-    // Busy callers of one process need hardly any reads of their own.
+    // Busy callers of one process need hardly any reads.
     assert!(reads > 1_000 || cfg!(semaphore_next), "{reads}");
 }
 

@@ -449,7 +449,7 @@ fn a_key_that_its_session_has_left_behind_blocks_nobody() {
     assert!(!holders(&world).contains(&session));
     assert!(permit.is_held());
     world.run(permit.release()).expect("released");
-    // Whoever removes the name of a dead holder may remove its key, too.
+    // Who removes the name of a dead holder may remove its key, too.
     let left = contender_keys(&world);
     assert!(left.is_empty() == cfg!(semaphore_next), "{left:?}");
     operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");

@@ -368,7 +368,7 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
     assert!(permit.is_held());
     let trace = world.trace();
     let asked = |line: &&str| line.contains("< 409");
-    // Whoever does not need its slot need not ask at all.
+    // Who does not need its slot need not ask at all.
     let asked = trace.lines().filter(asked).count();
     let least = usize::from(!cfg!(semaphore_next));
     assert!((least..=1).contains(&asked), "{trace}");

@@ -15,7 +15,7 @@ use crate::support::*;
 const LOCK: &str = "/v1/kv/service/db/.lock?flags=16210313421097356768";
 
 /// How long a slot stays with one process, in milliseconds, and how many contenders of that process
-/// stand in the line, each of which may have such a stay before whoever came later.
+/// stand in the line, each of which may have such a stay before those who came later.
 const STAY: u64 = if cfg!(semaphore_next) { 200 } else { 70 };
 const PLACES: u64 = if cfg!(semaphore_next) { 8 } else { 1 };
 
@@ -424,7 +424,7 @@ fn a_contender_that_is_no_longer_needed_while_it_enters_leaves_its_session_for_t
 }
 
 /// It was admitted because two slots were free and one waiter was ahead. Now one is free, and it is that waiter's.
-// Goes with the machine that needs it: later a slot stays for its time, whoever waits.
+// Goes with the machine that needs it: later a slot stays for its time, however many wait.
 #[cfg(not(semaphore_next))]
 #[test]
 fn a_slot_does_not_stay_for_a_local_caller_behind_another_process() {
