@@ -4,9 +4,9 @@
 //! has at most one write under way (a step), one read, and one poll. Every event goes the same way:
 //!
 //! ```text
-//! learn    what came: an answer, a session's news, a caller, the clock     learn, outcome, turns
+//! learn    what came: an answer, a session's news, a caller, the clock     answers, learn, outcome, sessions, turns
 //! decide   what is due, as functions of what is known                      rules
-//! write    if no step is under way: one transaction, composed now          step
+//! write    if no step is under way: one transaction, composed now          send, step
 //! watch    the read or the poll that is due                                reads
 //! wake     the earliest moment at which any of this would come out differently
 //! ```
@@ -17,11 +17,14 @@
 //! | `rules` | who may enter, claim, hand over, pass out of turn or prune |
 //! | `step`, `outcome` | one transaction; what its answer means |
 //! | `reads` | what is read, and whom the poll watches |
-//! | `learn` | what reads and sessions say |
+//! | `send` | what is sent next, and in which order |
+//! | `answers`, `learn` | what reads, polls and proofs say; what is known then |
+//! | `sessions` | what the sessions' pool says |
 //! | `ours` | how many of ours contend, and who is forgotten |
 //! | `turns` | the callers' side: asking, giving back, losing, failing |
 //! | `lone` | the pool of a semaphore that shares its sessions with nobody |
 
+mod answers;
 mod contender;
 mod contenders;
 mod learn;
@@ -34,6 +37,8 @@ mod proofs;
 mod reads;
 mod record;
 mod rules;
+mod send;
+mod sessions;
 mod step;
 mod turns;
 
@@ -45,14 +50,14 @@ use self::line::Line;
 use self::lone::Lone;
 use self::missing::Missing;
 use self::proofs::Proofs;
-use self::reads::{Due, Reads, Target};
+use self::reads::Reads;
 use self::record::KnownRecord;
 use self::rules::Situation;
-use self::step::{Act, Along, Part, Plan, Room, Step};
+use self::step::Step;
 use super::semaphore::{Availability, Grant, Settings};
 use crate::error::{Error, Holder, RequestError, Seen};
 use crate::http::Response;
-use crate::id::{CommandId, Index, RequestId};
+use crate::id::{CommandId, RequestId};
 use crate::input::InvalidInput;
 use crate::machine::callers::{Callers, Holding, Patience};
 use crate::machine::contract::{Event, Machine, Transmit};
@@ -327,228 +332,6 @@ impl Participant {
             limit: Some(record.map_or(self.settings.limit, Record::limit)),
             ahead: self.ahead(),
         })
-    }
-
-    /// The next write, composed from what is known at this moment. Nothing is queued. `Err`: the
-    /// record must be read before (rule 9).
-    fn compose(&mut self, now: Instant) -> Option<Result<Step, Due>> {
-        if self.writes.step.is_some() || self.reads.due() >= Due::List {
-            return None;
-        }
-        if let Some(no) = self.known.hidden {
-            return self.compose_entry_again(no).map(Ok);
-        }
-        let situation = self.situation(now);
-        let handovers = situation.handovers();
-        let plan = situation.plan(handovers.served);
-        let is_record_due = !plan.is_empty() && self.reads.due() == Due::Nothing;
-        // Rule 3. A handover has no check-and-set of the record, so nobody else makes it fail.
-        let is_its_turn = !self.writes.was_handover || !is_record_due;
-        if is_its_turn && !handovers.groups.is_empty() {
-            return Some(Ok(self.compose_handover(handovers.groups)));
-        }
-        if !is_record_due {
-            return None;
-        }
-        // Rule 9. A release that is refused costs more than a read.
-        let is_fresh = self.known.record.seen_at() + self.reads.round_trip() >= now;
-        if plan.removes_names() && situation.others_may_write() && !is_fresh {
-            return Some(Err(Due::Record));
-        }
-        Some(Ok(self.compose_record_write(&plan)))
-    }
-
-    fn part(&mut self, no: ContenderNo, act: Act) -> Option<Part> {
-        let part = self.ours.change(no, |contender| {
-            let flags = step::flags_of(act, contender.touch());
-            let is_taken = contender.is_taken;
-            Some(Part {
-                no,
-                session: contender.session()?.clone(),
-                act,
-                expected: (!is_taken).then(|| contender.index()),
-                flags,
-            })
-        });
-        part.flatten()
-    }
-
-    fn compose_handover(&mut self, groups: Vec<Vec<ContenderNo>>) -> Step {
-        let all: Vec<ContenderNo> = groups.iter().flatten().copied().collect();
-        // Each takes a check and a lock, beside the record that is read along.
-        let most = Room::most_handed_over();
-        let mut served = Vec::new();
-        let mut count = 0;
-        for group in groups {
-            count += group.len();
-            if count > most {
-                break;
-            }
-            served.push(group);
-        }
-        let parts = all
-            .into_iter()
-            .filter(|no| served.iter().flatten().any(|it| it == no));
-        let parts: Vec<Part> = parts
-            .filter_map(|no| self.part(no, Act::HandOver))
-            .collect();
-        Step::new(parts, served, Along::Record)
-    }
-
-    fn compose_record_write(&mut self, plan: &Plan) -> Step {
-        let mut parts = Vec::new();
-        for (no, exit) in &plan.exits {
-            parts.extend(self.part(*no, Act::Exit(*exit)));
-        }
-        let mut along = Along::Nothing;
-        for no in plan.claims.iter().flatten() {
-            let is_newcomer = self.ours.get(*no).is_some_and(|it| it.key.is_none());
-            let act = if is_newcomer {
-                along = Along::Prefix;
-                Act::EnterAndClaim
-            } else {
-                Act::Claim
-            };
-            parts.extend(self.part(*no, act));
-        }
-        for no in plan.entries.iter().flatten() {
-            along = Along::Prefix;
-            parts.extend(self.part(*no, Act::Enter));
-        }
-        let pruner = plan.pruner.and_then(|no| {
-            let session = self.ours.get(no)?.session()?.clone();
-            Some((no, session))
-        });
-        Step::new(parts, plan.claims.clone(), along).with_record(
-            &self.known.record,
-            plan,
-            pruner,
-            self.settings.limit,
-        )
-    }
-
-    /// A list showed none of our keys. If this one's entry is applied, they were deleted.
-    fn compose_entry_again(&mut self, no: ContenderNo) -> Option<Step> {
-        let part = self.part(no, Act::Enter)?;
-        let part = Part {
-            expected: Some(Index::ZERO),
-            ..part
-        };
-        Some(Step::new(vec![part], Vec::new(), Along::Prefix))
-    }
-
-    /// Rule 6. Whom the poll watches, from which index.
-    fn watched(&self, now: Instant) -> Option<(Target, Index)> {
-        if self.is_record_unreadable() && !self.ours.is_empty() {
-            return Some((Target::Record, self.known.record.polled_from()));
-        }
-        let situation = self.situation(now);
-        if let Some(first) = situation.first_waiter() {
-            let created = first.created?;
-            return Some(match self.known.line.just_ahead(created) {
-                None => (Target::Record, self.known.record.polled_from()),
-                // Another program changes its key after the record, so its key alone does not tell
-                // when the record moves.
-                Some(ahead) if ahead.is_foreign => (Target::Prefix, self.known.line.index()),
-                Some(ahead) => (Target::Ahead(ahead.session.clone()), ahead.modified),
-            });
-        }
-        if self.lacks_polls() {
-            return None;
-        }
-        let holds = |(_, it): &(ContenderNo, &contender::Contender)| {
-            it.key.is_some() && it.slot_since + self.settings.session.ttl() / 15 <= now
-        };
-        let (_, holder) = self.ours.those(Stand::Holding).find(holds)?;
-        Some((Target::Own(holder.session()?.clone()), holder.index()))
-    }
-
-    /// When a holder's key is first polled.
-    fn watched_from(&self) -> Option<Instant> {
-        let (_, holder) = self.ours.those(Stand::Holding).next()?;
-        Some(holder.slot_since + self.settings.session.ttl() / 15)
-    }
-
-    fn transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(lone) = &mut self.lone
-            && let Some(transmit) = lone.poll_transmit(now, &mut self.requests)
-        {
-            return Some(transmit);
-        }
-        if let Some(transmit) = self.transmit_proof(now) {
-            return Some(transmit);
-        }
-        let mut reads_record = false;
-        if self.writes.pause.is_over(now) {
-            match self.compose(now) {
-                Some(Ok(step)) => return Some(self.send_step(now, step)),
-                Some(Err(_)) => reads_record = true,
-                None => {}
-            }
-        }
-        if !self.needs_reads() {
-            return None;
-        }
-        let reads_record = reads_record || self.reads.is_touched;
-        if let Some(read) = self.reads.next(now, reads_record) {
-            let request = read.request(&self.settings);
-            let transmit = self.requests.send(now, From::Read, Service::Reads, request);
-            self.reads.sent(read, Moment::of(transmit.id), now);
-            return Some(transmit);
-        }
-        self.transmit_poll(now, reads_record)
-    }
-
-    /// Proofs that the sessions of our holders live.
-    fn transmit_proof(&mut self, now: Instant) -> Option<Transmit> {
-        let ours = &self.ours;
-        let holders = || ours.those(Stand::Holding).map(|(no, _)| no).collect();
-        let (no, asked) = self.proofs.next(now, holders, &mut self.rng)?;
-        let asked = asked.iter().filter_map(|no| self.ours.get(*no)?.session());
-        let sessions: Vec<_> = asked.cloned().collect();
-        let request = proofs::request(&sessions, &self.settings);
-        let sender = From::Proof(no);
-        Some(self.requests.send(now, sender, sender.service(), request))
-    }
-
-    fn send_step(&mut self, now: Instant, mut step: Step) -> Transmit {
-        step.composed = self.moment();
-        let service = step.service();
-        let request = step.request(&self.settings);
-        self.writes.was_handover = step.is_handover();
-        self.writes.step = Some((step, now));
-        self.requests
-            .send(now, From::Step(service), service, request)
-    }
-
-    /// The poll comes last. None begins while a claim of ours or a read is under way or due: its
-    /// answer is what the next poll begins from.
-    fn transmit_poll(&mut self, now: Instant, reads_record: bool) -> Option<Transmit> {
-        let wanted = self.watched(now);
-        let target = wanted.as_ref().map(|(target, _)| target);
-        if self.reads.polled().is_some() && self.reads.polled() != target {
-            self.reads.drop_poll();
-            self.requests.abort(|from| from.polls());
-        }
-        let claims = self
-            .writes
-            .step
-            .as_ref()
-            .is_some_and(|(step, _)| step.claims());
-        if claims || reads_record || !self.reads.may_poll(now) {
-            return None;
-        }
-        let (target, from) = wanted?;
-        let ahead = match target {
-            Target::Own(_) => u32::MAX,
-            _ => self.ahead().unwrap_or(u32::MAX),
-        };
-        let request = target.request(from, ahead, &self.settings);
-        let of_another = matches!(target, Target::Ahead(_));
-        let sender = From::Poll { of_another };
-        let transmit = self.requests.send(now, sender, sender.service(), request);
-        self.reads.poll_sent(now, target, from);
-        Some(transmit)
     }
 
     /// Whether anything may follow from a read.

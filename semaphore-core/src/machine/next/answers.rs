@@ -1,0 +1,286 @@
+//! Answers to reads, polls and proofs, and whom each of them tells something.
+
+use std::collections::BTreeMap;
+
+use super::Participant;
+use super::contender::{Contender, Stand};
+use super::learn::Reading;
+use super::reads::{Due, Read, Target};
+use super::record::News;
+use crate::api::{Entry, ListKeys, ReadKey, Txn, TxnOutcome};
+use crate::error::{Error, Lost, RequestError};
+use crate::http::Response;
+use crate::id::{Index, SessionId};
+use crate::input::LOCK_NAME;
+use crate::machine::process::moment::Moment;
+use crate::subject::Subject;
+use crate::time::Instant;
+use crate::view::{Contender as Shown, ContenderFlags, Lock, View};
+
+/// What a read shows.
+enum Shows<'a> {
+    Record((Index, Option<Entry<'a>>)),
+    List(Box<View>),
+}
+
+impl Participant {
+    pub(super) fn take_read(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        let Some((read, moment, sent_at)) = self.reads.answered(now) else {
+            return;
+        };
+        let prefix = &self.settings.prefix;
+        let shown = match read {
+            Read::Record => answer.and_then(ReadKey::parse_at).map(Shows::Record),
+            Read::List { .. } => answer
+                .and_then(ListKeys::parse)
+                .map(|list| Shows::List(Box::new(View::new(prefix, &list)))),
+        };
+        if shown.is_ok() {
+            self.reads.succeeded();
+            self.note(now, None);
+        }
+        match shown {
+            Ok(Shows::Record((index, entry))) => {
+                self.take_record(now, moment, entry.as_ref(), index);
+            }
+            Ok(Shows::List(view)) => {
+                let reading = Reading {
+                    moment,
+                    sent_at,
+                    is_confirmed: read == (Read::List { is_confirmed: true }),
+                    is_tree: false,
+                };
+                self.learn_list(now, &view, reading);
+            }
+            Err(error) => {
+                self.reads.failed(now, &mut self.rng);
+                self.read_failed(now, error);
+            }
+        }
+    }
+
+    /// A read or a poll of the record alone.
+    fn take_record(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        entry: Option<&Entry<'_>>,
+        as_of: Index,
+    ) -> News {
+        let lock = entry.map(Lock::new);
+        let news = self.learn_record(now, moment, lock, as_of, false);
+        if news == News::Older {
+            self.reads.require(Due::ConfirmedList);
+        }
+        // A write was refused, or a key was touched: what follows needs a newer record. If the same
+        // comes, a lagging server answered, or nothing has changed after all.
+        if news == News::Same && self.reads.due() == Due::Record {
+            self.reads.require(Due::ConfirmedList);
+        }
+        if news != News::Older {
+            self.reads.is_touched = false;
+            self.reads.satisfied(Due::Record);
+        }
+        news
+    }
+
+    pub(super) fn take_poll(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+    ) {
+        let Some((target, from, is_early)) = self.reads.poll_ended(now) else {
+            return;
+        };
+        let moved = match &target {
+            Target::Record => answer.and_then(ReadKey::parse_at).map(|(index, entry)| {
+                let known = self.known.record.polled_from();
+                self.take_record(now, moment, entry.as_ref(), index) != News::Same || known > from
+            }),
+            Target::Prefix => answer.and_then(ListKeys::parse).map(|list| {
+                let view = View::new(&self.settings.prefix, &list);
+                let reading = Reading {
+                    moment,
+                    sent_at,
+                    is_confirmed: false,
+                    is_tree: false,
+                };
+                let moved = view.index() != from;
+                self.learn_list(now, &view, reading);
+                moved
+            }),
+            Target::Ahead(session) => answer
+                .and_then(ReadKey::parse_at)
+                .map(|(_, entry)| self.saw_ahead(session, entry.as_ref())),
+            Target::Own(session) => answer
+                .and_then(ReadKey::parse_at)
+                .map(|(_, entry)| self.saw_own(session, entry.as_ref())),
+        };
+        match moved {
+            Ok(has_moved) => {
+                self.note(now, None);
+                if has_moved || !is_early {
+                    self.reads.poll_succeeded();
+                } else {
+                    // An agent ends all polls when a snapshot is restored, with the old index.
+                    self.reads.require(Due::List);
+                    self.reads.poll_failed(now, &mut self.rng);
+                }
+                self.list_in_time(now, has_moved, &target);
+            }
+            Err(error) => {
+                self.reads.poll_failed(now, &mut self.rng);
+                // The agent may have lost its state, and what we poll from with it.
+                self.reads.require(Due::List);
+                let is_anothers = matches!(target, Target::Ahead(_));
+                if is_anothers && error.is_permanent() {
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
+                }
+                self.read_failed(now, error);
+            }
+        }
+    }
+
+    /// However a poll of a waiter ended, it lists if the newest list is old: a death does not change
+    /// the record. Otherwise, if nothing has changed, the record is read.
+    fn list_in_time(&mut self, now: Instant, has_moved: bool, target: &Target) {
+        let Some(first) = self.situation(now).first_waiter() else {
+            return;
+        };
+        let rank = u32::try_from(self.known.line.rank(first.created)).unwrap_or(u32::MAX);
+        let age = super::rules::POLL.saturating_mul(rank.saturating_add(1));
+        let is_old = self.known.line.listed_at().is_none_or(|at| at + age <= now);
+        if is_old {
+            self.reads.require(Due::List);
+        } else if !has_moved && *target != Target::Record {
+            self.reads.is_touched = true;
+        }
+    }
+
+    /// Rule 5. The key just ahead, by our poll. Whether it has changed.
+    fn saw_ahead(&mut self, session: &SessionId, entry: Option<&Entry<'_>>) -> bool {
+        let Some(known) = self.known.line.get(session) else {
+            return true;
+        };
+        let shown = entry
+            .filter(|entry| entry.session() == Some(session.as_str()))
+            .map(|entry| Shown::new(session.clone(), entry));
+        let Some(shown) = shown.filter(|it| it.create_index == known.created) else {
+            // Deleted, untied or entered again: it says nothing about those before it.
+            self.reads.require(Due::List);
+            return true;
+        };
+        if shown.modify_index == known.modified {
+            return false;
+        }
+        let is_leaving = ContenderFlags::is_parked(shown.flags) || shown.eviction.is_some();
+        if is_leaving || shown.modify_index < known.modified {
+            self.reads.require(Due::List);
+        } else {
+            self.known.line.served(session);
+            // It names the one that was served, or has moved on.
+            self.reads.is_touched = true;
+        }
+        true
+    }
+
+    /// The key of a holder of ours, by its poll. Whether it has changed.
+    fn saw_own(&mut self, session: &SessionId, entry: Option<&Entry<'_>>) -> bool {
+        let known = self.ours.of_session(session.as_str());
+        let known = known.and_then(|no| self.ours.get(no));
+        let index = known.map_or(Index::ZERO, Contender::index);
+        let shown = entry.map_or(Index::ZERO, Entry::modify_index);
+        if shown != index {
+            self.reads.require(Due::List);
+        }
+        shown != index
+    }
+
+    /// Takes what a proof says of our keys and of the record.
+    pub(super) fn take_proof(
+        &mut self,
+        now: Instant,
+        no: u32,
+        moment: Moment,
+        answer: Result<&Response, RequestError>,
+    ) {
+        let Some(proof) = self.proofs.answered(no) else {
+            return;
+        };
+        let entries = match answer.and_then(Txn::parse) {
+            Ok(TxnOutcome::Applied(results)) => results.entries,
+            Ok(TxnOutcome::RolledBack(_)) => return,
+            Err(error) => {
+                self.note(now, Some(error));
+                return;
+            }
+        };
+        self.note(now, None);
+        let prefix = self.settings.prefix.clone();
+        let mut shown: BTreeMap<&str, &Entry<'_>> = BTreeMap::new();
+        for entry in &entries {
+            shown.extend(prefix.child_name(entry.key()).map(|name| (name, entry)));
+        }
+        if let Some(entry) = shown.get(LOCK_NAME) {
+            let lock = Lock::new(entry);
+            let index = lock.modify_index;
+            self.learn_record(now, moment, Some(lock), index, false);
+        } else if self.known.record.get().is_some() {
+            self.reads.require(Due::List);
+        }
+        for no in proof.asked {
+            let contender = self.ours.get(no);
+            let Some(session) = contender.and_then(|it| it.session().cloned()) else {
+                continue;
+            };
+            let entry = shown.get(session.as_str());
+            let is_tied = |it: &&&Entry<'_>| it.session() == Some(session.as_str());
+            match entry.filter(is_tied) {
+                Some(entry) => {
+                    let held = self.held_until(no);
+                    self.ours.change(no, |it| it.was_proved(proof.sent_at));
+                    self.tell_renewal(now, no, held);
+                    let key = Shown::new(session, entry);
+                    let is_newer = self
+                        .ours
+                        .get(no)
+                        .is_some_and(|it| it.key.is_some_and(|it| it.index < key.modify_index));
+                    if is_newer && !self.is_under_way(no) {
+                        self.saw_key(now, no, &key);
+                    }
+                }
+                // It was deleted, or may not be read any more.
+                None if self.ours.get(no).map(Contender::stand) == Some(Stand::Holding) => {
+                    self.reads.require(Due::ConfirmedList);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn read_failed(&mut self, now: Instant, error: RequestError) {
+        if error.is_permanent() {
+            self.fail_waiting(now, |_| Error::Request(error.clone()));
+        }
+        if matches!(error, RequestError::InvalidKey { .. }) {
+            // Such a key will never be read again, so an eviction would not be noticed.
+            for no in self.ours.numbers_of(Stand::Holding) {
+                let session = self.ours.get(no).and_then(|it| it.session().cloned());
+                if let Some(session) = session {
+                    let lost = Lost::Unreadable {
+                        session,
+                        refusal: error.clone(),
+                        on: Subject::default(),
+                    };
+                    self.lose(now, no, lost);
+                }
+            }
+        }
+        // A release reads first.
+        self.writes.is_held_up |= self.ours.count(Stand::Leaving) > 0;
+        self.leaving_failed(&error);
+        self.note(now, Some(error));
+    }
+}
