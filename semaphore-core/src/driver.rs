@@ -214,8 +214,11 @@ impl Driver {
     }
 
     fn is_quiet(&mut self) -> bool {
-        self.household.has_no_sessions()
-            && self.household.members_mut().all(|(_, it)| it.is_quiet())
+        #[cfg(semaphore_next)]
+        let is_left_alone = self.household.has_only_held_up();
+        #[cfg(not(semaphore_next))]
+        let is_left_alone = self.household.has_no_sessions();
+        is_left_alone && self.household.members_mut().all(|(_, it)| it.is_quiet())
     }
 
     /// The sender of a request, unless it is the household.

@@ -31,6 +31,8 @@ mod process;
     allow(dead_code, unreachable_pub, reason = "the other one is chosen")
 )]
 mod semaphore;
+#[cfg(semaphore_next)]
+mod sessions;
 mod status;
 
 pub use contract::{Event, Machine, Transmit};

@@ -1,18 +1,16 @@
 //! Answers to reads, polls and proofs, and whom each of them tells something.
 
-use std::collections::BTreeMap;
-
 use super::Participant;
-use super::contender::{Contender, Stand};
+use super::contender::{Contender, ContenderNo, Stand};
 use super::learn::Reading;
 use super::reads::{Due, Read, Target};
 use super::record::News;
-use crate::api::{Entry, ListKeys, ReadKey, Txn, TxnOutcome};
+use crate::api::{Entry, ListKeys, ReadKey};
 use crate::error::{Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
-use crate::input::LOCK_NAME;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::tenancy::loan::Seen;
 use crate::subject::Subject;
 use crate::time::Instant;
 use crate::view::{Contender as Shown, ContenderFlags, Lock, View};
@@ -198,65 +196,31 @@ impl Participant {
         shown != index
     }
 
-    /// Takes what a proof says of our keys and of the record.
-    pub(super) fn take_proof(
-        &mut self,
-        now: Instant,
-        no: u32,
-        moment: Moment,
-        answer: Result<&Response, RequestError>,
-    ) {
-        let Some(proof) = self.proofs.answered(no) else {
-            return;
-        };
-        let entries = match answer.and_then(Txn::parse) {
-            Ok(TxnOutcome::Applied(results)) => results.entries,
-            Ok(TxnOutcome::RolledBack(_)) => return,
-            Err(error) => {
-                self.note(now, Some(error));
-                return;
-            }
-        };
-        self.note(now, None);
-        let prefix = self.settings.prefix.clone();
-        let mut shown: BTreeMap<&str, &Entry<'_>> = BTreeMap::new();
-        for entry in &entries {
-            shown.extend(prefix.child_name(entry.key()).map(|name| (name, entry)));
-        }
-        if let Some(entry) = shown.get(LOCK_NAME) {
-            let lock = Lock::new(entry);
+    /// Takes what a proof has shown of the record and of the key of one of ours.
+    pub(super) fn take_seen(&mut self, now: Instant, no: ContenderNo, seen: &Seen) {
+        if let Some(lock) = &seen.record {
+            let moment = self.moment();
             let index = lock.modify_index;
-            self.learn_record(now, moment, Some(lock), index, false);
+            self.learn_record(now, moment, Some(lock.clone()), index, false);
         } else if self.known.record.get().is_some() {
             self.reads.require(Due::List);
         }
-        for no in proof.asked {
-            let contender = self.ours.get(no);
-            let Some(session) = contender.and_then(|it| it.session().cloned()) else {
-                continue;
-            };
-            let entry = shown.get(session.as_str());
-            let is_tied = |it: &&&Entry<'_>| it.session() == Some(session.as_str());
-            match entry.filter(is_tied) {
-                Some(entry) => {
-                    let held = self.held_until(no);
-                    self.ours.change(no, |it| it.was_proved(proof.sent_at));
-                    self.tell_renewal(now, no, held);
-                    let key = Shown::new(session, entry);
-                    let is_newer = self
-                        .ours
-                        .get(no)
-                        .is_some_and(|it| it.key.is_some_and(|it| it.index < key.modify_index));
-                    if is_newer && !self.is_under_way(no) {
-                        self.saw_key(now, no, &key);
-                    }
+        let Some(contender) = self.ours.get(no) else {
+            return;
+        };
+        let holds = contender.stand() == Stand::Holding;
+        match &seen.key {
+            Some(shown) => {
+                let is_newer = contender
+                    .key
+                    .is_some_and(|it| it.index < shown.modify_index);
+                if is_newer && !self.is_under_way(no) {
+                    self.saw_key(now, no, shown);
                 }
-                // It was deleted, or may not be read any more.
-                None if self.ours.get(no).map(Contender::stand) == Some(Stand::Holding) => {
-                    self.reads.require(Due::ConfirmedList);
-                }
-                None => {}
             }
+            // It was deleted, or may not be read any more.
+            None if holds => self.reads.require(Due::ConfirmedList),
+            None => {}
         }
     }
 

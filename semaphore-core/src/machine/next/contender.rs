@@ -13,11 +13,8 @@
 //! The record decides between `Waiting` and `Idle`, the list between `Entering` and `Waiting`. So
 //! these are read off what is known, and only holding and leaving are kept.
 
-use core::time::Duration;
-
 use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::late::LATEST;
-use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::Loan;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
@@ -73,11 +70,7 @@ pub(super) enum Course {
     /// It wants a slot, or has one that no caller uses.
     Here,
     /// A caller holds its slot.
-    Holding {
-        acquire: CommandId,
-        /// When the newest answer was asked for that proves that the session lived.
-        proved_at: Instant,
-    },
+    Holding { acquire: CommandId },
     /// It leaves, and may have been believed in until then.
     Leaving {
         /// Since when its parked key keeps late entries off, on a session that lives on.
@@ -140,7 +133,7 @@ impl Contender {
     /// The caller that has its slot.
     pub(super) fn held_for(&self) -> Option<CommandId> {
         match self.course {
-            Course::Holding { acquire, .. } => Some(acquire),
+            Course::Holding { acquire } => Some(acquire),
             Course::Here | Course::Leaving { .. } => None,
         }
     }
@@ -163,24 +156,24 @@ impl Contender {
     /// delay after the proof, and silence a TTL after the renewal.
     pub(super) fn believed_until(&self) -> Option<Instant> {
         let lease = self.loan.lease()?;
-        let renewed = lease.deadline();
-        match self.course {
-            Course::Holding { proved_at, .. } => {
-                Some(renewed.min(proved_at + believed(lease.length())))
-            }
-            Course::Here | Course::Leaving { .. } => Some(renewed),
-        }
+        Some(match self.course {
+            Course::Holding { .. } => lease.deadline(),
+            Course::Here | Course::Leaving { .. } => lease.kept_until(),
+        })
     }
 
     /// Whether it may enter or claim: its session lives and is believed in.
     pub(super) fn is_believed(&self, now: Instant) -> bool {
-        self.loan.lease().is_some_and(|lease| lease.is_valid(now))
+        let lease = self.loan.lease();
+        lease.is_some_and(|lease| now < lease.kept_until())
     }
 
     /// Whether the session could give a grant whose proof was sent at `sent_at`.
     pub(super) fn may_be_granted(&self, now: Instant, sent_at: Instant) -> bool {
-        let is_proved = |lease: &Lease| now < sent_at + believed(lease.length());
-        self.is_believed(now) && self.loan.lease().is_some_and(is_proved)
+        self.loan.lease().copied().is_some_and(|mut lease| {
+            lease.proved(sent_at);
+            lease.is_valid(now)
+        })
     }
 
     /// The flags of its next touch. Each differs from the one before.
@@ -228,14 +221,6 @@ impl Contender {
         }
     }
 
-    /// A read that the leader confirmed, or a write, was sent then and found its key tied.
-    pub(super) fn was_proved(&mut self, sent_at: Instant) {
-        self.loan.lived(sent_at);
-        if let Course::Holding { proved_at, .. } = &mut self.course {
-            *proved_at = (*proved_at).max(sent_at);
-        }
-    }
-
     /// It leaves for good.
     pub(super) fn leave(&mut self) {
         if !matches!(self.course, Course::Leaving { .. }) {
@@ -243,11 +228,6 @@ impl Contender {
             self.course = Course::Leaving { parked_at: None };
         }
     }
-}
-
-/// Belief leaves out a tenth of the time, since clocks may differ by as much.
-pub(super) fn believed(length: Duration) -> Duration {
-    length / 10 * 9
 }
 
 /// As many as the flags of a key count.

@@ -208,7 +208,7 @@ impl Participant {
             match view.key(&session) {
                 Key::Tied(shown) => {
                     if reading.is_confirmed {
-                        self.ours.change(no, |it| it.was_proved(reading.sent_at));
+                        self.ours.change(no, |it| it.loan.lived(reading.sent_at));
                     }
                     self.saw_key(now, no, shown);
                 }

@@ -73,6 +73,11 @@ impl Line {
         self.shown.is_some()
     }
 
+    /// All of them, the last ones first.
+    pub(super) fn nearest(&self) -> impl Iterator<Item = &SessionId> {
+        self.waiters.iter().rev().map(|it| &it.session)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.waiters.len()
     }

@@ -11,8 +11,8 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::requests::Requests;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
-use crate::machine::process::tenancy::pool::Pool;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place};
+use crate::machine::sessions::Pool;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -96,5 +96,10 @@ impl Lone {
 
     pub(super) fn is_empty(&self) -> bool {
         self.pool.is_empty()
+    }
+
+    /// Whether it has only sessions that could not be ended so far.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.pool.is_held_up()
     }
 }

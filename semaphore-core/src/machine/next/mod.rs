@@ -33,7 +33,6 @@ mod lone;
 mod missing;
 mod ours;
 mod outcome;
-mod proofs;
 mod reads;
 mod record;
 mod rules;
@@ -49,7 +48,6 @@ use self::contenders::Contenders;
 use self::line::Line;
 use self::lone::Lone;
 use self::missing::Missing;
-use self::proofs::Proofs;
 use self::reads::Reads;
 use self::record::KnownRecord;
 use self::rules::Situation;
@@ -90,11 +88,10 @@ pub struct Participant {
     ours: Contenders,
     known: Known,
     reads: Reads,
-    proofs: Proofs,
     writes: Writes,
     /// Its pool, unless the sessions are lent by others.
     lone: Option<Box<Lone>>,
-    /// Who looks after it while it only holds.
+    /// Who looks after it while it only waits.
     readers: Readers,
     timed_at: Instant,
 }
@@ -146,7 +143,6 @@ struct Slots {
 enum From {
     Step(Service),
     Read,
-    Proof(u32),
     /// A poll, and whether it is of somebody else's key.
     Poll {
         of_another: bool,
@@ -166,7 +162,7 @@ impl From {
         match self {
             Self::Step(service) => service,
             Self::Poll { of_another: true } => Service::Inquiries,
-            Self::Read | Self::Proof(_) | Self::Poll { of_another: false } => Service::Reads,
+            Self::Read | Self::Poll { of_another: false } => Service::Reads,
         }
     }
 }
@@ -201,7 +197,6 @@ impl Participant {
                 hidden: None,
             },
             reads: Reads::new(&settings),
-            proofs: Proofs::new(&settings),
             writes: Writes {
                 step: None,
                 pause: Pause::new(longest),
@@ -368,7 +363,6 @@ impl Participant {
         match from {
             From::Step(_) => self.take_outcome(now, sent_at, answer),
             From::Read => self.take_read(now, answer),
-            From::Proof(no) => self.take_proof(now, no, Moment::of(id), answer),
             From::Poll { .. } => self.take_poll(now, Moment::of(id), sent_at, answer),
         }
         self.settle(now);
@@ -412,7 +406,6 @@ impl Participant {
             self.writes.respawn.timeout(),
             self.reads.timeout(after, reads).filter(|_| reads),
             self.warns_at(),
-            self.proofs.due_at(),
             self.lone.as_ref().and_then(|lone| lone.poll_timeout()),
         ]
         .into_iter()
@@ -554,7 +547,10 @@ impl Machine for Participant {
     }
 
     fn is_quiet(&self) -> bool {
-        self.is_idle() || self.has_only_left_behind()
+        let is_held_up = |lone: &Lone| self.ours.is_empty() && lone.is_held_up();
+        let is_left_alone = self.lone.as_deref().is_some_and(is_held_up);
+        let nobody_waits = self.callers.queue().is_empty();
+        self.is_idle() || self.has_only_left_behind() || nobody_waits && is_left_alone
     }
 
     fn cancel(&mut self, now: Instant, acquire: CommandId) {

@@ -31,9 +31,6 @@ impl Participant {
             contender.map(Contender::stand) == Some(Stand::Waiting)
         };
         self.known.hidden = self.known.hidden.filter(waits);
-        if self.ours.count(Stand::Holding) == 0 {
-            self.proofs.end();
-        }
         let is_room = self.situation(now).leaves_room();
         let rng = &mut self.rng;
         self.known

@@ -121,7 +121,7 @@ impl Participant {
                 _ if it.loan.is_gone() => it.key = None,
                 (_, Some(shown)) => {
                     it.saw(shown);
-                    it.was_proved(sent_at);
+                    it.loan.lived(sent_at);
                     if part.act.enters() && it.entry == Entry::Refused {
                         it.entry = Entry::Settled;
                     }
@@ -191,10 +191,7 @@ impl Participant {
             for no in group {
                 let prefix = &self.settings.prefix;
                 let sequencer = self.ours.change(*no, |it| {
-                    it.course = Course::Holding {
-                        acquire: ticket.id,
-                        proved_at: sent_at,
-                    };
+                    it.course = Course::Holding { acquire: ticket.id };
                     // Once named, its slots are like any others.
                     it.group = (*no, 1);
                     it.loan.hold();
@@ -213,7 +210,6 @@ impl Participant {
                 failure: None,
             };
             let grant = Grant { token, sequencers };
-            self.proofs.begin(now);
             self.callers.granted(now, &ticket, (token, grant), slots);
         }
         // What nobody was found for is idle, and is given up or handed over by the rules.

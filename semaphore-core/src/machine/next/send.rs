@@ -3,7 +3,7 @@
 use super::contender::{Contender, ContenderNo, Stand};
 use super::reads::{Due, Target};
 use super::step::{Act, Along, Part, Plan, Room, Step};
-use super::{From, Participant, proofs, step};
+use super::{From, Participant, step};
 use crate::id::Index;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
@@ -125,6 +125,9 @@ impl Participant {
         if self.is_record_unreadable() && !self.ours.is_empty() {
             return Some((Target::Record, self.known.record.polled_from()));
         }
+        if self.is_looked_after() {
+            return None;
+        }
         let situation = self.situation(now);
         if let Some(first) = situation.first_waiter() {
             let created = first.created?;
@@ -136,7 +139,8 @@ impl Participant {
                 Some(ahead) => (Target::Ahead(ahead.session.clone()), ahead.modified),
             });
         }
-        if self.lacks_polls() {
+        // Proofs look after those who share sessions.
+        if self.lone.is_none() {
             return None;
         }
         let holds = |(_, it): &(ContenderNo, &Contender)| {
@@ -148,6 +152,7 @@ impl Participant {
 
     /// When a holder's key is first polled.
     pub(super) fn watched_from(&self) -> Option<Instant> {
+        self.lone.as_ref()?;
         let (_, holder) = self.ours.those(Stand::Holding).next()?;
         Some(holder.slot_since + self.settings.session.ttl() / 15)
     }
@@ -156,9 +161,6 @@ impl Participant {
         if let Some(lone) = &mut self.lone
             && let Some(transmit) = lone.poll_transmit(now, &mut self.requests)
         {
-            return Some(transmit);
-        }
-        if let Some(transmit) = self.transmit_proof(now) {
             return Some(transmit);
         }
         let mut reads_record = false;
@@ -180,18 +182,6 @@ impl Participant {
             return Some(transmit);
         }
         self.transmit_poll(now, reads_record)
-    }
-
-    /// Proofs that the sessions of our holders live.
-    fn transmit_proof(&mut self, now: Instant) -> Option<Transmit> {
-        let ours = &self.ours;
-        let holders = || ours.those(Stand::Holding).map(|(no, _)| no).collect();
-        let (no, asked) = self.proofs.next(now, holders, &mut self.rng)?;
-        let asked = asked.iter().filter_map(|no| self.ours.get(*no)?.session());
-        let sessions: Vec<_> = asked.cloned().collect();
-        let request = proofs::request(&sessions, &self.settings);
-        let sender = From::Proof(no);
-        Some(self.requests.send(now, sender, sender.service(), request))
     }
 
     fn send_step(&mut self, now: Instant, mut step: Step) -> Transmit {

@@ -1,15 +1,18 @@
 //! News of the sessions, wishes for them, and what the process checks for its holders together.
 
+use super::Participant;
 use super::contender::{Contender, ContenderNo, Stand};
-use super::reads::{Due, Target};
-use super::{From, Participant};
+use super::reads::Due;
 use crate::error::{Error, Lost};
-use crate::id::CommandId;
-use crate::machine::contract::Machine as _;
+use crate::id::{CommandId, SessionId};
 use crate::machine::process::reader::check::{Check, CheckNews, Reads as Readers, Stance};
 use crate::machine::process::tenancy::loan::LoanNews;
+use crate::record::Record;
 use crate::subject::Subject;
 use crate::time::Instant;
+
+/// The most keys that are checked for one semaphore, a part in each round.
+const MOST_CHECKED: usize = 80;
 
 impl Participant {
     /// Tells observers that a belief lasts longer than before.
@@ -43,6 +46,9 @@ impl Participant {
         let (is_gone, session) = (contender.loan.is_gone(), contender.session().cloned());
         let failure = contender.loan.failure().cloned();
         self.tell_renewal(now, no, before);
+        if let Some(seen) = &news.seen {
+            self.take_seen(now, no, seen);
+        }
         if let Some(error) = failure {
             if error.is_permanent() && self.is_wanting(no) {
                 self.fail_waiting(now, |_| Error::Request(error.clone()));
@@ -95,27 +101,37 @@ impl Participant {
         has_news
     }
 
-    /// Whether the process has too many holders for a poll of each.
-    pub(super) fn lacks_polls(&self) -> bool {
-        self.readers == Readers::Shared
+    /// Whether the process looks after it together with others, instead of a poll of its own.
+    pub(super) fn is_looked_after(&self) -> bool {
+        self.readers == Readers::Shared && self.shared_check().is_some()
     }
 
-    /// What is checked for it together with others, while it only holds.
+    /// What is checked for it together with others, while it only waits: whether the record has
+    /// moved, and whether the keys are still there that the newest list showed.
     pub(super) fn shared_check(&self) -> Option<Check> {
-        let only_holds = self.callers.queue().is_empty()
-            && self.ours.count(Stand::Holding) == self.ours.len()
-            && !self.is_idle();
-        if self.lone.is_some() || !only_holds || self.ours.len() > Check::MOST_KEYS {
+        let only_waits = self.ours.count(Stand::Waiting) == self.ours.len()
+            && !self.ours.is_empty()
+            && self.reads.due() == Due::Nothing
+            && self.writes.step.is_none();
+        if self.lone.is_some() || !only_waits {
             return None;
         }
-        let keys = self.ours.those(Stand::Holding).filter_map(|(_, it)| {
-            let session = it.session()?;
-            let key = self.settings.prefix.contender_key(session);
-            Some((key, session.clone()))
-        });
+        let prefix = &self.settings.prefix;
+        let holders = self.known.record.get().into_iter();
+        let holders = holders.flat_map(Record::holders);
+        let holders = holders.filter(|name| !self.known.missing.is_keyless(name));
+        let own = self.ours.those(Stand::Waiting);
+        let sessions = own
+            .filter_map(|(_, it)| it.session().cloned())
+            .chain(holders.filter_map(SessionId::read))
+            .chain(self.known.line.nearest().cloned());
+        let keys = sessions.take(MOST_CHECKED);
+        let keys = keys.map(|it| (prefix.contender_key(&it), it));
         Some(Check {
-            stance: Stance::Holds,
-            record: self.settings.prefix.record_key(),
+            stance: Stance::Waits {
+                ahead: self.ahead().unwrap_or(u32::MAX),
+            },
+            record: prefix.record_key(),
             index: self.known.record.index(),
             keys: keys.collect(),
             seen_at: self.known.record.seen_at(),
@@ -125,15 +141,8 @@ impl Participant {
     /// Takes the result of such a check.
     pub(super) fn take_check(&mut self, news: CheckNews) {
         match news {
-            CheckNews::Reads(readers) => {
-                self.readers = readers;
-                if self.lacks_polls() && matches!(self.reads.polled(), Some(Target::Own(_))) {
-                    self.reads.drop_poll();
-                    self.requests
-                        .abort(|from| matches!(from, From::Poll { .. }));
-                }
-            }
-            CheckNews::WaitingReads(_) | CheckNews::AsBefore { .. } => {}
+            CheckNews::WaitingReads(readers) => self.readers = readers,
+            CheckNews::Reads(_) | CheckNews::AsBefore { .. } => {}
             CheckNews::Changed(index) => {
                 if self.known.record.index() == index {
                     self.reads.require(Due::List);

@@ -31,6 +31,9 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) struct Lease {
     sent_at: Instant,
+    /// When the newest proof was sent that the majority saw the session alive, if renewals count
+    /// only beside one.
+    proved_at: Option<Instant>,
     length: Duration,
     renew_after: Duration,
 }
@@ -47,9 +50,55 @@ impl Lease {
         let renew_after = jitter(length / EARLIEST, length / SPREAD, rng);
         Self {
             sent_at,
+            proved_at: None,
             length,
             renew_after,
         }
+    }
+
+    /// The lease of a session whose creation was sent at `sent_at`: the majority has seen it.
+    /// Renewals count beside proofs from then on (docs/PROTOCOL.md, rule 12).
+    pub(in crate::machine) fn proven(sent_at: Instant, length: Duration) -> Self {
+        Self {
+            sent_at,
+            proved_at: Some(sent_at),
+            length: length.min(SessionOptions::MAX_LOCK_DELAY),
+            renew_after: Duration::ZERO,
+        }
+    }
+
+    /// A renewal that was sent then was answered.
+    pub(in crate::machine) fn renewed(&mut self, sent_at: Instant, length: Duration) {
+        self.sent_at = self.sent_at.max(sent_at);
+        self.length = length.min(SessionOptions::MAX_LOCK_DELAY);
+    }
+
+    /// A read that the majority confirmed, or a write, was sent then, and found a key tied to the
+    /// session.
+    pub(in crate::machine) fn proved(&mut self, sent_at: Instant) {
+        if let Some(proved_at) = &mut self.proved_at {
+            *proved_at = (*proved_at).max(sent_at);
+        }
+    }
+
+    /// The newer one of the proofs counts.
+    pub(in crate::machine) fn keep_proof(&mut self, before: &Self) {
+        if let Some(proved_at) = before.proved_at {
+            self.proved(proved_at);
+        }
+    }
+
+    /// Until when Consul keeps the session, as far as its renewals tell: for those who wait.
+    pub(in crate::machine) fn kept_until(&self) -> Instant {
+        self.sent_at + self.believed_for()
+    }
+
+    /// Belief leaves out a tenth of the time, since clocks may differ by as much.
+    fn believed_for(&self) -> Duration {
+        if is_on(Defect::LeaseMarginGone) {
+            return self.length;
+        }
+        self.length - self.length / MARGIN
     }
 
     /// When the request was sent from which it counts.
@@ -62,10 +111,8 @@ impl Lease {
         if is_on(Defect::LeaseEndIgnored) {
             return self.sent_at + FOR_EVER;
         }
-        if is_on(Defect::LeaseMarginGone) {
-            return self.sent_at + self.length;
-        }
-        self.sent_at + self.length - self.length / MARGIN
+        let proved_at = self.proved_at.unwrap_or(self.sent_at);
+        self.sent_at.min(proved_at) + self.believed_for()
     }
 
     /// Its length, including the margin.

@@ -22,6 +22,7 @@ use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
+use crate::view::{Contender, Lock};
 
 /// Identifies a loan of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +99,16 @@ pub struct LoanNews {
     pub(in crate::machine) shown: Shown,
     /// The outcome of the last request about it.
     pub(in crate::machine) heard: Option<Heard>,
+    /// What the last proof has shown.
+    pub(in crate::machine) seen: Option<Seen>,
+}
+
+/// What a read that the majority confirmed has shown at the user's place.
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Seen {
+    pub(in crate::machine) record: Option<Lock>,
+    /// The user's key, if it is tied to the session.
+    pub(in crate::machine) key: Option<Contender>,
 }
 
 /// What a request has shown about the agent.
@@ -225,7 +236,10 @@ impl Loan {
 
     /// A request that was sent at `sent_at` has proved that it lived then or later.
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
-        if matches!(self.state, State::Lent(..)) {
+        if let State::Lent(_, lease) = &mut self.state {
+            if let Some(lease) = lease {
+                lease.proved(sent_at);
+            }
             self.wishes.push_back(LoanStep::Lived(sent_at));
         }
     }
@@ -289,7 +303,14 @@ impl Loan {
         self.failure.clone_from(&shown.failure);
         match &shown.life {
             Life::Ahead => {}
-            Life::Lives(id, lease) => self.state = State::Lent(id.clone(), *lease),
+            Life::Lives(id, lease) => {
+                let mut lease = *lease;
+                // The pool may not have heard yet of our last proof.
+                if let (Some(lease), Some(before)) = (&mut lease, self.lease()) {
+                    lease.keep_proof(before);
+                }
+                self.state = State::Lent(id.clone(), lease);
+            }
             Life::Gone(id) => self.state = State::Gone(id.clone()),
         }
     }

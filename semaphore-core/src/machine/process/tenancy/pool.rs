@@ -242,7 +242,13 @@ impl Pool {
 
     fn tell(&mut self, tenant: Tenant, shown: Shown, heard: Option<Heard>) {
         let loan = tenant.loan;
-        self.news.add(tenant, LoanNews { loan, shown, heard });
+        let news = LoanNews {
+            loan,
+            shown,
+            heard,
+            seen: None,
+        };
+        self.news.add(tenant, news);
     }
 
     /// The next news for a member.

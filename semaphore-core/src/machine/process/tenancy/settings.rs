@@ -117,7 +117,6 @@ impl SessionSettings {
 
     /// The time for which a proof or a renewal is relied on, with its margin: lock delays last no
     /// longer.
-    #[cfg(semaphore_next)]
     pub(crate) fn proved_time(&self) -> Duration {
         self.ttl().min(SessionOptions::MAX_LOCK_DELAY)
     }

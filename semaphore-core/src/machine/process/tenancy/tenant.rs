@@ -13,7 +13,7 @@ pub struct MemberNo(pub u64);
 pub(crate) type Place = Arc<str>;
 
 /// The key that is tied to a session there.
-pub(super) fn key_at(place: &Place, session: &SessionId) -> String {
+pub(in crate::machine) fn key_at(place: &Place, session: &SessionId) -> String {
     match place.strip_prefix('/') {
         Some(key) => key.to_owned(),
         None => format!("{place}/{session}"),
@@ -22,7 +22,7 @@ pub(super) fn key_at(place: &Place, session: &SessionId) -> String {
 
 /// One loan of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Tenant {
-    pub(super) member: MemberNo,
-    pub(super) loan: LoanNo,
+pub(in crate::machine) struct Tenant {
+    pub(in crate::machine) member: MemberNo,
+    pub(in crate::machine) loan: LoanNo,
 }

@@ -1,0 +1,550 @@
+//! The sessions of one process's semaphores, and the proofs that they live.
+//!
+//! A process needs as many sessions as it wants slots in any one semaphore: its slots in different
+//! semaphores use the same sessions. Each session is renewed once, however many use it. A semaphore
+//! that shares its sessions with nobody has a pool of its own.
+//!
+//! ```text
+//!            place a    place b    place c
+//! session 1    ●          ●          ●         each place has a session once at most: two contenders of one place
+//! session 2    ●                     ●         would have the same contender key
+//! session 3    ●
+//! ```
+//! - A contender gets the lowest session that is free at its place. So the last ones become unused,
+//!   and end.
+//! - An unused session is kept for a moment, since another turn may come, and then ended.
+//! - A session that is gone takes all its users with it.
+//! - A session that came back with something left on it is *retired*: nobody new uses it, and it
+//!   ends with its last user. Its end removes what is left.
+//!
+//! | file | says |
+//! |---|---|
+//! | `session` | the life of one: created, renewed, ended |
+//! | `shared` | its users, and how long it is useful |
+//! | `agenda` | which one needs something next |
+//! | `proofs` | reads of holders' keys, with the majority's confirmation |
+//! | `news` | what users have not been told yet |
+//!
+//! Sources: docs/PROTOCOL.md, rules 11 and 12; Consul's documentation of sessions (a session may
+//! hold any number of keys; its end frees or deletes them all).
+
+mod agenda;
+mod news;
+mod proofs;
+mod session;
+mod shared;
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use self::agenda::{Agenda, Listed, SessionNo};
+use self::news::AllNews;
+use self::proofs::{Asked, Proof, Proofs};
+use self::shared::Shared;
+use crate::api::{Entry, Txn, TxnOutcome};
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::RequestId;
+use crate::input::LOCK_NAME;
+use crate::machine::contract::Transmit;
+use crate::machine::process::outage::RequestEnd;
+use crate::machine::process::requests::{Received, Requests, Sender};
+use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::loan::{LoanNews, LoanStep, LoanWish, Rest, Seen, Shown};
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
+use crate::time::Instant;
+use crate::transport::{TransportError, TransportErrorKind};
+use crate::view::{Contender, Lock};
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Pool {
+    settings: SessionSettings,
+    requests: Requests<From>,
+    sessions: BTreeMap<SessionNo, Shared>,
+    /// The number of the next session. Numbers are not reused: users of an ended session may know
+    /// its number for a moment longer.
+    next: SessionNo,
+    lent: BTreeMap<Tenant, (SessionNo, Place)>,
+    places: BTreeMap<Place, Lent>,
+    holders: BTreeSet<Tenant>,
+    /// With how many sessions somebody holds.
+    held: usize,
+    agenda: Agenda,
+    proofs: Proofs,
+    news: AllNews,
+    /// When requests were given up of late: an agent without a leader may still hold them.
+    given_up: VecDeque<Instant>,
+    /// How long an unused session is kept.
+    kept: Duration,
+    timed_at: Instant,
+    rng: fastrand::Rng,
+}
+
+/// The sessions at a place.
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    /// No session below this one is free there.
+    full_below: SessionNo,
+    sessions: usize,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// A session, with the request's number there.
+    Session(SessionNo, u32),
+    /// A proof, with its number.
+    Proof(u32),
+}
+
+impl Sender for From {
+    fn polls(&self) -> bool {
+        false
+    }
+}
+
+/// How long an unused session is kept, unless the pool is closed (KEEP).
+const KEEP: Duration = Duration::from_secs(1);
+
+/// The most requests that an agent may have of us: a silent one holds them, and an agent serves 200
+/// connections from one address (docs/CONSUL.md, "Limits and timeouts").
+const MOST_OPEN: usize = 64;
+
+/// How long an agent without a leader holds a request that was given up: 18 s were measured.
+const HELD: Duration = Duration::from_secs(20);
+
+/// The most sessions that are created at once.
+const MOST_CREATIONS: usize = 8;
+
+impl Pool {
+    pub(in crate::machine) fn new(settings: SessionSettings, seed: u64) -> Self {
+        Self {
+            requests: Requests::new(settings.request_timeout(), settings.lease_time()),
+            proofs: Proofs::new(&settings),
+            settings,
+            sessions: BTreeMap::new(),
+            next: SessionNo::FIRST,
+            lent: BTreeMap::new(),
+            places: BTreeMap::new(),
+            holders: BTreeSet::new(),
+            held: 0,
+            agenda: Agenda::default(),
+            news: AllNews::default(),
+            given_up: VecDeque::new(),
+            kept: KEEP,
+            timed_at: Instant::ORIGIN,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    pub(in crate::machine) fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
+    }
+
+    pub(in crate::machine) fn settings(&self) -> &SessionSettings {
+        &self.settings
+    }
+
+    /// Whether it has no session, as far as is known.
+    pub(in crate::machine) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// Whether it has only sessions that could not be ended so far.
+    pub(in crate::machine) fn is_held_up(&self) -> bool {
+        self.sessions.values().all(Shared::is_held_up)
+    }
+
+    /// Nothing is kept for later turns any more.
+    pub(in crate::machine) fn close(&mut self, now: Instant) {
+        self.kept = Duration::ZERO;
+        for no in self.agenda.ending() {
+            self.settle(now, no);
+        }
+    }
+
+    /// Takes a member's wish.
+    pub(in crate::machine) fn handle_wish(
+        &mut self,
+        now: Instant,
+        member: MemberNo,
+        place: &Place,
+        wish: &LoanWish,
+    ) {
+        let LoanWish { loan, step } = *wish;
+        let tenant = Tenant { member, loan };
+        if step == LoanStep::Lend {
+            self.lend(now, tenant, place);
+            return;
+        }
+        let Some((no, place)) = self.lent.get(&tenant).cloned() else {
+            return;
+        };
+        if let LoanStep::Return { .. } = step {
+            self.take_back(no, tenant, &place);
+        }
+        let Some(shared) = self.sessions.get_mut(&no) else {
+            return;
+        };
+        let was_held = shared.is_held();
+        match step {
+            LoanStep::Lend => {}
+            LoanStep::Hold => {
+                shared.holders.insert(tenant);
+                if self.holders.is_empty() {
+                    self.proofs.begin(now);
+                }
+                self.holders.insert(tenant);
+            }
+            LoanStep::LetGo => {
+                shared.holders.remove(&tenant);
+                self.holders.remove(&tenant);
+            }
+            LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
+            LoanStep::Leave => _ = shared.staying.remove(&tenant),
+            LoanStep::Stay => shared.stay(tenant),
+            LoanStep::Settle => _ = shared.settling.insert(tenant),
+            LoanStep::Doubt => shared.session.doubt(),
+            LoanStep::Return { rest, .. } => {
+                shared.part_with(&place, tenant);
+                if rest == Rest::Key {
+                    let others = shared.tenants.len();
+                    tracing::debug!(name: "session-retired", others, "something may be left on a session");
+                    shared.is_retired = true;
+                }
+                if is_on(Defect::SessionDestroyedUnderOthers) {
+                    shared.session.end();
+                }
+            }
+        }
+        let is_held = shared.is_held();
+        self.held = self.held + usize::from(is_held) - usize::from(was_held);
+        self.settle(now, no);
+    }
+
+    fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place) {
+        let place = Arc::clone(place);
+        let lent = self.places.entry(Arc::clone(&place)).or_insert(Lent {
+            full_below: SessionNo::FIRST,
+            sessions: 0,
+        });
+        let mut others = self.sessions.range(lent.full_below..);
+        let free = others.find(|(_, it)| it.is_free_at(&place, now));
+        let no = free.map_or(self.next, |(no, _)| *no);
+        self.next = self.next.max(SessionNo(no.0 + 1));
+        lent.sessions += 1;
+        lent.full_below = SessionNo(no.0 + 1);
+        self.lent.insert(tenant, (no, Arc::clone(&place)));
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        let new = || Shared::new(settings, rng);
+        let shared = self.sessions.entry(no).or_insert_with(new);
+        shared.tenants.insert(place, tenant);
+        shared.staying.insert(tenant);
+        let shown = shared.shown();
+        self.tell(tenant, shown, None);
+        self.settle(now, no);
+    }
+
+    /// A session is free at the place again.
+    fn take_back(&mut self, no: SessionNo, tenant: Tenant, place: &Place) {
+        self.holders.remove(&tenant);
+        self.lent.remove(&tenant);
+        if let Some(lent) = self.places.get_mut(place) {
+            lent.sessions = lent.sessions.saturating_sub(1);
+            lent.full_below = lent.full_below.min(no);
+            if lent.sessions == 0 {
+                self.places.remove(place);
+            }
+        }
+    }
+
+    fn tell(&mut self, tenant: Tenant, shown: Shown, seen: Option<Seen>) {
+        let loan = tenant.loan;
+        let news = LoanNews {
+            loan,
+            shown,
+            heard: None,
+            seen,
+        };
+        self.news.add(tenant, news);
+    }
+
+    /// The next news for a member.
+    pub(in crate::machine) fn poll_news(&mut self) -> Option<(MemberNo, LoanNews)> {
+        self.news.poll()
+    }
+
+    /// Whether there are news for a member.
+    pub(in crate::machine) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if !self.has_room(now) {
+            return None;
+        }
+        if let Some((no, request)) = self.next_proof(now) {
+            let from = From::Proof(no);
+            return Some(self.requests.send(now, from, Service::Reads, request));
+        }
+        let no = self.next_due(now)?;
+        let shared = self.sessions.get_mut(&no)?;
+        if shared.session.wants_creation() {
+            let ttl = self.settings.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
+        let (part, request) = shared
+            .session
+            .transmit(now, &self.settings, &mut self.rng)?;
+        if shared.is_held() && self.proofs.goes_with_renewal(now) {
+            self.proofs.begin_round(now, self.holders.iter().copied());
+        }
+        self.settle(now, no);
+        let from = From::Session(no, part);
+        Some(self.requests.send(now, from, Service::Sessions, request))
+    }
+
+    /// Whether an agent may have one more request.
+    fn has_room(&mut self, now: Instant) -> bool {
+        while self.given_up.front().is_some_and(|at| *at + HELD <= now) {
+            self.given_up.pop_front();
+        }
+        self.requests.short() + self.given_up.len() < MOST_OPEN
+    }
+
+    /// The session whose request comes next. Those that live come before new ones.
+    fn next_due(&self, now: Instant) -> Option<SessionNo> {
+        let is_due = |(at, no): (Instant, SessionNo)| (at <= now).then_some(no);
+        if let Some(no) = self.agenda.request().and_then(is_due) {
+            return Some(no);
+        }
+        let no = self.agenda.creation().and_then(is_due)?;
+        let sessions = &self.sessions;
+        let creates = |from| match from {
+            From::Session(no, _) => sessions
+                .get(&no)
+                .is_some_and(|it| it.session.id().is_none()),
+            From::Proof(_) => false,
+        };
+        let may_create = self.requests.orphans().may_create(now)
+            && self.requests.count(creates) < MOST_CREATIONS;
+        may_create.then_some(no)
+    }
+
+    /// An unknown session of which no proof under way tells.
+    fn unknown(&self) -> Option<SessionNo> {
+        self.agenda.unknown().find(|no| {
+            let shared = self.sessions.get(no);
+            let since = shared.and_then(|it| it.session.unknown_since());
+            since.is_some_and(|since| !self.proofs.asks_about(*no, since))
+        })
+    }
+
+    /// The proof that is due: of an unknown session, or of all holders in turn.
+    fn next_proof(&mut self, now: Instant) -> Option<(u32, Request)> {
+        if self.proofs.asks_at() <= now
+            && let Some(no) = self.unknown()
+        {
+            let tenants: Vec<Tenant> = self.sessions.get(&no)?.tenants.values().copied().collect();
+            let asked = tenants.iter().filter_map(|it| self.asked(*it));
+            let asked: Vec<Asked> = asked.take(Txn::MAX_OPERATIONS / 2).collect();
+            return self.proofs.ask(now, asked, &self.settings);
+        }
+        if self.holders.is_empty() || self.proofs.due_at() > now {
+            return None;
+        }
+        if self.proofs.is_round_over() {
+            self.proofs.begin_round(now, self.holders.iter().copied());
+        }
+        let (sessions, lent) = (&self.sessions, &self.lent);
+        let whose = |tenant| asked(sessions, lent, tenant);
+        self.proofs.next(now, whose, &self.settings)
+    }
+
+    fn asked(&self, tenant: Tenant) -> Option<Asked> {
+        asked(&self.sessions, &self.lent, tenant)
+    }
+
+    pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
+        self.requests.poll_abort()
+    }
+
+    /// Takes the outcome of a request. Returns how it ended.
+    pub(in crate::machine) fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &Result<Response, TransportError>,
+    ) -> Option<RequestEnd> {
+        let (received, end) = self.requests.receive(now, id, result)?;
+        if let Err(error) = result
+            && error.kind() == TransportErrorKind::Timeout
+        {
+            self.given_up.push_back(now);
+        }
+        let Received {
+            from,
+            sent_at,
+            answer,
+            ..
+        } = received;
+        let (no, part) = match from {
+            From::Session(no, part) => (no, part),
+            From::Proof(no) => {
+                self.take_proof(now, no, answer);
+                return end;
+            }
+        };
+        let Some(shared) = self.sessions.get_mut(&no) else {
+            return end;
+        };
+        if shared.session.is_creation(part) {
+            let ttl = self.settings.ttl();
+            let orphans = self.requests.orphans_mut();
+            orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
+        }
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        shared.session.handle(now, part, answer, settings, rng);
+        // Nobody's key could tell.
+        if shared.tenants.is_empty() {
+            shared.session.is_missed(now);
+        }
+        self.settle(now, no);
+        end
+    }
+
+    fn take_proof(&mut self, now: Instant, no: u32, answer: Result<&Response, RequestError>) {
+        let (entries, failure) = match answer.and_then(Txn::parse) {
+            Ok(TxnOutcome::Applied(results)) => (Some(results.entries), None),
+            Ok(TxnOutcome::RolledBack(_)) => (None, None),
+            Err(error) => (None, Some(error)),
+        };
+        let Some(proof) = self.proofs.answered(no, entries.is_none()) else {
+            return;
+        };
+        let entries = entries.as_deref();
+        let shown: BTreeMap<&str, &Entry<'_>> = entries
+            .into_iter()
+            .flatten()
+            .map(|entry| (entry.key(), entry))
+            .collect();
+        let numbers: BTreeSet<SessionNo> = proof.asked.iter().map(|it| it.no).collect();
+        for no in numbers {
+            if let Some(shared) = self.sessions.get_mut(&no) {
+                let mut keys = proof.asked.iter().filter(|it| it.no == no);
+                let is_shown = keys.any(|it| tied(it, &shown).is_some());
+                let is_refused = failure.as_ref().is_some_and(RequestError::is_permanent);
+                if is_shown {
+                    shared.session.lived(proof.sent_at);
+                } else if entries.is_some() || is_refused {
+                    shared.session.is_missed(proof.sent_at);
+                }
+                shared.unproved.clone_from(&failure);
+            }
+            self.settle(now, no);
+        }
+        if entries.is_some() {
+            self.tell_seen(&proof, &shown);
+        }
+    }
+
+    /// Tells the users what a proof has shown of their keys and of the records.
+    fn tell_seen(&mut self, proof: &Proof, shown: &BTreeMap<&str, &Entry<'_>>) {
+        for asked in &proof.asked {
+            let is_theirs = self.lent.get(&asked.tenant).map(|(no, _)| *no) == Some(asked.no);
+            let Some(shared) = self.sessions.get(&asked.no).filter(|_| is_theirs) else {
+                continue;
+            };
+            let key = tied(asked, shown).map(|it| Contender::new(asked.session.clone(), it));
+            let seen = Seen {
+                record: shown.get(asked.record.as_str()).map(|it| Lock::new(it)),
+                key,
+            };
+            let now = shared.shown();
+            self.tell(asked.tenant, now, Some(seen));
+        }
+    }
+
+    pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
+        if self.requests.short() + self.given_up.len() >= MOST_OPEN {
+            let opens = self.given_up.front().map(|at| *at + HELD);
+            return opens.into_iter().chain(self.agenda.end()).min();
+        }
+        let rests = self.requests.orphans().timeout();
+        let rests = rests.filter(|at| *at > self.timed_at);
+        let creation = self.agenda.creation().map(|(at, _)| at);
+        let creation = match rests {
+            Some(until) => creation.map(|at| at.max(until)),
+            None => creation.filter(|at| *at > self.timed_at),
+        };
+        let request = self.agenda.request().map(|(at, _)| at);
+        let proof = (!self.holders.is_empty()).then(|| self.proofs.due_at());
+        let unknown = self.unknown().map(|_| self.proofs.asks_at());
+        let all = [creation, request, proof, unknown, self.agenda.end()];
+        all.into_iter().flatten().min()
+    }
+
+    pub(in crate::machine) fn handle_timeout(&mut self, now: Instant) {
+        self.timed_at = self.timed_at.max(now);
+        for no in self.agenda.ended(now) {
+            self.settle(now, no);
+        }
+        if self.sessions.is_empty() {
+            self.requests.forget_services();
+        }
+    }
+
+    /// Draws the conclusions from a change of this session.
+    fn settle(&mut self, now: Instant, no: SessionNo) {
+        let Some(shared) = self.sessions.get_mut(&no) else {
+            return;
+        };
+        // An ended session has no id any more, so these news come first.
+        let news = shared.news();
+        shared.end_unless_used(now, self.kept, &self.settings);
+        let is_over = shared.session.has_ended();
+        let after = if is_over {
+            Listed::default()
+        } else {
+            shared.agenda(self.held, &self.settings)
+        };
+        let before = core::mem::replace(&mut shared.listed, after);
+        self.agenda.update(no, before, after);
+        for (tenant, shown) in news {
+            self.tell(tenant, shown, None);
+        }
+        if is_over && let Some(shared) = self.sessions.remove(&no) {
+            let is_of_it = |from| matches!(from, From::Session(of, _) if of == no);
+            self.requests.abort(is_of_it);
+            for (tenant, shown) in shared.last_news() {
+                self.tell(tenant, shown, None);
+            }
+        }
+    }
+}
+
+/// What is read for a user.
+fn asked(
+    sessions: &BTreeMap<SessionNo, Shared>,
+    lent: &BTreeMap<Tenant, (SessionNo, Place)>,
+    tenant: Tenant,
+) -> Option<Asked> {
+    let (no, place) = lent.get(&tenant)?;
+    let session = sessions.get(no)?.session.id()?.clone();
+    Some(Asked {
+        tenant,
+        no: *no,
+        key: key_at(place, &session),
+        record: format!("{place}/{LOCK_NAME}"),
+        session,
+    })
+}
+
+/// The key of this user, if it is tied to its session.
+fn tied<'a>(asked: &Asked, shown: &BTreeMap<&str, &'a Entry<'a>>) -> Option<&'a Entry<'a>> {
+    let entry = shown.get(asked.key.as_str()).copied()?;
+    (entry.session() == Some(asked.session.as_str())).then_some(entry)
+}

@@ -1,0 +1,205 @@
+//! Proofs that the majority saw our sessions alive (rule 12).
+//!
+//! A renewal's answer alone proves nothing to others: a former leader may give it. So the keys of
+//! all holders of the process, and the records beside them, are read with the leader's confirmation
+//! as often as sessions are renewed, in transactions that only read. They don't wait for each
+//! other: while one is unanswered, the next follows sooner.
+//!
+//! No key is tied to an ended session. So one key that is tied to it proves that a session lives.
+//!
+//! Sources: Consul's documentation of sessions (`Behavior`: the end of a session unties or deletes
+//! its keys) and of transactions (64 operations; `consistent` for those that only read).
+
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use super::agenda::SessionNo;
+use crate::api::{Operation, Txn};
+use crate::http::{Priority, Request};
+use crate::id::SessionId;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::Tenant;
+use crate::time::Instant;
+
+/// Who is not asked about yet in the present round, and what is under way.
+#[derive(Clone, Debug)]
+pub(super) struct Proofs {
+    /// A round begins with a renewal after T/16, and at the latest after T/15.
+    soonest: Duration,
+    latest: Duration,
+    /// The time from one to the next, while one is unanswered.
+    hurry: Duration,
+    /// When the present round began.
+    began: Instant,
+    /// When the last one was sent.
+    sent: Instant,
+    waiting: VecDeque<Tenant>,
+    under_way: BTreeMap<u32, Proof>,
+    last: u32,
+    has_failed: bool,
+}
+
+/// One read.
+#[derive(Clone, Debug)]
+pub(super) struct Proof {
+    pub(super) sent_at: Instant,
+    pub(super) asked: Vec<Asked>,
+}
+
+/// A user, whose key at its place is read.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) tenant: Tenant,
+    pub(super) no: SessionNo,
+    pub(super) session: SessionId,
+    pub(super) key: String,
+    pub(super) record: String,
+}
+
+/// A process sends at most ten a second: with more than 600 keys and records, rounds take longer.
+const SPACING: Duration = Duration::from_millis(100);
+
+/// The most bytes of one read's keys, so that it always fits.
+const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
+
+impl Proofs {
+    pub(super) fn new(settings: &SessionSettings) -> Self {
+        let whole = settings.proved_time();
+        Self {
+            soonest: whole / 16,
+            latest: whole / 15,
+            hurry: whole / 40,
+            began: Instant::ORIGIN,
+            sent: Instant::ORIGIN,
+            waiting: VecDeque::new(),
+            under_way: BTreeMap::new(),
+            last: 0,
+            has_failed: false,
+        }
+    }
+
+    /// When the next one is due, while somebody holds.
+    pub(super) fn due_at(&self) -> Instant {
+        if !self.waiting.is_empty() {
+            return self.sent + SPACING;
+        }
+        let every = if self.is_unanswered() {
+            self.hurry
+        } else {
+            self.latest
+        };
+        (self.began + every).max(self.sent + SPACING.min(self.hurry))
+    }
+
+    /// When one about an unknown session may be sent.
+    pub(super) fn asks_at(&self) -> Instant {
+        let pause = if self.has_failed {
+            self.hurry
+        } else {
+            SPACING.min(self.hurry)
+        };
+        self.sent + pause
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.has_failed || !self.under_way.is_empty()
+    }
+
+    /// The first one holds: its grant is a proof.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.began = now;
+        self.has_failed = false;
+    }
+
+    /// A holder's session is renewed now. A round that is nearly due goes with it. Returns whether
+    /// it begins.
+    pub(super) fn goes_with_renewal(&self, now: Instant) -> bool {
+        self.waiting.is_empty() && self.began + self.soonest <= now
+    }
+
+    /// A round begins, with all these.
+    pub(super) fn begin_round(&mut self, now: Instant, holders: impl Iterator<Item = Tenant>) {
+        self.began = now;
+        self.waiting = holders.collect();
+    }
+
+    pub(super) fn is_round_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The next read of the round. `whose` says what is read for a user; `None` if it has left.
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        mut whose: impl FnMut(Tenant) -> Option<Asked>,
+        settings: &SessionSettings,
+    ) -> Option<(u32, Request)> {
+        let mut asked: Vec<Asked> = Vec::new();
+        let (mut operations, mut bytes) = (0, 0);
+        while let Some(tenant) = self.waiting.pop_front() {
+            let Some(next) = whose(tenant) else {
+                continue;
+            };
+            let is_same_record = asked.last().is_some_and(|it| it.record == next.record);
+            let more = if is_same_record { 1 } else { 2 };
+            let length = next.key.len() + next.record.len();
+            if operations + more > Txn::MAX_OPERATIONS || bytes + length > MOST_KEY_BYTES {
+                self.waiting.push_front(tenant);
+                break;
+            }
+            operations += more;
+            bytes += length;
+            asked.push(next);
+        }
+        self.ask(now, asked, settings)
+    }
+
+    /// Sends one about these.
+    pub(super) fn ask(
+        &mut self,
+        now: Instant,
+        asked: Vec<Asked>,
+        settings: &SessionSettings,
+    ) -> Option<(u32, Request)> {
+        if asked.is_empty() {
+            return None;
+        }
+        let mut keys: Vec<&str> = Vec::new();
+        for it in &asked {
+            if keys.last() != Some(&it.record.as_str()) {
+                keys.push(&it.record);
+            }
+            // The record stays the last one, for the next user of the same place.
+            let at = keys.len() - 1;
+            keys.insert(at, &it.key);
+        }
+        // A plain `get` of a missing key would refuse all.
+        let operations: Vec<_> = keys.iter().map(|key| Operation::GetFrom { key }).collect();
+        let txn = Txn {
+            operations: &operations,
+        };
+        let request = txn.confirmed_read(&settings.scope);
+        self.last = self.last.wrapping_add(1);
+        self.sent = now;
+        self.under_way.insert(
+            self.last,
+            Proof {
+                sent_at: now,
+                asked,
+            },
+        );
+        Some((self.last, request.with_priority(Priority::Renewal)))
+    }
+
+    /// Its answer is here.
+    pub(super) fn answered(&mut self, no: u32, has_failed: bool) -> Option<Proof> {
+        self.has_failed = has_failed;
+        self.under_way.remove(&no)
+    }
+
+    /// Whether this session is asked about since then.
+    pub(super) fn asks_about(&self, no: SessionNo, since: Instant) -> bool {
+        let mut all = self.under_way.values().filter(|it| it.sent_at >= since);
+        all.any(|it| it.asked.iter().any(|it| it.no == no))
+    }
+}

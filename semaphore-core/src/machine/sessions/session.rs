@@ -1,0 +1,358 @@
+//! The life of one session.
+//!
+//! ```text
+//! Registering
+//!     ▲ │ its node is there
+//!     │ ▼     created                renewed: r
+//! Creating ───────────▶ Live ──┬──┐
+//!                        │ │   └──┘ a key of it was seen: p
+//!                        │ └── unknown to Consul, and no key of it is seen ──▶ Gone
+//!                        ▼ nothing needs it any more
+//!                    Destroying ──▶ Ended
+//! ```
+//! - A lost answer to a creation leaves a session that ends by its TTL.
+//! - A waiter's session is renewed each T/4 to T/3, a holder's each T/16 to T/15. While a holder's
+//!   renewal is unanswered or has failed, the next one follows T/40 after it, so an outage may begin
+//!   at any moment (L4).
+//! - An agent that says that there is no such session may be a new leader that has not applied its
+//!   log. So the keys of its users are read with the majority's confirmation before it counts as
+//!   gone ([`proofs`](super::proofs)).
+//!
+//! Sources: docs/PROTOCOL.md, rule 12; Consul's documentation of sessions (`TTL`, `LockDelay`;
+//! `NodeChecks`, which end a session with its node's health unless the list is empty).
+
+use core::time::Duration;
+
+use crate::api::{CreateSession, DestroySession, RegisterNode, RenewSession};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::SessionId;
+use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::time::Instant;
+
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    state: State,
+    /// The requests under way: several renewals, and one of anything else.
+    under_way: Vec<Asked>,
+    /// When the last creation or renewal was sent.
+    sent_at: Instant,
+    /// When the next renewal follows it, as a part of its span.
+    spread: Spread,
+    /// After a failure, unless somebody holds with it.
+    pause: Pause,
+    /// Why the last request has failed.
+    failure: Option<RequestError>,
+    /// A user has not found its key: it is renewed at once.
+    is_doubted: bool,
+    /// Since when Consul says that there is no such session.
+    unknown_since: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Creating,
+    Registering,
+    Live(SessionId, Lease),
+    Gone(Option<SessionId>),
+    Destroying(SessionId),
+    Ended,
+}
+
+/// A request under way. The state may have changed since it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    no: u32,
+    what: Purpose,
+    sent_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Creation,
+    Registration,
+    Renewal,
+    Destruction,
+}
+
+/// What its users need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    /// They wait.
+    Place,
+    /// One holds. The least time between two renewals, since the process holds with many.
+    Belief(Duration),
+}
+
+/// Where in its span the next renewal comes: drawn anew for each, so that sessions that began
+/// together are not renewed together for ever.
+#[derive(Clone, Copy, Debug)]
+struct Spread(u32);
+
+impl Spread {
+    const WHOLE: u32 = 1024;
+
+    fn new(rng: &mut fastrand::Rng) -> Self {
+        Self(rng.u32(..Self::WHOLE))
+    }
+
+    fn between(self, least: Duration, most: Duration) -> Duration {
+        least + (most - least) / Self::WHOLE * self.0
+    }
+}
+
+impl Session {
+    /// One that is still to be created.
+    pub(super) fn new(settings: &SessionSettings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            state: State::Creating,
+            under_way: Vec::new(),
+            sent_at: Instant::ORIGIN,
+            spread: Spread::new(rng),
+            pause: Pause::new(settings.request_timeout()),
+            failure: None,
+            is_doubted: false,
+            unknown_since: None,
+        }
+    }
+
+    /// The id, once it is known.
+    pub(super) fn id(&self) -> Option<&SessionId> {
+        match &self.state {
+            State::Live(id, _) | State::Destroying(id) => Some(id),
+            State::Gone(id) => id.as_ref(),
+            State::Creating | State::Registering | State::Ended => None,
+        }
+    }
+
+    pub(super) fn lease(&self) -> Option<&Lease> {
+        match &self.state {
+            State::Live(_, lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    pub(super) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Gone(_))
+    }
+
+    /// Whether [`Self::end`] was called.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.state, State::Destroying(_) | State::Ended)
+    }
+
+    /// Whether nothing of it is left, and nothing may come.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ended) && !self.is_being_created()
+    }
+
+    pub(super) fn wants_creation(&self) -> bool {
+        matches!(self.state, State::Creating)
+    }
+
+    /// Whether an id may still arrive.
+    pub(super) fn is_being_created(&self) -> bool {
+        self.under_way.iter().any(|it| it.what == Purpose::Creation)
+    }
+
+    /// Whether this request under way creates it.
+    pub(super) fn is_creation(&self, no: u32) -> bool {
+        let mut all = self.under_way.iter();
+        all.any(|it| it.no == no && it.what == Purpose::Creation)
+    }
+
+    /// Whether a turn may begin with it: it lives, as far as is known, and nothing fails.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_known = self.unknown_since.is_none() && !self.is_doubted;
+        self.lease().is_some() && is_known && self.failure.is_none()
+    }
+
+    /// Consul may know no such session: it is renewed at once.
+    pub(super) fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    /// Whether the keys of its users must be read, to see whether it is gone.
+    pub(super) fn unknown_since(&self) -> Option<Instant> {
+        self.unknown_since
+    }
+
+    /// A read that the majority confirmed, or a write, was sent then, and found a key tied to it.
+    pub(super) fn lived(&mut self, sent_at: Instant) {
+        if let State::Live(_, lease) = &mut self.state {
+            lease.proved(sent_at);
+        }
+        self.unknown_since.take_if(|since| *since <= sent_at);
+    }
+
+    /// Such a read found no key of it, or may not be had.
+    pub(super) fn is_missed(&mut self, sent_at: Instant) {
+        if self.unknown_since.is_some_and(|since| since <= sent_at) {
+            self.vanish();
+        }
+    }
+
+    /// It is gone: no key is tied to it any more.
+    fn vanish(&mut self) {
+        self.failure = None;
+        self.unknown_since = None;
+        if let Some(id) = self.lease().and_then(|_| self.id()).cloned() {
+            self.state = State::Gone(Some(id));
+        }
+    }
+
+    /// Nothing needs it any more.
+    pub(super) fn end(&mut self) {
+        self.failure = None;
+        self.unknown_since = None;
+        self.pause.reset();
+        self.pause.end();
+        self.state = match core::mem::replace(&mut self.state, State::Ended) {
+            State::Live(id, _) | State::Destroying(id) => State::Destroying(id),
+            _ => State::Ended,
+        };
+    }
+
+    /// Its TTL ends it.
+    pub(super) fn abandon(&mut self) {
+        self.state = State::Ended;
+    }
+
+    /// When its next request is due.
+    pub(super) fn due_at(&self, need: Need, settings: &SessionSettings) -> Option<Instant> {
+        let is_waiting = || self.under_way.is_empty().then(|| self.pause.due());
+        match &self.state {
+            State::Creating | State::Registering | State::Destroying(_) => is_waiting(),
+            State::Live(..) if need == Need::Nothing || self.unknown_since.is_some() => None,
+            State::Live(..) if self.is_doubted => is_waiting(),
+            State::Live(..) => {
+                let whole = settings.proved_time();
+                let Need::Belief(least) = need else {
+                    let next = self.sent_at + self.spread.between(whole / 4, whole / 3);
+                    return is_waiting().map(|at| match self.failure {
+                        Some(_) => at,
+                        None => next,
+                    });
+                };
+                let is_unanswered = !self.under_way.is_empty() || self.failure.is_some();
+                let every = if is_unanswered {
+                    whole / 40
+                } else {
+                    self.spread.between(whole / 16, whole / 15)
+                };
+                Some(self.sent_at + every.max(least))
+            }
+            State::Gone(_) | State::Ended => None,
+        }
+    }
+
+    /// The request that is due, with its number.
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        settings: &SessionSettings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<(u32, Request)> {
+        let scope = &settings.scope;
+        let (what, request) = match &self.state {
+            State::Creating => {
+                let options = settings.options();
+                (Purpose::Creation, CreateSession { options }.request(scope))
+            }
+            State::Registering => {
+                let node = settings.own_node()?;
+                (Purpose::Registration, RegisterNode { node }.request(scope))
+            }
+            State::Live(session, _) => (Purpose::Renewal, RenewSession { session }.request(scope)),
+            State::Destroying(session) => (
+                Purpose::Destruction,
+                DestroySession { session }.request(scope),
+            ),
+            State::Gone(_) | State::Ended => return None,
+        };
+        if matches!(what, Purpose::Creation | Purpose::Renewal) {
+            self.sent_at = now;
+            self.spread = Spread::new(rng);
+        }
+        let last = self.under_way.last().map_or(0, |it| it.no);
+        let no = last.wrapping_add(1);
+        let sent_at = now;
+        self.under_way.push(Asked { no, what, sent_at });
+        self.pause.end();
+        Some((no, request))
+    }
+
+    /// Takes the answer to a request under way.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        no: u32,
+        answer: Result<&Response, RequestError>,
+        settings: &SessionSettings,
+        rng: &mut fastrand::Rng,
+    ) {
+        let Some(at) = self.under_way.iter().position(|it| it.no == no) else {
+            return;
+        };
+        let Asked { what, sent_at, .. } = self.under_way.remove(at);
+        let outcome = match (what, &mut self.state) {
+            (Purpose::Creation, State::Creating) => answer
+                .and_then(CreateSession::parse)
+                .map(|id| Some(State::Live(id, Lease::proven(sent_at, settings.ttl()))))
+                .map_err(|error| settings.refused_creation(error)),
+            (Purpose::Registration, State::Registering) => {
+                let node = settings.own_node().unwrap_or_default();
+                let answer = answer.and_then(|response| RegisterNode { node }.parse(response));
+                answer.map(|()| Some(State::Creating))
+            }
+            (Purpose::Renewal, State::Live(_, lease)) => {
+                let renewed = answer.and_then(RenewSession::parse);
+                renewed.map(|renewed| {
+                    lease.renewed(sent_at, settings.lease(renewed));
+                    None
+                })
+            }
+            (Purpose::Destruction, State::Destroying(_)) => answer
+                .and_then(DestroySession::parse)
+                .map(|()| Some(State::Ended)),
+            _ => return,
+        };
+        if what == Purpose::Renewal {
+            self.is_doubted = false;
+        }
+        match outcome {
+            Ok(next) => {
+                // After its node was registered, a creation that fails again comes later than the
+                // last.
+                if what != Purpose::Registration {
+                    self.pause.reset();
+                }
+                self.failure = None;
+                if let Some(next) = next {
+                    self.state = next;
+                }
+            }
+            Err(RequestError::InvalidSession { .. }) if what == Purpose::Renewal => {
+                self.failure = None;
+                self.unknown_since = Some(now);
+            }
+            // The TTL ends what may not be destroyed.
+            Err(error) if what == Purpose::Destruction && error.is_permanent() => self.abandon(),
+            Err(error) => {
+                if what == Purpose::Creation && settings.missing_own_node(&error).is_some() {
+                    self.state = State::Registering;
+                } else {
+                    self.failure = Some(error);
+                }
+                self.pause.begin(now, rng);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! One session, its users, and how long it is useful.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::agenda::Listed;
+use super::session::{Need, Session};
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::loan::{Life, Shown};
+use crate::machine::process::tenancy::past::Past;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::{Place, Tenant};
+use crate::time::Instant;
+
+/// A session and its users.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) session: Session,
+    pub(super) tenants: BTreeMap<Place, Tenant>,
+    /// The users that are not leaving. It is renewed for them.
+    pub(super) staying: BTreeSet<Tenant>,
+    /// The users of which nothing is left except what may come late.
+    pub(super) settling: BTreeSet<Tenant>,
+    pub(super) holders: BTreeSet<Tenant>,
+    /// A former user may have left something on it: nobody new uses it, and its end removes that.
+    pub(super) is_retired: bool,
+    /// Why the last proof has failed.
+    pub(super) unproved: Option<RequestError>,
+    usage: Usage,
+    /// What its users know.
+    told: Shown,
+    pub(super) listed: Listed,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Usage {
+    Used,
+    /// Another turn may come until then.
+    Unused(Instant),
+    /// It is destroyed, or Consul has expired it by then.
+    Ending(Instant),
+}
+
+impl Shared {
+    pub(super) fn new(settings: &SessionSettings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            session: Session::new(settings, rng),
+            tenants: BTreeMap::new(),
+            staying: BTreeSet::new(),
+            settling: BTreeSet::new(),
+            holders: BTreeSet::new(),
+            is_retired: false,
+            unproved: None,
+            usage: Usage::Used,
+            told: Shown {
+                lock_delay: settings.lock_delay(),
+                ..Shown::default()
+            },
+            listed: Listed::default(),
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
+    /// Whether its end is on its way, and has failed so far.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.session.is_ending() && self.session.failure().is_some()
+    }
+
+    /// Whether another user at this place may use it.
+    pub(super) fn is_free_at(&self, place: &Place, now: Instant) -> bool {
+        let is_lasting = !self.session.is_gone() && !self.session.is_ending() && !self.is_retired;
+        // If nobody needed it, it was not renewed. A hold that begins late in the lease could end
+        // before a renewal is answered.
+        let is_fresh = |lease: &Lease| lease.is_fresh(now);
+        let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_fresh);
+        let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
+        is_lasting && is_kept && !is_taken
+    }
+
+    /// A user that was leaving continues.
+    pub(super) fn stay(&mut self, tenant: Tenant) {
+        self.settling.remove(&tenant);
+        self.staying.insert(tenant);
+    }
+
+    /// A user has left.
+    pub(super) fn part_with(&mut self, place: &Place, tenant: Tenant) {
+        self.tenants.remove(place);
+        self.staying.remove(&tenant);
+        self.settling.remove(&tenant);
+        self.holders.remove(&tenant);
+    }
+
+    fn need(&self, held: usize) -> Need {
+        if self.is_held() {
+            Need::Belief(spacing(held))
+        } else if self.staying.is_empty() {
+            Need::Nothing
+        } else {
+            Need::Place
+        }
+    }
+
+    pub(super) fn shown(&self) -> Shown {
+        Shown {
+            life: match self.session.id() {
+                id if self.session.is_gone() => Life::Gone(id.cloned()),
+                Some(id) => Life::Lives(id.clone(), self.session.lease().copied()),
+                None => Life::Ahead,
+            },
+            lock_delay: self.told.lock_delay,
+            failure: self.session.failure().or(self.unproved.as_ref()).cloned(),
+            past: Past::Nothing,
+        }
+    }
+
+    /// The news for its users, if there are any.
+    pub(super) fn news(&mut self) -> Vec<(Tenant, Shown)> {
+        if self.session.is_ending() {
+            return Vec::new();
+        }
+        let shown = self.shown();
+        // A renewal and its proof extend the belief once.
+        let is_same = match (&shown.life, &self.told.life) {
+            (Life::Lives(_, Some(now)), Life::Lives(_, Some(before))) if self.is_held() => {
+                now.deadline() == before.deadline()
+            }
+            (now, before) => now == before,
+        };
+        let has_failed = shown.failure.is_some() || self.told.failure.is_some();
+        if is_same && !has_failed {
+            return Vec::new();
+        }
+        self.told = shown.clone();
+        let tenants = self.tenants.values();
+        tenants.map(|tenant| (*tenant, shown.clone())).collect()
+    }
+
+    /// The last news for its settling users, after it has ended.
+    pub(super) fn last_news(&self) -> impl Iterator<Item = (Tenant, Shown)> {
+        let id = match &self.told.life {
+            Life::Ahead => None,
+            Life::Lives(id, _) => Some(id),
+            Life::Gone(id) => id.as_ref(),
+        };
+        let shown = Shown {
+            life: Life::Gone(id.cloned()),
+            failure: None,
+            ..self.told.clone()
+        };
+        let tenants = self.tenants.values();
+        tenants.map(move |tenant| (*tenant, shown.clone()))
+    }
+
+    /// An unused session is kept for a moment, if it may be used again. If its only users wait for
+    /// what may come late, its end settles that.
+    pub(super) fn end_unless_used(
+        &mut self,
+        now: Instant,
+        kept: Duration,
+        settings: &SessionSettings,
+    ) {
+        if let Usage::Ending(until) = self.usage {
+            if until <= now {
+                self.session.abandon();
+            }
+            return;
+        }
+        let is_settling = self.settling.len() == self.tenants.len();
+        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && !self.tenants.is_empty() {
+            self.usage = Usage::Used;
+            return;
+        }
+        // It must be there before it can be destroyed.
+        if self.session.is_being_created() {
+            return;
+        }
+        self.is_retired |= !self.tenants.is_empty();
+        let until = match self.usage {
+            Usage::Unused(until) => until.min(now + kept),
+            Usage::Used | Usage::Ending(_) => now + kept,
+        };
+        self.usage = Usage::Unused(until);
+        let is_reusable = self.session.is_sound() && !self.is_retired;
+        if !is_reusable || until <= now {
+            self.session.end();
+            self.usage = Usage::Ending(now + settings.cleanup_time());
+        }
+    }
+
+    /// What the pool must know. `held`: with how many sessions somebody holds.
+    pub(super) fn agenda(&self, held: usize, settings: &SessionSettings) -> Listed {
+        let due = self.session.due_at(self.need(held), settings);
+        let is_new = self.session.wants_creation();
+        Listed {
+            creation: due.filter(|_| is_new),
+            request: due.filter(|_| !is_new),
+            end: match self.usage {
+                Usage::Used => None,
+                Usage::Unused(until) | Usage::Ending(until) => Some(until),
+            },
+            is_unknown: self.session.unknown_since().is_some(),
+        }
+    }
+}
+
+/// The least time between two renewals of a session, so that a process begins at most 300 a second.
+fn spacing(held: usize) -> Duration {
+    Duration::from_secs(1) / 300 * u32::try_from(held).unwrap_or(u32::MAX)
+}
