@@ -201,7 +201,12 @@ impl Participant {
         if let Some(lock) = &seen.record {
             let moment = self.moment();
             let index = lock.modify_index;
-            self.learn_record(now, moment, Some(lock.clone()), index, false);
+            let is_later = self.known.record.seen_at() < seen.sent_at;
+            let news = self.learn_record(now, moment, Some(lock.clone()), index, false);
+            // A snapshot may have been restored.
+            if news == News::Older && is_later {
+                self.reads.require(Due::ConfirmedList);
+            }
         } else if self.known.record.get().is_some() {
             self.reads.require(Due::List);
         }

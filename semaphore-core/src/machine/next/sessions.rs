@@ -103,17 +103,17 @@ impl Participant {
 
     /// Whether the process looks after it together with others, instead of a poll of its own.
     pub(super) fn is_looked_after(&self) -> bool {
-        self.readers == Readers::Shared && self.shared_check().is_some()
+        self.lone.is_none() && self.readers == Readers::Shared && self.only_waits()
+    }
+
+    fn only_waits(&self) -> bool {
+        self.ours.count(Stand::Waiting) == self.ours.len() && !self.ours.is_empty()
     }
 
     /// What is checked for it together with others, while it only waits: whether the record has
     /// moved, and whether the keys are still there that the newest list showed.
     pub(super) fn shared_check(&self) -> Option<Check> {
-        let only_waits = self.ours.count(Stand::Waiting) == self.ours.len()
-            && !self.ours.is_empty()
-            && self.reads.due() == Due::Nothing
-            && self.writes.step.is_none();
-        if self.lone.is_some() || !only_waits {
+        if self.lone.is_some() || !self.only_waits() {
             return None;
         }
         let prefix = &self.settings.prefix;

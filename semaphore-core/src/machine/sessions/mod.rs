@@ -460,6 +460,7 @@ impl Pool {
             };
             let key = tied(asked, shown).map(|it| Contender::new(asked.session.clone(), it));
             let seen = Seen {
+                sent_at: proof.sent_at,
                 record: shown.get(asked.record.as_str()).map(|it| Lock::new(it)),
                 key,
             };

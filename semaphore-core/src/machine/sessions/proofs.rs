@@ -56,8 +56,8 @@ pub(super) struct Asked {
     pub(super) record: String,
 }
 
-/// A process sends at most ten a second: with more than 600 keys and records, rounds take longer.
-const SPACING: Duration = Duration::from_millis(100);
+/// A process sends at most five a second: with more than 300 keys and records, rounds take longer.
+const SPACING: Duration = Duration::from_millis(200);
 
 /// The most bytes of one read's keys, so that it always fits.
 const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;

@@ -168,10 +168,14 @@ impl Session {
         all.any(|it| it.no == no && it.what == Purpose::Creation)
     }
 
-    /// Whether a turn may begin with it: it lives, as far as is known, and nothing fails.
+    /// Whether nobody says that there is no such session.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.unknown_since.is_none() && !self.is_doubted
+    }
+
+    /// Whether another turn may use it later: it lives, as far as is known, and nothing fails.
     pub(super) fn is_sound(&self) -> bool {
-        let is_known = self.unknown_since.is_none() && !self.is_doubted;
-        self.lease().is_some() && is_known && self.failure.is_none()
+        self.lease().is_some() && self.is_trusted() && self.failure.is_none()
     }
 
     /// Consul may know no such session: it is renewed at once.

@@ -79,7 +79,7 @@ impl Shared {
         let is_fresh = |lease: &Lease| lease.is_fresh(now);
         let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_fresh);
         let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
-        is_lasting && is_kept && !is_taken
+        is_lasting && is_kept && !is_taken && self.session.is_trusted()
     }
 
     /// A user that was leaving continues.

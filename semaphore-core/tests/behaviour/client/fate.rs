@@ -70,7 +70,7 @@ fn who_made_the_record_learns_that_it_was_deleted() {
     let permit = world.run(numbered(&client, 0).acquire()).expect("a slot");
     world.advance(secs(1));
     operate(&world, Method::Delete, "/v1/kv/service/0/.lock", "");
-    world.advance(millis(100));
+    world.advance(millis(1_100));
     assert!(!permit.is_held(), "{}", world.trace());
     let lost = world.run(permit.lost());
     assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");

@@ -9,6 +9,11 @@ pub(crate) fn checks(request: &Request) -> bool {
     is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
 }
 
+/// Whether it reads the keys of holders, and records.
+pub(crate) fn proves(request: &Request) -> bool {
+    is_transaction(request) && verbs(request).iter().all(|it| it == "get-tree")
+}
+
 /// Whether it waits for a change of one.
 pub(crate) fn polls(request: &Request) -> bool {
     request.is_long_poll()

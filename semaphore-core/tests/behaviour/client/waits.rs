@@ -74,11 +74,14 @@ impl Scene {
     }
 }
 
-/// The paths that are polled, without their queries.
+/// The prefixes below which something is polled.
 fn polled(spy: &Spy) -> BTreeSet<String> {
     let polls = spy.requests().into_iter().filter(polls);
-    let target = |it: Request| it.target().split('?').next().map(str::to_owned);
-    polls.filter_map(target).collect()
+    let prefix = |it: Request| {
+        let (prefix, _) = it.target().rsplit_once('/')?;
+        Some(format!("{prefix}/"))
+    };
+    polls.filter_map(prefix).collect()
 }
 
 /// The path that the waiter for the semaphore with that number polls.

@@ -76,13 +76,20 @@ fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Sti
         .filter(|(_, count)| *count > 0)
         .collect();
     eprintln!("{what}: {rate:.2}/s {deltas:?}");
-    // Eight requests and a poll. The held slot adds five renewals and the reads that confirm them.
+    // Eight requests and a poll. The held slot adds renewals and the reads that confirm them: a
+    // bounded number, while nothing is answered.
+    let most = if cfg!(semaphore_next) { 64 + 2 } else { 19 };
     assert!(
-        after.peak_open <= 19,
+        after.peak_open <= most,
         "{what}: {} connections",
         after.peak_open
     );
     rate
+}
+
+/// The requests of one that only holds, in ten seconds: renewals, and the reads that confirm them.
+fn rate_of_holding() -> u64 {
+    if cfg!(semaphore_next) { 21 } else { 10 }
 }
 
 /// The requests of a holder in ten seconds. Its first view did not show another holder.
@@ -114,13 +121,13 @@ fn requests_about_a_hidden_holder(is_shown_again: bool) -> u64 {
 #[test]
 fn a_holder_who_may_not_be_seen_is_asked_for_with_growing_waits() {
     let requests = requests_about_a_hidden_holder(false);
-    assert!(requests < 20, "{requests}");
+    assert!(requests < 10 + rate_of_holding(), "{requests}");
 }
 
 #[test]
 fn a_holder_who_lives_and_is_not_in_the_view_is_asked_for_with_growing_waits() {
     let requests = requests_about_a_hidden_holder(true);
-    assert!(requests < 20, "{requests}");
+    assert!(requests < 10 + rate_of_holding(), "{requests}");
 }
 
 #[test]
@@ -173,8 +180,8 @@ fn each_kind_of_request_that_fails_alone_makes_no_others_hot() {
                 world.inject(Rule::new(fault).host("a").matching(is).always());
             };
             let rate = rate_with(&what, TIME, inject, Stir::Everything);
-            // A held slot is renewed again within half a second.
-            assert!(rate < 6.0, "{what}: {rate}");
+            // A held slot is renewed and proved each second.
+            assert!(rate < 7.0, "{what}: {rate}");
         }
     }
 }
@@ -249,7 +256,7 @@ fn a_record_that_can_never_be_written_is_tried_with_growing_waits() {
             consul.destroy_session(now, &other.expect("a session"));
         });
     });
-    assert!(rate < 3.0, "{rate}");
+    assert!(rate < 5.0, "{rate}");
 }
 
 /// Writes a thousand times per second.
@@ -276,7 +283,7 @@ fn a_session_that_is_destroyed_again_and_again_is_replaced_after_a_wait_each_tim
     let waiting = world.start(async move { waiter.acquire().await });
     for _ in 0..20 {
         // It may only see that at the end of a poll.
-        world.advance(secs(if cfg!(semaphore_next) { 6 } else { 1 }));
+        world.advance(secs(if cfg!(semaphore_next) { 9 } else { 1 }));
         assert_eq!(session_count(&world), 2);
         world.consul(|consul, now| {
             let others: Vec<_> = consul
@@ -301,7 +308,7 @@ fn a_writer_beside_the_prefix_wakes_nobody() {
     let rate = rate("a writer beside", 60, |world| {
         write_all_the_time(world, "service/db-2/busy");
     });
-    assert!(rate < 3.0, "{rate}");
+    assert!(rate < 5.0, "{rate}");
 }
 
 #[test]

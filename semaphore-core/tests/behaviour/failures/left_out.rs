@@ -63,6 +63,7 @@ fn whoever_campaigns_for_a_key_that_is_left_out_is_told_and_sends_no_attempt() {
 
 /// The renewal is answered by a leader that has yet to catch up, so it finds no session. The next
 /// request learns that there is a session which the token may not see.
+#[cfg(not(semaphore_next))] // it reads the key, never the session
 #[test]
 fn a_holder_whose_session_is_left_out_believes_until_its_lease_is_over() {
     for (filtered, is_believed) in [("true", true), ("false", false)] {

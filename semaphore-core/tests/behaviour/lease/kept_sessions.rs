@@ -235,7 +235,9 @@ fn a_session_that_is_kept_again_and_again_is_renewed_as_any_other() {
     assert_eq!(session_count(&world), 1);
     assert_nothing_left(&world);
     let renewals = world.stats().requests_of(RequestKind::SessionRenew);
-    assert!(renewals <= 7, "{renewals} in 30 s");
+    // A grant is followed by a renewal, unless the last one was sent within a fifteenth of the TTL.
+    let most = if cfg!(semaphore_next) { 30 } else { 7 };
+    assert!(renewals <= most, "{renewals} in 30 s");
 }
 
 #[test]

@@ -100,6 +100,11 @@ fn beyond_the_first_hundreds_they_are_renewed_less_often() {
             *of_each.entry(request.target().to_owned()).or_default() += 1;
         }
         assert_eq!(of_each.len(), 600);
+        if cfg!(semaphore_next) {
+            // 300 a second in all.
+            assert!(of_each.values().all(|renewals| (6..=8).contains(renewals)));
+            return;
+        }
         let often = of_each.values().filter(|renewals| **renewals >= 10).count();
         let seldom = of_each.values().filter(|renewals| **renewals <= 4).count();
         assert_eq!((often, seldom), (500, 100));

@@ -106,6 +106,7 @@ pub struct LoanNews {
 /// What a read that the majority confirmed has shown at the user's place.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Seen {
+    pub(in crate::machine) sent_at: Instant,
     pub(in crate::machine) record: Option<Lock>,
     /// The user's key, if it is tied to the session.
     pub(in crate::machine) key: Option<Contender>,
