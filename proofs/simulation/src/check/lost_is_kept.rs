@@ -94,7 +94,11 @@ impl Check for LostIsKept {
                     }
                 }
             }
-            Happening::Stopped { host } => self.kept.retain(|_, (by, _)| by != host),
+            // A program that ends drops its permits, which gives back what they kept.
+            Happening::Stopped { host } => {
+                self.kept.retain(|_, (by, _)| by != host);
+                self.taken_by_its_own.retain(|_, by| by != host);
+            }
             // A restored snapshot knows no lock delays.
             Happening::NewEpoch => self.kept.clear(),
             _ => {}

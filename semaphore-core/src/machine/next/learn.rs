@@ -121,6 +121,8 @@ impl Participant {
             }
             // A write of ours that ended as unknown was applied.
             Course::Here if is_named && !is_ours => self.reads.require(Due::List),
+            // The slot that was to be handed over is gone.
+            Course::Here if !is_named => self.given_back(no),
             _ => {}
         }
     }
@@ -202,7 +204,9 @@ impl Participant {
             let Some(session) = contender.session().cloned() else {
                 continue;
             };
-            if contender.loan.is_gone() || self.is_under_way(no) {
+            // A key that is still tied was hidden when its session was taken for gone.
+            let is_gone = contender.loan.is_gone() && !matches!(view.key(&session), Key::Tied(_));
+            if is_gone || self.is_under_way(no) {
                 continue;
             }
             match view.key(&session) {

@@ -172,14 +172,13 @@ impl Participant {
                 self.callers.lost(now, acquire, reason);
             }
         }
-        if is_kept {
-            return;
-        }
         for no in contenders {
             self.ours.change(no, |it| {
                 if it.held_for() == Some(acquire) {
                     it.loan.let_go();
-                    it.leave();
+                    if !is_kept {
+                        it.leave();
+                    }
                 }
             });
         }

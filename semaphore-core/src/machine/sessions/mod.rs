@@ -505,7 +505,7 @@ impl Pool {
         };
         // An ended session has no id any more, so these news come first.
         let news = shared.news();
-        shared.end_unless_used(now, self.kept, &self.settings);
+        shared.end_unless_used(now, self.kept);
         let is_over = shared.session.has_ended();
         let after = if is_over {
             Listed::default()

@@ -224,11 +224,6 @@ impl Session {
         };
     }
 
-    /// Its TTL ends it.
-    pub(super) fn abandon(&mut self) {
-        self.state = State::Ended;
-    }
-
     /// When its next request is due.
     pub(super) fn due_at(&self, need: Need, settings: &SessionSettings) -> Option<Instant> {
         let is_waiting = || self.under_way.is_empty().then(|| self.pause.due());
@@ -348,7 +343,9 @@ impl Session {
                 self.unknown_since = Some(now);
             }
             // The TTL ends what may not be destroyed.
-            Err(error) if what == Purpose::Destruction && error.is_permanent() => self.abandon(),
+            Err(error) if what == Purpose::Destruction && error.is_permanent() => {
+                self.state = State::Ended;
+            }
             Err(error) => {
                 if what == Purpose::Creation && settings.missing_own_node(&error).is_some() {
                     self.state = State::Registering;

@@ -39,8 +39,8 @@ enum Usage {
     Used,
     /// Another turn may come until then.
     Unused(Instant),
-    /// It is destroyed, or Consul has expired it by then.
-    Ending(Instant),
+    /// It is destroyed.
+    Ending,
 }
 
 impl Shared {
@@ -159,16 +159,8 @@ impl Shared {
 
     /// An unused session is kept for a moment, if it may be used again. If its only users wait for
     /// what may come late, its end settles that.
-    pub(super) fn end_unless_used(
-        &mut self,
-        now: Instant,
-        kept: Duration,
-        settings: &SessionSettings,
-    ) {
-        if let Usage::Ending(until) = self.usage {
-            if until <= now {
-                self.session.abandon();
-            }
+    pub(super) fn end_unless_used(&mut self, now: Instant, kept: Duration) {
+        if matches!(self.usage, Usage::Ending) {
             return;
         }
         let is_settling = self.settling.len() == self.tenants.len();
@@ -183,13 +175,13 @@ impl Shared {
         self.is_retired |= !self.tenants.is_empty();
         let until = match self.usage {
             Usage::Unused(until) => until.min(now + kept),
-            Usage::Used | Usage::Ending(_) => now + kept,
+            Usage::Used | Usage::Ending => now + kept,
         };
         self.usage = Usage::Unused(until);
         let is_reusable = self.session.is_sound() && !self.is_retired;
         if !is_reusable || until <= now {
             self.session.end();
-            self.usage = Usage::Ending(now + settings.cleanup_time());
+            self.usage = Usage::Ending;
         }
     }
 
@@ -201,8 +193,8 @@ impl Shared {
             creation: due.filter(|_| is_new),
             request: due.filter(|_| !is_new),
             end: match self.usage {
-                Usage::Used => None,
-                Usage::Unused(until) | Usage::Ending(until) => Some(until),
+                Usage::Used | Usage::Ending => None,
+                Usage::Unused(until) => Some(until),
             },
             is_unknown: self.session.unknown_since().is_some(),
         }
