@@ -34,11 +34,11 @@ impl Participant {
                 .map(|list| Shows::List(Box::new(View::new(prefix, &list)))),
         };
         if shown.is_ok() {
-            self.reads.succeeded();
             self.note(now, None);
         }
         match shown {
             Ok(Shows::Record((index, entry))) => {
+                self.reads.succeeded();
                 self.take_record(now, moment, entry.as_ref(), index);
             }
             Ok(Shows::List(view)) => {
@@ -48,7 +48,9 @@ impl Participant {
                     is_confirmed: read == (Read::List { is_confirmed: true }),
                     is_tree: false,
                 };
-                self.learn_list(now, &view, reading);
+                if self.learn_list(now, &view, reading) {
+                    self.reads.succeeded();
+                }
             }
             Err(error) => {
                 self.reads.failed(now, &mut self.rng);

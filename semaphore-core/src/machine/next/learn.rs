@@ -147,6 +147,7 @@ impl Participant {
         }
         if view.is_filtered() {
             // Nothing follows from what it lacks.
+            self.reads.failed(now, &mut self.rng);
             self.reads.satisfied(Due::ConfirmedList);
             self.fail_incomplete(now);
             return false;

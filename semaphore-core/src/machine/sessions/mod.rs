@@ -35,7 +35,7 @@ mod session;
 mod shared;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::agenda::{Agenda, Listed, SessionNo};
@@ -56,7 +56,7 @@ use crate::machine::process::tenancy::loan::{LoanNews, LoanStep, LoanWish, Rest,
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
 use crate::time::Instant;
-use crate::transport::{TransportError, TransportErrorKind};
+use crate::transport::TransportError;
 use crate::view::{Contender, Lock};
 
 #[derive(Clone, Debug)]
@@ -75,8 +75,10 @@ pub(in crate::machine) struct Pool {
     agenda: Agenda,
     proofs: Proofs,
     news: AllNews,
-    /// When requests were given up of late: an agent without a leader may still hold them.
-    given_up: VecDeque<Instant>,
+    /// When the first request was sent of those since the last answer.
+    unanswered_since: Option<Instant>,
+    /// When the last request about a session was sent.
+    sent_at: Instant,
     /// How long an unused session is kept.
     kept: Duration,
     timed_at: Instant,
@@ -109,12 +111,9 @@ impl Sender for From {
 /// How long an unused session is kept, unless the pool is closed (KEEP).
 const KEEP: Duration = Duration::from_secs(1);
 
-/// The most requests that an agent may have of us: a silent one holds them, and an agent serves 200
-/// connections from one address (docs/CONSUL.md, "Limits and timeouts").
-const MOST_OPEN: usize = 64;
-
-/// How long an agent without a leader holds a request that was given up: 18 s were measured.
-const HELD: Duration = Duration::from_secs(20);
+/// The most requests under way: an agent serves 200 connections from one address (docs/CONSUL.md,
+/// "Limits and timeouts").
+const MOST_UNDER_WAY: usize = 64;
 
 /// The most sessions that are created at once.
 const MOST_CREATIONS: usize = 8;
@@ -133,7 +132,8 @@ impl Pool {
             held: 0,
             agenda: Agenda::default(),
             news: AllNews::default(),
-            given_up: VecDeque::new(),
+            unanswered_since: None,
+            sent_at: Instant::ORIGIN,
             kept: KEEP,
             timed_at: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
@@ -283,12 +283,16 @@ impl Pool {
     }
 
     pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if !self.has_room(now) {
+        if self.requests.short() >= MOST_UNDER_WAY {
             return None;
         }
         if let Some((no, request)) = self.next_proof(now) {
+            self.unanswered_since.get_or_insert(now);
             let from = From::Proof(no);
             return Some(self.requests.send(now, from, Service::Reads, request));
+        }
+        if self.rests_until(now).is_some_and(|until| now < until) {
+            return None;
         }
         let no = self.next_due(now)?;
         let shared = self.sessions.get_mut(&no)?;
@@ -302,17 +306,19 @@ impl Pool {
         if shared.is_held() && self.proofs.goes_with_renewal(now) {
             self.proofs.begin_round(now, self.holders.iter().copied());
         }
+        self.sent_at = now;
+        self.unanswered_since.get_or_insert(now);
         self.settle(now, no);
         let from = From::Session(no, part);
         Some(self.requests.send(now, from, Service::Sessions, request))
     }
 
-    /// Whether an agent may have one more request.
-    fn has_room(&mut self, now: Instant) -> bool {
-        while self.given_up.front().is_some_and(|at| *at + HELD <= now) {
-            self.given_up.pop_front();
-        }
-        self.requests.short() + self.given_up.len() < MOST_OPEN
+    /// While nothing is answered, only one session asks at a time: an agent without a leader holds
+    /// what is sent, for up to 18 s, and its connection with it. Once something is answered, all do.
+    fn rests_until(&self, now: Instant) -> Option<Instant> {
+        let hurry = self.settings.proved_time() / 40;
+        let is_silent = self.unanswered_since? + hurry <= now;
+        is_silent.then_some(self.sent_at + hurry)
     }
 
     /// The session whose request comes next. Those that live come before new ones.
@@ -380,10 +386,8 @@ impl Pool {
         result: &Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
         let (received, end) = self.requests.receive(now, id, result)?;
-        if let Err(error) = result
-            && error.kind() == TransportErrorKind::Timeout
-        {
-            self.given_up.push_back(now);
+        if result.is_ok() {
+            self.unanswered_since = None;
         }
         let Received {
             from,
@@ -470,18 +474,20 @@ impl Pool {
     }
 
     pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
-        if self.requests.short() + self.given_up.len() >= MOST_OPEN {
-            let opens = self.given_up.front().map(|at| *at + HELD);
-            return opens.into_iter().chain(self.agenda.end()).min();
+        if self.requests.short() >= MOST_UNDER_WAY {
+            return self.agenda.end();
         }
+        let silence = self.rests_until(self.timed_at);
         let rests = self.requests.orphans().timeout();
-        let rests = rests.filter(|at| *at > self.timed_at);
+        let rests = rests.filter(|at| *at > self.timed_at).max(silence);
         let creation = self.agenda.creation().map(|(at, _)| at);
         let creation = match rests {
             Some(until) => creation.map(|at| at.max(until)),
+            // The others that are under way come first.
             None => creation.filter(|at| *at > self.timed_at),
         };
         let request = self.agenda.request().map(|(at, _)| at);
+        let request = request.max(request.and(silence));
         let proof = (!self.holders.is_empty()).then(|| self.proofs.due_at());
         let unknown = self.unknown().map(|_| self.proofs.asks_at());
         let all = [creation, request, proof, unknown, self.agenda.end()];

@@ -36,7 +36,8 @@ pub(super) struct Proofs {
     waiting: VecDeque<Tenant>,
     under_way: BTreeMap<u32, Proof>,
     last: u32,
-    has_failed: bool,
+    /// None of those since the last answer has succeeded.
+    is_unanswered: bool,
 }
 
 /// One read.
@@ -74,41 +75,33 @@ impl Proofs {
             waiting: VecDeque::new(),
             under_way: BTreeMap::new(),
             last: 0,
-            has_failed: false,
+            is_unanswered: false,
         }
     }
 
     /// When the next one is due, while somebody holds.
     pub(super) fn due_at(&self) -> Instant {
-        if !self.waiting.is_empty() {
-            return self.sent + SPACING;
+        let soon = self.asks_at();
+        if self.is_unanswered || !self.waiting.is_empty() {
+            return soon;
         }
-        let every = if self.is_unanswered() {
-            self.hurry
-        } else {
-            self.latest
-        };
-        (self.began + every).max(self.sent + SPACING.min(self.hurry))
+        soon.max(self.began + self.latest)
     }
 
     /// When one about an unknown session may be sent.
     pub(super) fn asks_at(&self) -> Instant {
-        let pause = if self.has_failed {
-            self.hurry
-        } else {
-            SPACING.min(self.hurry)
-        };
-        self.sent + pause
-    }
-
-    fn is_unanswered(&self) -> bool {
-        self.has_failed || !self.under_way.is_empty()
+        self.sent
+            + if self.is_unanswered {
+                self.hurry
+            } else {
+                SPACING
+            }
     }
 
     /// The first one holds: its grant is a proof.
     pub(super) fn begin(&mut self, now: Instant) {
         self.began = now;
-        self.has_failed = false;
+        self.is_unanswered = false;
     }
 
     /// A holder's session is renewed now. A round that is nearly due goes with it. Returns whether
@@ -181,6 +174,7 @@ impl Proofs {
         let request = txn.confirmed_read(&settings.scope);
         self.last = self.last.wrapping_add(1);
         self.sent = now;
+        self.is_unanswered = true;
         self.under_way.insert(
             self.last,
             Proof {
@@ -193,7 +187,7 @@ impl Proofs {
 
     /// Its answer is here.
     pub(super) fn answered(&mut self, no: u32, has_failed: bool) -> Option<Proof> {
-        self.has_failed = has_failed;
+        self.is_unanswered = has_failed;
         self.under_way.remove(&no)
     }
 
