@@ -311,10 +311,16 @@ impl Participant {
     /// Rule 8. Who is named without a key.
     fn observe_missing(&mut self, now: Instant, view: &View, reading: Reading) {
         let ours = &self.ours;
-        let shows_ours = self.ours.all().any(|(_, it)| {
-            it.session()
-                .is_some_and(|it| matches!(view.key(it), Key::Tied(_)))
-        });
+        let is_shown = |it: &Contender| {
+            let session = it.session();
+            session.is_some_and(|it| matches!(view.key(it), Key::Tied(_)))
+        };
+        let mut keys = self
+            .ours
+            .all()
+            .filter(|(_, it)| it.key.is_some())
+            .peekable();
+        let shows_ours = keys.peek().is_none() || keys.any(|(_, it)| is_shown(it));
         let is_as_new = view.record_index() == self.known.record.index();
         let counts = !reading.is_tree && shows_ours && is_as_new && !view.is_filtered();
         let before = self.known.missing.suspects();

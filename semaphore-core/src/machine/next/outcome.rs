@@ -10,6 +10,7 @@ use core::time::Duration;
 
 use super::contender::{Contender, Course, Entry, Stand};
 use super::learn::Reading;
+use super::missing::Dead;
 use super::reads::Due;
 use super::step::{Act, After, Exit, Outcome, Refused, Step};
 use super::{Grant, Participant, Slots};
@@ -93,11 +94,17 @@ impl Participant {
             self.learn_record(now, moment, Some(lock), after.index, true);
         }
         if !step.prunes.is_empty() {
-            let sessions = step.prunes.clone();
-            for session in &sessions {
-                let (lock_delay, value) = self.known.missing.seen(session);
-                tracing::info!(name: "vanished", target: "semaphore_core", %session, value, ?lock_delay, "a holder has died: its place is free");
+            for Dead { name, taken_at } in &step.prunes {
+                let (lock_delay, value) = self.known.missing.seen(name);
+                let what = match taken_at {
+                    None => "a holder has died: its place is free",
+                    Some(_) => {
+                        "a holder has lost its contender key to another session: its place is free"
+                    }
+                };
+                tracing::info!(name: "vanished", target: "semaphore_core", session = name, value, ?lock_delay, "{what}");
             }
+            let sessions: Vec<String> = step.prunes.iter().map(|it| it.name.clone()).collect();
             tracing::debug!(name: "pruned", ?sessions, "removed dead holders from the record");
             self.callers
                 .notices_mut()
@@ -232,14 +239,11 @@ impl Participant {
     }
 
     fn refused(&mut self, now: Instant, step: &Step, refused: &Refused) {
-        let patience = super::patience(&mut self.rng);
-        let most = self.settings.session.request_timeout();
         let only_delayed = !refused.delayed.is_empty() && !refused.record && !refused.other;
-        for (session, is_held) in &refused.delayed {
+        let retry_at = now + super::patience(&mut self.rng);
+        for session in &refused.delayed {
             tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
-            self.known
-                .missing
-                .refused(now, session, *is_held, patience, most);
+            self.known.missing.refused(session, retry_at);
         }
         for part in &step.parts {
             if part.act == Act::EnterAndClaim {
