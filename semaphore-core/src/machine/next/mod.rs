@@ -147,15 +147,12 @@ enum From {
     Step(Service),
     Read,
     Proof(u32),
-    /// A poll, and whether it is of somebody else's key.
-    Poll {
-        of_another: bool,
-    },
+    Poll,
 }
 
 impl Sender for From {
     fn polls(&self) -> bool {
-        matches!(self, Self::Poll { .. })
+        matches!(self, Self::Poll)
     }
 }
 
@@ -165,8 +162,8 @@ impl From {
     fn service(self) -> Service {
         match self {
             Self::Step(service) => service,
-            Self::Poll { of_another: true } => Service::Inquiries,
-            Self::Read | Self::Proof(_) | Self::Poll { of_another: false } => Service::Reads,
+            Self::Poll => Service::Inquiries,
+            Self::Read | Self::Proof(_) => Service::Reads,
         }
     }
 }
@@ -369,7 +366,7 @@ impl Participant {
             From::Step(_) => self.take_outcome(now, sent_at, answer),
             From::Read => self.take_read(now, answer),
             From::Proof(no) => self.take_proof(now, no, Moment::of(id), answer),
-            From::Poll { .. } => self.take_poll(now, Moment::of(id), sent_at, answer),
+            From::Poll => self.take_poll(now, Moment::of(id), sent_at, answer),
         }
         self.settle(now);
         end

@@ -227,9 +227,8 @@ impl Participant {
             _ => self.ahead().unwrap_or(u32::MAX),
         };
         let request = target.request(from, ahead, &self.settings);
-        let of_another = matches!(target, Target::Ahead(_));
-        let sender = From::Poll { of_another };
-        let transmit = self.requests.send(now, sender, sender.service(), request);
+        let service = From::Poll.service();
+        let transmit = self.requests.send(now, From::Poll, service, request);
         self.reads.poll_sent(now, target, from);
         Some(transmit)
     }

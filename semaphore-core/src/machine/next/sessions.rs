@@ -129,8 +129,7 @@ impl Participant {
                 self.readers = readers;
                 if self.lacks_polls() && matches!(self.reads.polled(), Some(Target::Own(_))) {
                     self.reads.drop_poll();
-                    self.requests
-                        .abort(|from| matches!(from, From::Poll { .. }));
+                    self.requests.abort(|from| matches!(from, From::Poll));
                 }
             }
             CheckNews::WaitingReads(_) | CheckNews::AsBefore { .. } => {}
