@@ -109,8 +109,6 @@ struct Known {
     listed: Moment,
     /// A limit that the record may still show, after ours was changed.
     former_limit: Option<u32>,
-    /// A list showed none of our keys: this one sends its entry, to see whether it was filtered.
-    hidden: Option<ContenderNo>,
 }
 
 /// The write under way, and when the next one may come.
@@ -195,7 +193,6 @@ impl Participant {
                 missing: Missing::default(),
                 listed: Moment::START,
                 former_limit: None,
-                hidden: None,
             },
             reads: Reads::new(&settings),
             proofs: Proofs::new(&settings),

@@ -242,12 +242,14 @@ pub(super) struct Refused {
     pub(super) record: bool,
     /// A key of ours, or anything else, is not what it was.
     pub(super) other: bool,
-    /// An entry found its key there: the list that lacks it was filtered.
-    pub(super) exists: bool,
+    /// The keys of these are there, although no list shows them.
+    pub(super) exist: Vec<ContenderNo>,
     /// These sessions of ours have ended.
     pub(super) ended: Vec<ContenderNo>,
     /// These holders may not be pruned yet.
     pub(super) delayed: Vec<String>,
+    /// One of them has its key: the list is old, or hides it.
+    pub(super) held: bool,
 }
 
 impl Step {
@@ -542,10 +544,13 @@ impl Step {
             }
             (TxnFaultKind::Held | TxnFaultKind::Delayed, Some(For::PruneLock(at))) => {
                 refused.delayed.push(self.prunes[at].name.clone());
+                refused.held |= kind == TxnFaultKind::Held;
             }
             (TxnFaultKind::Check, Some(For::OwnCheck(at))) => {
                 refused.other = true;
-                refused.exists |= self.parts[at].act.enters();
+                let part = &self.parts[at];
+                let exists = part.expected == Some(Index::ZERO);
+                refused.exist.extend(exists.then_some(part.no));
             }
             (TxnFaultKind::Stale | TxnFaultKind::Check | TxnFaultKind::Held, Some(_)) => {
                 refused.other = true;
