@@ -42,7 +42,8 @@ pub struct View {
     strangers: BTreeSet<String>,
     /// The keys that are named like a session but tied to none, by that session, with their indexes.
     free: BTreeMap<SessionId, Index>,
-    taken: BTreeSet<SessionId>,
+    /// Those that are tied to another session, with their indexes.
+    taken: BTreeMap<SessionId, Index>,
     source: Source,
 }
 
@@ -171,7 +172,7 @@ impl View {
             renamed: 0,
             strangers: BTreeSet::new(),
             free: BTreeMap::new(),
-            taken: BTreeSet::new(),
+            taken: BTreeMap::new(),
             source: Source::List,
         }
     }
@@ -185,7 +186,8 @@ impl View {
             (named, Some(session)) => {
                 // A session that any key is tied to exists, whatever the key's name is.
                 self.strangers.insert(session.to_ascii_lowercase());
-                self.taken.extend(named);
+                self.taken
+                    .extend(named.map(|named| (named, entry.modify_index())));
             }
             (Some(named), None) => {
                 self.free.entry(named).or_insert(entry.modify_index());
@@ -343,11 +345,17 @@ impl View {
             Key::Tied(contender)
         } else if let Some(index) = self.free.get(session) {
             Key::Free(*index)
-        } else if self.taken.contains(session) {
+        } else if self.taken.contains_key(session) {
             Key::Taken
         } else {
             Key::Absent
         }
+    }
+
+    /// The index of this session's contender key, if it is tied to another session.
+    #[cfg(semaphore_next)]
+    pub(crate) fn taken_at(&self, session: &str) -> Option<Index> {
+        self.taken.get(&SessionId::read(session)?).copied()
     }
 
     /// Whether this session is known to be alive. Consul's sessions are case-insensitive.

@@ -134,10 +134,6 @@ impl Participant {
                 self.reads.poll_failed(now, &mut self.rng);
                 // The agent may have lost its state, and what we poll from with it.
                 self.reads.require(Due::List);
-                let is_anothers = matches!(target, Target::Ahead(_));
-                if is_anothers && error.is_permanent() {
-                    self.fail_waiting(now, |_| Error::Request(error.clone()));
-                }
                 self.read_failed(now, error);
             }
         }

@@ -86,6 +86,8 @@ pub(super) enum Entry {
     Refused,
     /// The outcome of one is unknown: it may still be applied.
     Open,
+    /// So it is, or a confirmed list lacks its key: if its key is there nevertheless, it is hidden.
+    Unseen,
 }
 
 /// Where a contender stands.
@@ -149,7 +151,7 @@ impl Contender {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.entry == Entry::Open
+        matches!(self.entry, Entry::Open | Entry::Unseen)
     }
 
     /// When the belief in its slot ends (rule 12). An early end of the session leaves others a lock
@@ -203,9 +205,10 @@ impl Contender {
             lock_index: shown.lock_index,
             state,
         });
-        if self.entry == Entry::Refused {
-            self.entry = Entry::Settled;
-        }
+        self.entry = match self.entry {
+            Entry::Settled | Entry::Refused => Entry::Settled,
+            Entry::Open | Entry::Unseen => Entry::Open,
+        };
     }
 
     /// Whether no late write can come any more, as measured, so that its parked key may go.

@@ -2,7 +2,7 @@
 //! known.
 
 use super::Participant;
-use super::contender::{Contender, ContenderNo, Course, Key as OwnKey, KeyState, Stand};
+use super::contender::{Contender, ContenderNo, Course, Entry, Key as OwnKey, KeyState, Stand};
 use super::reads::Due;
 use super::record::{Content, News};
 use crate::error::Lost;
@@ -50,7 +50,7 @@ impl Participant {
         News::Newer
     }
 
-    fn replace_record(
+    pub(super) fn replace_record(
         &mut self,
         now: Instant,
         moment: Moment,
@@ -194,10 +194,8 @@ impl Participant {
             session.is_some_and(|it| !matches!(view.key(it), Key::Absent))
         };
         let numbers = self.ours.numbers();
-        // Who sees the record and none of our keys is not blind: they were deleted.
-        let shows_ours =
-            numbers.iter().any(is_there) || reading.is_confirmed && view.lock().is_some();
-        let mut lacks_ours = false;
+        let shows_ours = numbers.iter().any(is_there);
+        let mut lacking = Vec::new();
         for no in numbers {
             let Some(contender) = self.ours.get(no) else {
                 continue;
@@ -237,7 +235,7 @@ impl Participant {
                     self.lose_key(now, no, session);
                 }
                 Key::Absent if contender.key.is_none() => {}
-                Key::Absent if !shows_ours => lacks_ours = true,
+                Key::Absent if !shows_ours => lacking.push(no),
                 Key::Absent => {
                     let is_leaving = matches!(contender.course, Course::Leaving { .. });
                     let is_over = is_leaving && !contender.is_named;
@@ -249,27 +247,35 @@ impl Participant {
                 }
             }
         }
-        // It was filtered, or our keys were deleted by hand: nothing is concluded.
-        if lacks_ours && reading.is_confirmed {
-            let first = self.situation(now).first_waiter();
-            self.known.hidden = first.and_then(|group| group.members.first().copied());
-            self.lose_what_nobody_shows(now);
-        } else if lacks_ours {
-            due = Due::ConfirmedList;
+        if lacking.is_empty() {
+            return due;
         }
+        if !reading.is_confirmed {
+            return Due::ConfirmedList;
+        }
+        self.lack_all(now, lacking, view.lock().is_some());
         due
     }
 
-    /// Leaving contenders whose keys a list lacks with all others of ours: they were deleted by a
-    /// write whose answer was lost, or by hand.
-    fn lose_what_nobody_shows(&mut self, now: Instant) {
-        if self.known.hidden.is_some() {
-            return;
-        }
-        for no in self.ours.numbers_of(Stand::Leaving) {
-            let session = self.ours.get(no).and_then(|it| it.session().cloned());
-            if let Some(session) = session.filter(|_| !self.is_under_way(no)) {
-                self.key_is_gone(now, no, session);
+    /// A confirmed list shows no key of ours, and lacks these: it was filtered, or they were deleted
+    /// by hand, or by a write whose answer was lost. Waiters enter again, which tells. A holder can't
+    /// wait for that: who sees the record and none of our keys is not blind.
+    fn lack_all(&mut self, now: Instant, lacking: Vec<ContenderNo>, shows_record: bool) {
+        for no in lacking {
+            let contender = self.ours.get(no);
+            let stand = contender.map(Contender::stand);
+            let session = contender.and_then(|it| it.session().cloned());
+            match (stand, session) {
+                (Some(Stand::Waiting), _) => {
+                    self.ours.change(no, |it| {
+                        it.key = None;
+                        it.entry = Entry::Unseen;
+                    });
+                }
+                (Some(stand), Some(session)) if stand == Stand::Leaving || shows_record => {
+                    self.key_is_gone(now, no, session);
+                }
+                _ => {}
             }
         }
     }
@@ -316,10 +322,16 @@ impl Participant {
     /// Rule 8. Who is named without a key.
     fn observe_missing(&mut self, now: Instant, view: &View, reading: Reading) {
         let ours = &self.ours;
-        let shows_ours = self.ours.all().any(|(_, it)| {
-            it.session()
-                .is_some_and(|it| matches!(view.key(it), Key::Tied(_)))
-        });
+        let is_shown = |it: &Contender| {
+            let session = it.session();
+            session.is_some_and(|it| matches!(view.key(it), Key::Tied(_)))
+        };
+        let mut keys = self
+            .ours
+            .all()
+            .filter(|(_, it)| it.key.is_some())
+            .peekable();
+        let shows_ours = keys.peek().is_none() || keys.any(|(_, it)| is_shown(it));
         let is_as_new = view.record_index() == self.known.record.index();
         let counts = !reading.is_tree && shows_ours && is_as_new && !view.is_filtered();
         let before = self.known.missing.suspects();

@@ -2,13 +2,17 @@
 //!
 //! Consul refuses the `lock` of a dead holder's key during its lock delay, and while somebody has it.
 //! It has no lock delay where a key was deleted by hand, or where a new leader forgot it: then our own
-//! clock counts, from the first list without a key that we had seen.
+//! clock counts, from the first list without a key that we had seen. A key that another session has
+//! is nobody's: there is nothing to lock then, so that it stays so is checked, and whoever had not
+//! seen it before waits for the longest lock delay.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::defect::{Defect, is_on};
+use crate::id::Index;
+use crate::input::SessionOptions;
 use crate::time::Instant;
 use crate::view::{ContenderFlags, View};
 
@@ -37,8 +41,16 @@ struct Gone {
     not_before: Instant,
     /// After an attempt that Consul refused.
     retry_at: Instant,
-    /// How long the last pause was, while somebody had its key.
-    pause: Duration,
+    /// The index of its key, if another session has it.
+    taken_at: Option<Index>,
+}
+
+/// A name that may be removed now.
+#[derive(Clone, Debug)]
+pub(super) struct Dead {
+    pub(super) name: String,
+    /// The index of its key, if another session has it.
+    pub(super) taken_at: Option<Index>,
 }
 
 impl Missing {
@@ -56,14 +68,15 @@ impl Missing {
         self.keyless = keyless.iter().map(|it| (*it).to_owned()).collect();
         if counts {
             for session in &keyless {
+                let taken_at = view.taken_at(session);
                 let delay = self.seen.get(*session).map(|seen| seen.lock_delay);
-                let delay = delay.unwrap_or_default();
-                let gone = Gone {
-                    not_before: now + delay,
+                let unseen = taken_at.map_or(Duration::ZERO, |_| SessionOptions::MAX_LOCK_DELAY);
+                let gone = self.gone.entry((*session).to_owned()).or_insert(Gone {
+                    not_before: now + delay.unwrap_or(unseen),
                     retry_at: now,
-                    pause: Duration::ZERO,
-                };
-                self.gone.entry((*session).to_owned()).or_insert(gone);
+                    taken_at,
+                });
+                gone.taken_at = taken_at;
             }
             self.suspects = keyless.iter().map(|it| (*it).to_owned()).collect();
         } else {
@@ -127,35 +140,22 @@ impl Missing {
     }
 
     /// The suspects whose names may be removed now.
-    pub(super) fn prunable(&self, now: Instant) -> impl Iterator<Item = &str> {
-        let is_due = move |session: &&String| {
-            self.gone.get(session.as_str()).is_some_and(|gone| {
-                let by_own_clock = gone.not_before <= now || is_on(Defect::PruneAtOnce);
-                by_own_clock && gone.retry_at <= now
+    pub(super) fn prunable(&self, now: Instant) -> impl Iterator<Item = Dead> {
+        self.suspects.iter().filter_map(move |name| {
+            let gone = self.gone.get(name)?;
+            let by_own_clock = gone.not_before <= now || is_on(Defect::PruneAtOnce);
+            (by_own_clock && gone.retry_at <= now).then(|| Dead {
+                name: name.clone(),
+                taken_at: gone.taken_at,
             })
-        };
-        self.suspects.iter().filter(is_due).map(String::as_str)
+        })
     }
 
-    /// Consul refuses it for now: it is left alone for `patience`, or for twice as long as before if
-    /// somebody has the key, up to `most`.
-    pub(super) fn refused(
-        &mut self,
-        now: Instant,
-        session: &str,
-        is_held: bool,
-        patience: Duration,
-        most: Duration,
-    ) {
-        let Some(gone) = self.gone.get_mut(session) else {
-            return;
-        };
-        gone.pause = if is_held && gone.pause > Duration::ZERO {
-            (gone.pause * 2).min(most.max(patience))
-        } else {
-            patience
-        };
-        gone.retry_at = now + gone.pause;
+    /// Consul refuses it for now: it is left alone until then.
+    pub(super) fn refused(&mut self, session: &str, until: Instant) {
+        if let Some(gone) = self.gone.get_mut(session) {
+            gone.retry_at = until;
+        }
     }
 
     /// When the next of the suspects may be tried.

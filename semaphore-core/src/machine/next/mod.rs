@@ -106,8 +106,6 @@ struct Known {
     listed: Moment,
     /// A limit that the record may still show, after ours was changed.
     former_limit: Option<u32>,
-    /// A list showed none of our keys: this one sends its entry, to see whether it was filtered.
-    hidden: Option<ContenderNo>,
 }
 
 /// The write under way, and when the next one may come.
@@ -143,15 +141,12 @@ struct Slots {
 enum From {
     Step(Service),
     Read,
-    /// A poll, and whether it is of somebody else's key.
-    Poll {
-        of_another: bool,
-    },
+    Poll,
 }
 
 impl Sender for From {
     fn polls(&self) -> bool {
-        matches!(self, Self::Poll { .. })
+        matches!(self, Self::Poll)
     }
 }
 
@@ -161,8 +156,8 @@ impl From {
     fn service(self) -> Service {
         match self {
             Self::Step(service) => service,
-            Self::Poll { of_another: true } => Service::Inquiries,
-            Self::Read | Self::Poll { of_another: false } => Service::Reads,
+            Self::Poll => Service::Inquiries,
+            Self::Read => Service::Reads,
         }
     }
 }
@@ -194,7 +189,6 @@ impl Participant {
                 missing: Missing::default(),
                 listed: Moment::START,
                 former_limit: None,
-                hidden: None,
             },
             reads: Reads::new(&settings),
             writes: Writes {
@@ -363,7 +357,7 @@ impl Participant {
         match from {
             From::Step(_) => self.take_outcome(now, sent_at, answer),
             From::Read => self.take_read(now, answer),
-            From::Poll { .. } => self.take_poll(now, Moment::of(id), sent_at, answer),
+            From::Poll => self.take_poll(now, Moment::of(id), sent_at, answer),
         }
         self.settle(now);
         end

@@ -26,11 +26,6 @@ impl Participant {
                 break;
             }
         }
-        let waits = |no: &ContenderNo| {
-            let contender = self.ours.get(*no);
-            contender.map(Contender::stand) == Some(Stand::Waiting)
-        };
-        self.known.hidden = self.known.hidden.filter(waits);
         let is_room = self.situation(now).leaves_room();
         let rng = &mut self.rng;
         self.known

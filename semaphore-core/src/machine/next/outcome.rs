@@ -8,8 +8,9 @@
 
 use core::time::Duration;
 
-use super::contender::{Contender, Course, Entry, Stand};
+use super::contender::{Contender, ContenderNo, Course, Entry, Stand};
 use super::learn::Reading;
+use super::missing::Dead;
 use super::reads::Due;
 use super::step::{Act, After, Exit, Outcome, Refused, Step};
 use super::{Grant, Participant, Slots};
@@ -78,14 +79,20 @@ impl Participant {
 
     fn applied(&mut self, now: Instant, sent_at: Instant, step: &Step, mut after: After) {
         let moment = self.moment();
-        if let Some((_, record)) = &step.record {
+        if let Some((base, record)) = &step.record {
             let lock = Lock {
                 modify_index: after.index,
                 create_index: Index::ZERO,
                 record: Ok(record.clone()),
             };
             let suspects = self.known.missing.take_suspects();
-            self.learn_record(now, moment, Some(lock), after.index, true);
+            // What it replaces is what is known, unless a read was faster than this answer. (After a
+            // restored snapshot indexes may be lower than that from which no record was known.)
+            if self.known.record.index() == *base {
+                self.replace_record(now, moment, Some(lock), after.index, true);
+            } else {
+                self.learn_record(now, moment, Some(lock), after.index, true);
+            }
             self.known
                 .missing
                 .still_suspects(suspects, |it| record.holds(it));
@@ -93,11 +100,17 @@ impl Participant {
             self.learn_record(now, moment, Some(lock), after.index, true);
         }
         if !step.prunes.is_empty() {
-            let sessions = step.prunes.clone();
-            for session in &sessions {
-                let (lock_delay, value) = self.known.missing.seen(session);
-                tracing::info!(name: "vanished", target: "semaphore_core", %session, value, ?lock_delay, "a holder has died: its place is free");
+            for Dead { name, taken_at } in &step.prunes {
+                let (lock_delay, value) = self.known.missing.seen(name);
+                let what = match taken_at {
+                    None => "a holder has died: its place is free",
+                    Some(_) => {
+                        "a holder has lost its contender key to another session: its place is free"
+                    }
+                };
+                tracing::info!(name: "vanished", target: "semaphore_core", session = name, value, ?lock_delay, "{what}");
             }
+            let sessions: Vec<String> = step.prunes.iter().map(|it| it.name.clone()).collect();
             tracing::debug!(name: "pruned", ?sessions, "removed dead holders from the record");
             self.callers
                 .notices_mut()
@@ -131,11 +144,6 @@ impl Participant {
                 self.ours.change(part.no, |it| it.slot_since = now);
             }
             self.compare_with_record(now, part.no, true);
-        }
-        if self.known.hidden.take().is_some() {
-            // It was deleted, and waits at the end of the line now. So were the others, as the next
-            // list will show.
-            self.reads.require(Due::List);
         }
         self.grant(now, sent_at, step, after.index);
         self.pass_on(step);
@@ -228,14 +236,11 @@ impl Participant {
     }
 
     fn refused(&mut self, now: Instant, step: &Step, refused: &Refused) {
-        let patience = super::patience(&mut self.rng);
-        let most = self.settings.session.request_timeout();
         let only_delayed = !refused.delayed.is_empty() && !refused.record && !refused.other;
-        for (session, is_held) in &refused.delayed {
+        let retry_at = now + super::patience(&mut self.rng);
+        for session in &refused.delayed {
             tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
-            self.known
-                .missing
-                .refused(now, session, *is_held, patience, most);
+            self.known.missing.refused(session, retry_at);
         }
         for part in &step.parts {
             if part.act == Act::EnterAndClaim {
@@ -247,8 +252,11 @@ impl Participant {
                 });
             }
         }
-        if self.known.hidden.take().is_some() && refused.exists {
-            self.fail_incomplete(now);
+        if refused.held {
+            self.reads.require(Due::List);
+        }
+        for no in &refused.exist {
+            self.found_there(now, *no);
         }
         for no in &refused.ended {
             let session = self.ours.get(*no).and_then(|it| it.session().cloned());
@@ -295,6 +303,22 @@ impl Participant {
         }
     }
 
+    /// The key of one that had none is there. If the leader's list does not show it either, it is
+    /// hidden: the callers are told, and what leaves goes with its session.
+    fn found_there(&mut self, now: Instant, no: ContenderNo) {
+        self.reads.require(Due::ConfirmedList);
+        let before = self.ours.change(no, |it| {
+            let before = (it.entry, it.stand());
+            it.entry = Entry::Unseen;
+            before
+        });
+        match before {
+            Some((Entry::Unseen, Stand::Leaving)) => self.leave_behind(no),
+            Some((Entry::Unseen, _)) => self.fail_incomplete(now),
+            _ => {}
+        }
+    }
+
     fn failed(&mut self, now: Instant, step: &Step, error: RequestError) {
         if error.was_not_applied() || is_on(Defect::UnknownTakenForNotApplied) {
             self.writes.pause.begin(now, &mut self.rng);
@@ -322,7 +346,6 @@ impl Participant {
                 self.ours.change(part.no, |it| it.entry = Entry::Open);
             }
         }
-        self.known.hidden = None;
         self.reads.require(Due::List);
         self.writes.pause.begin(now, &mut self.rng);
     }

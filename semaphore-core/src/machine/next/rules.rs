@@ -178,7 +178,8 @@ impl Situation<'_> {
         let is_known = self.is_alone() || self.listed > Moment(ticket.id.0);
         // A record of another limit takes nobody, unless the claim may write ours.
         let is_taking = !self.is_conflict() || self.may_resize(false);
-        is_known && is_taking && self.free() >= self.line.len() + ticket.permits as usize
+        let dead = self.missing.prunable(self.now).count();
+        is_known && is_taking && self.free() + dead >= self.line.len() + ticket.permits as usize
     }
 
     /// Rule 7. Whether the room of the present record is room for PATIENCE to count: enough for the
@@ -276,12 +277,12 @@ impl Situation<'_> {
             let free = limit.saturating_sub(names);
             let rank = self.line.rank(group.created);
             let is_newcomer = group.created.is_none();
+            let is_for_try = is_newcomer && !waits.contains(&size);
             // Rule 2. A newcomer claims only if it is alone, and was not refused. In company, or
             // without a list, it enters, which nobody can refuse.
             let may_claim = if is_newcomer {
                 let is_fresh = members().all(|it| it.entry == Entry::Settled);
-                let is_for_try = !waits.contains(&size);
-                is_fresh && is_alone || is_for_try && rank + size <= free
+                is_fresh && is_alone || is_for_try
             } else {
                 true
             };
@@ -290,7 +291,7 @@ impl Situation<'_> {
             // Rule 1. Its turn: all its slots in one write, or none.
             let mut claims = may_claim && rank + size <= free;
             let mut prunes = 0;
-            if may_claim && !claims && is_first && !is_newcomer {
+            if may_claim && !claims && is_first && (!is_newcomer || is_for_try) {
                 // Rule 7. Room that has been there for PATIENCE may be claimed whatever the rank.
                 let is_patient = self.is_patience_over() && self.suffices(group);
                 let needed = size + if is_patient { 0 } else { rank };
@@ -314,7 +315,7 @@ impl Situation<'_> {
                 room.take(2 * prunes, 0);
             }
             let dead = self.missing.prunable(self.now).take(prunes);
-            plan.prunes.extend(dead.map(str::to_owned));
+            plan.prunes.extend(dead);
             plan.pruner = plan.pruner.or(group.members.first().copied());
             names -= prunes.min(names);
             if claims {

@@ -18,9 +18,6 @@ impl Participant {
         if self.writes.step.is_some() || self.reads.due() >= Due::List {
             return None;
         }
-        if let Some(no) = self.known.hidden {
-            return self.compose_entry_again(no).map(Ok);
-        }
         let situation = self.situation(now);
         let handovers = situation.handovers();
         let plan = situation.plan(handovers.served);
@@ -108,16 +105,6 @@ impl Participant {
             pruner,
             self.settings.limit,
         )
-    }
-
-    /// A list showed none of our keys. If this one's entry is applied, they were deleted.
-    fn compose_entry_again(&mut self, no: ContenderNo) -> Option<Step> {
-        let part = self.part(no, Act::Enter)?;
-        let part = Part {
-            expected: Some(Index::ZERO),
-            ..part
-        };
-        Some(Step::new(vec![part], Vec::new(), Along::Prefix))
     }
 
     /// Rule 6. Whom the poll watches, from which index.
@@ -217,9 +204,8 @@ impl Participant {
             _ => self.ahead().unwrap_or(u32::MAX),
         };
         let request = target.request(from, ahead, &self.settings);
-        let of_another = matches!(target, Target::Ahead(_));
-        let sender = From::Poll { of_another };
-        let transmit = self.requests.send(now, sender, sender.service(), request);
+        let service = From::Poll.service();
+        let transmit = self.requests.send(now, From::Poll, service, request);
         self.reads.poll_sent(now, target, from);
         Some(transmit)
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::Settings;
 use super::contender::ContenderNo;
+use super::missing::Dead;
 use super::record::KnownRecord;
 use crate::api::{Entry, Operation, Txn, TxnFault, TxnFaultKind, TxnOutcome};
 use crate::asked::Asked;
@@ -25,7 +26,7 @@ use crate::view::{Contender as Shown, ContenderFlags, Lock, View};
 pub(super) struct Plan {
     pub(super) exits: Vec<(ContenderNo, Exit)>,
     /// The dead holders whose names are removed, and whose session tries their keys.
-    pub(super) prunes: Vec<String>,
+    pub(super) prunes: Vec<Dead>,
     pub(super) pruner: Option<ContenderNo>,
     /// Groups that claim, and groups that only enter.
     pub(super) claims: Vec<Vec<ContenderNo>>,
@@ -169,7 +170,7 @@ fn encoded(bytes: usize) -> usize {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) parts: Vec<Part>,
-    pub(super) prunes: Vec<String>,
+    pub(super) prunes: Vec<Dead>,
     /// Whose session tries the keys of the dead.
     pruner: Option<(ContenderNo, SessionId)>,
     /// The record that it writes, and the index that it replaces.
@@ -209,6 +210,7 @@ enum For {
     OwnLock(usize),
     Delete,
     PruneLock(usize),
+    PruneCheck,
     Record,
     Reading,
 }
@@ -240,12 +242,14 @@ pub(super) struct Refused {
     pub(super) record: bool,
     /// A key of ours, or anything else, is not what it was.
     pub(super) other: bool,
-    /// An entry found its key there: the list that lacks it was filtered.
-    pub(super) exists: bool,
+    /// The keys of these are there, although no list shows them.
+    pub(super) exist: Vec<ContenderNo>,
     /// These sessions of ours have ended.
     pub(super) ended: Vec<ContenderNo>,
-    /// These holders may not be pruned yet; true if somebody has the key.
-    pub(super) delayed: Vec<(String, bool)>,
+    /// These holders may not be pruned yet.
+    pub(super) delayed: Vec<String>,
+    /// One of them has its key: the list is old, or hides it.
+    pub(super) held: bool,
 }
 
 impl Step {
@@ -301,7 +305,7 @@ impl Step {
             _ => false,
         });
         let mut removed: Vec<&str> = removed.map(|part| part.session.as_str()).collect();
-        removed.extend(plan.prunes.iter().map(String::as_str));
+        removed.extend(plan.prunes.iter().map(|it| it.name.as_str()));
         let claims = self.parts.iter().filter(|part| part.act.claims());
         let added: Vec<&str> = claims.map(|part| part.session.as_str()).collect();
         if (!removed.is_empty() || !added.is_empty())
@@ -354,8 +358,8 @@ impl Step {
         let parts = self.parts.iter();
         let parts = parts.map(|part| prefix.contender_key(&part.session));
         // A name that is no session has no key. One with a slash would be another semaphore's.
-        let dead = self.prunes.iter().map(|name| {
-            let session = SessionId::new(name.as_str()).ok()?;
+        let dead = self.prunes.iter().map(|it| {
+            let session = SessionId::new(it.name.as_str()).ok()?;
             Some(prefix.contender_key(&session))
         });
         (parts.collect(), dead.collect())
@@ -403,6 +407,10 @@ impl Step {
                 let Some(key) = key.as_deref() else {
                     continue;
                 };
+                if let Some(index) = self.prunes[at].taken_at {
+                    operations.push((Operation::CheckIndex { key, index }, For::PruneCheck));
+                    continue;
+                }
                 let lock = Operation::Lock {
                     key,
                     session,
@@ -505,7 +513,7 @@ impl Step {
                     after.index = after.index.max(entry.modify_index());
                 }
                 For::Reading if entry.key() == record_key => after.lock = Some(Lock::new(entry)),
-                For::PruneLock(_) => {}
+                For::PruneLock(_) | For::PruneCheck => {}
                 // The token may not read what it wrote.
                 _ => {
                     return Err(RequestError::garbled(
@@ -535,12 +543,14 @@ impl Step {
                     .extend(self.pruner.as_ref().map(|(no, _)| *no));
             }
             (TxnFaultKind::Held | TxnFaultKind::Delayed, Some(For::PruneLock(at))) => {
-                let is_held = kind == TxnFaultKind::Held;
-                refused.delayed.push((self.prunes[at].clone(), is_held));
+                refused.delayed.push(self.prunes[at].name.clone());
+                refused.held |= kind == TxnFaultKind::Held;
             }
             (TxnFaultKind::Check, Some(For::OwnCheck(at))) => {
                 refused.other = true;
-                refused.exists |= self.parts[at].act.enters();
+                let part = &self.parts[at];
+                let exists = part.expected == Some(Index::ZERO);
+                refused.exist.extend(exists.then_some(part.no));
             }
             (TxnFaultKind::Stale | TxnFaultKind::Check | TxnFaultKind::Held, Some(_)) => {
                 refused.other = true;

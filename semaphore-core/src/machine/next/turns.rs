@@ -250,12 +250,17 @@ impl Participant {
                 Act::Exit(Exit::Leave | Exit::Park { is_named: false })
             );
             if is_left && step.record.is_none() {
-                self.ours
-                    .change(part.no, |it| it.loan.give_back(Past::Nothing, Rest::Key));
-                self.given_back(part.no);
-                self.ours.forget(part.no);
+                self.leave_behind(part.no);
             }
         }
+    }
+
+    /// What is left of it goes with its session.
+    pub(super) fn leave_behind(&mut self, no: ContenderNo) {
+        self.ours
+            .change(no, |it| it.loan.give_back(Past::Nothing, Rest::Key));
+        self.given_back(no);
+        self.ours.forget(no);
     }
 
     /// Fails every waiting caller.

@@ -160,7 +160,7 @@ impl<F: Sender> Requests<F> {
         let failure = match &answer {
             // A gateway that drops the index breaks every poll, however well the rest works.
             Ok(response) => trouble(response).or_else(|| match service {
-                Service::Reads if !is_transaction => lacks_index(response),
+                Service::Reads | Service::Inquiries if !is_transaction => lacks_index(response),
                 _ => None,
             }),
             Err(error) => Some(error.clone()),

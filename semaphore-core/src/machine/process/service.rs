@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            served                      refused                      for longer than a lease lasts
-//!  (unknown) ──────▶ Served ─────────────────────────▶ RefusedSince ──────────────────────────────▶ (unknown)
+//!  (unknown) ──────▶ Served ─────────────────────────▶ RefusedSince ──────────────────────────────▶ told at once
 //!      │ refused       ▲                                  │    │ refused: it may pass
 //!      ▼               └──────────────────────────────────┘    ▼
 //!  told at once                    served                  retried
@@ -34,7 +34,8 @@ pub(in crate::machine) enum Service {
     Keys,
     /// Writing the record, or an election's key.
     Records,
-    /// Reading what belongs to others: if that is hidden, it stays hidden.
+    /// Reading what belongs to others: if that is hidden, it stays hidden. Polling, too: who may list
+    /// a prefix need not be able to read each of its keys.
     Inquiries,
     /// Sending several operations at once: an agent or a proxy may not serve transactions.
     Transactions,
@@ -66,6 +67,12 @@ impl Services {
         let Some(refusal) = refusal(response, is_transaction) else {
             if matches!(response.status(), 200 | 404) {
                 self.known.insert(service, Standing::Served);
+                // Who may read may poll, and the other way round, unless one of them is refused.
+                if matches!(service, Service::Reads | Service::Inquiries) && !is_transaction {
+                    for either in [Service::Reads, Service::Inquiries] {
+                        self.known.entry(either).or_insert(Standing::Served);
+                    }
+                }
             }
             // 409 means a rollback (Consul's documentation of transactions).
             if is_transaction && matches!(response.status(), 200 | 409) {
@@ -90,7 +97,6 @@ impl Services {
             Standing::RefusedSince(since) => since,
         };
         if now.saturating_since(since) >= patience {
-            self.known.remove(&service);
             return Ok(response);
         }
         *standing = Standing::RefusedSince(since);
@@ -148,6 +154,25 @@ mod tests {
             !passes(&mut services, 20_000, 403, ""),
             "told once, and for all"
         );
+    }
+
+    #[test]
+    fn who_may_list_may_poll_until_only_one_of_them_is_served() {
+        let mut services = Services::default();
+        let mut judge = |now, service, status| {
+            let response = Response::new(status, "");
+            let judged = services.judge(at(now), service, &response, false, PATIENCE);
+            judged.is_ok()
+        };
+        assert!(judge(0, Service::Reads, 200));
+        for now in [1, 5_000, 10_000] {
+            assert!(!judge(now, Service::Inquiries, 403), "it may pass: {now}");
+            assert!(judge(now, Service::Reads, 200));
+        }
+        for now in [10_001, 10_002] {
+            assert!(judge(now, Service::Inquiries, 403), "it is told: {now}");
+            assert!(judge(now, Service::Reads, 200));
+        }
     }
 
     #[test]
