@@ -328,16 +328,19 @@ impl Pool {
             return Some(no);
         }
         let no = self.agenda.creation().and_then(is_due)?;
-        let sessions = &self.sessions;
+        let may_create = self.requests.orphans().may_create(now) && self.may_create_more();
+        may_create.then_some(no)
+    }
+
+    fn may_create_more(&self) -> bool {
         let creates = |from| match from {
-            From::Session(no, _) => sessions
-                .get(&no)
-                .is_some_and(|it| it.session.id().is_none()),
+            From::Session(no, _) => {
+                let shared = self.sessions.get(&no);
+                shared.is_some_and(|it| it.session.id().is_none())
+            }
             From::Proof(_) => false,
         };
-        let may_create = self.requests.orphans().may_create(now)
-            && self.requests.count(creates) < MOST_CREATIONS;
-        may_create.then_some(no)
+        self.requests.count(creates) < MOST_CREATIONS
     }
 
     /// An unknown session of which no proof under way tells.
@@ -481,11 +484,8 @@ impl Pool {
         let rests = self.requests.orphans().timeout();
         let rests = rests.filter(|at| *at > self.timed_at).max(silence);
         let creation = self.agenda.creation().map(|(at, _)| at);
-        let creation = match rests {
-            Some(until) => creation.map(|at| at.max(until)),
-            // The others that are under way come first.
-            None => creation.filter(|at| *at > self.timed_at),
-        };
+        let creation = creation.filter(|_| self.may_create_more());
+        let creation = creation.max(creation.and(rests));
         let request = self.agenda.request().map(|(at, _)| at);
         let request = request.max(request.and(silence));
         let proof = (!self.holders.is_empty()).then(|| self.proofs.due_at());
