@@ -31,6 +31,8 @@ pub(super) struct InOrder {
     /// The hosts whose requests wait for connections.
     sharing: BTreeSet<usize>,
     prefixes: BTreeMap<usize, Queue>,
+    /// When a session was taken out of the record: it was no waiter before.
+    left: BTreeMap<(usize, String), Instant>,
     /// How long the state is known that each host relies on at each prefix: when it learned it, and of
     /// when it is.
     informed: BTreeMap<(usize, usize), Vec<(Instant, Instant)>>,
@@ -49,6 +51,7 @@ impl InOrder {
             callers: Callers::default(),
             sharing: BTreeSet::new(),
             prefixes: BTreeMap::new(),
+            left: BTreeMap::new(),
             informed: BTreeMap::new(),
             counts: Counts::default(),
         }
@@ -72,11 +75,17 @@ impl InOrder {
                 Some(Err(_)) => false,
                 None => true,
             },
-            is_of_the_dead: change.removed.iter().any(|it| !it.is_alive),
+            // A stranger passes whom it likes. Who sees it named takes those before it for served.
+            is_of_the_dead: change.removed.iter().any(|it| !it.is_alive)
+                || !matches!(change.by, Who::Ours(_)) && !change.added.is_empty(),
             newest: order(at),
         };
         let queue = self.prefixes.entry(change.prefix).or_default();
         queue.changed(self.pace, moment(at), filled, &change.added);
+        for removed in &change.removed {
+            let place = (change.prefix, removed.session.clone());
+            self.left.insert(place, at);
+        }
     }
 
     fn judge(&mut self, at: Instant, change: &Change, host: usize) -> Verdict {
@@ -119,10 +128,12 @@ impl InOrder {
             let is_expected = callers.is_some_and(|waiting| {
                 !waiting.is_wide() && sent_at > waiting.since + pace.travel + LEFT_UNUSED
             });
-            let was_known = *since + pace.travel < known;
+            let left = self.left.get(&(change.prefix, session.clone()));
+            let since = left.map_or(*since, |left| *left.max(since));
+            let was_known = since + pace.travel < known;
             // The claim was decided when it was sent.
             let sent = (moment(sent_at), moment(at));
-            let may_pass = queue.may_pass(pace, sent, order(*since));
+            let may_pass = queue.may_pass(pace, sent, order(since));
             let is_within = passes_within && queue.may_stay(pace, moment(at), session);
             if may_pass || !can_act || !is_expected || !was_known || is_within {
                 continue;
