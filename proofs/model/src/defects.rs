@@ -42,6 +42,7 @@ pub(crate) enum Defect {
     PartlySeenStays,
     PlacesKeptForAny,
     TokensPerCaller,
+    ServesLater,
 }
 use Defect::{
     AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, HandoverBlind,
@@ -49,8 +50,8 @@ use Defect::{
     NoOwnClock, NoPatience, NoPollAfterClaim, NoRotation, OlderAccepted, OpenDestroyed, OpenKept,
     OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept, PlacesKeptForAny, PollFromNewest,
     PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce, PruneWithoutLock, RecordBehindForeigner,
-    ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded, SlotBySlot, SuspectIsNoRoom,
-    TokenOfRecord, TokensPerCaller, TouchedStays,
+    ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded, ServesLater, SlotBySlot,
+    SuspectIsNoRoom, TokenOfRecord, TokensPerCaller, TouchedStays,
 };
 
 /// A deliberate defect, and scenes in which it must be found.
@@ -114,7 +115,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 37] = [
+static ALL: [Preset; 38] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -348,6 +349,12 @@ static ALL: [Preset; 37] = [
         TokensPerCaller,
         "tokens-per-caller",
         "The grants of a write are numbered for each caller from 0.",
+        &["calm P11 Q1 limit2"],
+    ),
+    preset(
+        ServesLater,
+        "serves-later",
+        "A grant serves a caller that came after the write was composed.",
         &["calm P11 Q1 limit2"],
     ),
 ];

@@ -16,11 +16,12 @@ pub(crate) fn initial(scene: &Scene) -> State {
                 Caller {
                     wish: Wish::Idle,
                     turns: scene.turns[q],
+                    ..Caller::default()
                 }
             } else {
                 Caller {
                     wish: Wish::Done,
-                    turns: 0,
+                    ..Caller::default()
                 }
             };
         }
@@ -66,6 +67,7 @@ pub(crate) fn initial(scene: &Scene) -> State {
         r.callers[k] = Caller {
             wish: Wish::Holds,
             turns: 1,
+            ..Caller::default()
         };
         r.known = true;
         r.record = 1;

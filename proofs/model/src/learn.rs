@@ -135,11 +135,16 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
         if set & served != set || members(set).any(|i| p.contenders[i].leaving) {
             continue;
         }
-        let Some(k) =
-            (0..CALLERS).find(|k| p.callers[*k].wish == Wish::Waits && scene.size(q, *k) == size)
-        else {
+        // Who came after the write was composed may know of a later grant, whose token is higher: it gets the slot by a handover.
+        let may_be_served = |k: &usize| {
+            p.callers[*k].wish == Wish::Waits
+                && scene.size(q, *k) == size
+                && (write.came >> k & 1 == 1 || scene.broken(Defect::ServesLater))
+        };
+        let Some(k) = (0..CALLERS).find(may_be_served) else {
             continue;
         };
+        let floor = std::mem::take(&mut p.callers[k].floor);
         p.callers[k].wish = Wish::Holds;
         for (n, i) in members(set).enumerate() {
             let c = &mut p.contenders[i];
@@ -160,7 +165,7 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
                     tokens.len()
                 },
             );
-            let rises = index > write.floor
+            let rises = index > floor
                 && (scene.limit > 1 || index > state.token || scene.budget[UNNAME] > 0);
             if !rises || tokens.contains(&token) {
                 state.violation = Some(Violation::Token);

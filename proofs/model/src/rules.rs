@@ -353,15 +353,25 @@ pub(crate) fn end_turn(state: &mut State, q: usize, k: usize, scene: &Scene) {
         c.caller = NOBODY;
         c.late_belief = false;
     }
+    p.write.came &= !(1 << k);
     let c = &mut p.callers[k];
     if !scene.greedy[q] {
         c.turns -= 1;
     }
-    c.wish = match (c.turns, scene.greedy[q] && !scene.greedy_pauses) {
-        (0, _) => Wish::Done,
-        (_, true) => Wish::Waits,
+    c.wish = match c.turns {
+        0 => Wish::Done,
         _ => Wish::Idle,
     };
+    if c.wish == Wish::Idle && scene.greedy[q] && !scene.greedy_pauses {
+        comes(state, q, k);
+    }
+}
+
+/// A caller wants its slots. It may know of all grants until now.
+pub(crate) fn comes(state: &mut State, q: usize, k: usize) {
+    let c = &mut state.participants[q].callers[k];
+    c.wish = Wish::Waits;
+    c.floor = state.token;
 }
 
 // Rule 12. The belief ends: the session is known to have ended, the key is gone, or the time is over. A group's caller loses all its slots.

@@ -62,6 +62,8 @@ pub(crate) enum Wish {
 pub(crate) struct Caller {
     pub(crate) wish: Wish,
     pub(crate) turns: u8,
+    /// The highest token that it could know of when it came: those of the grants before.
+    pub(crate) floor: Index,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -182,8 +184,8 @@ pub(crate) struct Write {
     /// Dead holders whose names go, and the session that locks their keys.
     pub(crate) prune: u16,
     pub(crate) pruner: u8,
-    /// The highest token when it was sent.
-    pub(crate) floor: Index,
+    /// Callers (bits) that waited when it was composed.
+    pub(crate) came: u8,
     /// Contenders (bits) whose belief ran out before the answer came.
     pub(crate) expired: u8,
     // The answer.
@@ -210,7 +212,7 @@ impl Write {
     /// As it may still come late: its sender has forgotten it.
     pub(crate) fn given_up(&self) -> Write {
         Write {
-            floor: 0,
+            came: 0,
             expired: 0,
             ..*self
         }
@@ -347,7 +349,6 @@ impl Write {
         if self.exists() {
             f(&mut self.base);
             self.keys.iter_mut().for_each(&mut *f);
-            f(&mut self.floor);
             f(&mut self.index);
             f(&mut self.record);
         }
@@ -414,6 +415,7 @@ impl State {
             }
             p.write.each_index(f);
             p.tree.each_index(f);
+            p.callers.iter_mut().for_each(|c| f(&mut c.floor));
             for late in &mut p.late {
                 late.each_index(f);
             }
@@ -465,6 +467,11 @@ impl State {
             }
             if !checks.list_index {
                 p.list_index = 0;
+            }
+            for caller in &mut p.callers {
+                // Only the token of an applied write may be as low; each later one is higher.
+                let is_low = p.write.stage == Stage::Applied && p.write.index <= caller.floor;
+                caller.floor = if is_low { p.write.index } else { 0 };
             }
             p.suspects &= p.holders;
             p.prune_waits &= p.holders;

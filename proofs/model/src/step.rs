@@ -14,7 +14,7 @@ use crate::judge::judge;
 use crate::known::{named, under_way};
 use crate::learn::{accept_list, answer_write, unknown};
 use crate::reads::{Read, answer_read, next_read, read_record};
-use crate::rules::{end_turn, lose, patience_runs, reads_first, settle};
+use crate::rules::{comes, end_turn, lose, patience_runs, reads_first, settle};
 use crate::scene::Scene;
 use crate::state::{
     CALLERS, CANCEL, CONTENDERS, COPY, CRASH, Due, EARLY, FOREIGN, FORGET, FORMER, LATE, LOST,
@@ -139,9 +139,7 @@ fn of_callers(state: &State, q: usize, next: &mut Next) {
     for k in 0..CALLERS {
         let caller = state.participants[q].callers[k];
         match caller.wish {
-            Wish::Idle => next.event(Wants, q, k, state, |s| {
-                s.participants[q].callers[k].wish = Wish::Waits;
-            }),
+            Wish::Idle => next.event(Wants, q, k, state, |s| comes(s, q, k)),
             Wish::Waits => next.fault(CANCEL, Cancels, q, k, state, |s| end_turn(s, q, k, scene)),
             Wish::Holds => next.event(Releases, q, k, state, |s| end_turn(s, q, k, scene)),
             Wish::Done => {}
@@ -155,7 +153,11 @@ fn of_writes(state: &State, q: usize, next: &mut Next) {
     match write.stage {
         Stage::None => {
             if let Some(mut write) = compose(state, q, scene) {
-                write.floor = state.token;
+                for k in
+                    (0..CALLERS).filter(|k| state.participants[q].callers[*k].wish == Wish::Waits)
+                {
+                    write.came |= 1 << k;
+                }
                 next.event(Sends, q, 0, state, |s| {
                     s.participants[q].write = write;
                     if scene.instant {
