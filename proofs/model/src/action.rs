@@ -1,9 +1,9 @@
 //! The names of all that can happen.
 use Event::{
     Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, ForeignMoves,
-    Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, MayPrune,
-    Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases,
-    Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered,
+    MayPrune, Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer,
+    Releases, Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +43,7 @@ pub(crate) enum Event {
     ComesLate,
     Unnamed,
     KeyDeleted,
+    Lowered,
     ProofByFormer,
 }
 
@@ -89,6 +90,7 @@ impl Action {
                 | Forgets
                 | Unnamed
                 | KeyDeleted
+                | Lowered
         )
     }
     /// Weak fairness: what is possible without end happens. One bit for each such kind.
@@ -150,6 +152,7 @@ impl Action {
             ComesLate => "FAULT 's given-up write comes late",
             Unnamed => "FAULT An operator removes session # from the record",
             KeyDeleted => "FAULT An operator deletes the key of session #",
+            Lowered => "FAULT An operator lowers the record's Limit by one",
             ProofByFormer => "MISTAKE takes a former leader's renewal for proof",
         };
         let text = text.replace('#', &self.what.to_string());

@@ -43,15 +43,16 @@ pub(crate) enum Defect {
     PlacesKeptForAny,
     TokensPerCaller,
     ServesLater,
+    FreeNeverNegative,
 }
 use Defect::{
-    AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, HandoverBlind,
-    HandoverUnchecked, LostKeepsName, LostMemberOnly, NewcomerRetries, NextPolledFromNow,
-    NoOwnClock, NoPatience, NoPollAfterClaim, NoRotation, OlderAccepted, OpenDestroyed, OpenKept,
-    OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept, PlacesKeptForAny, PollFromNewest,
-    PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce, PruneWithoutLock, RecordBehindForeigner,
-    ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded, ServesLater, SlotBySlot,
-    SuspectIsNoRoom, TokenOfRecord, TokensPerCaller, TouchedStays,
+    AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, FreeNeverNegative,
+    HandoverBlind, HandoverUnchecked, LostKeepsName, LostMemberOnly, NewcomerRetries,
+    NextPolledFromNow, NoOwnClock, NoPatience, NoPollAfterClaim, NoRotation, OlderAccepted,
+    OpenDestroyed, OpenKept, OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept,
+    PlacesKeptForAny, PollFromNewest, PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce,
+    PruneWithoutLock, RecordBehindForeigner, ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded,
+    ServesLater, SlotBySlot, SuspectIsNoRoom, TokenOfRecord, TokensPerCaller, TouchedStays,
 };
 
 /// A deliberate defect, and scenes in which it must be found.
@@ -115,7 +116,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 38] = [
+static ALL: [Preset; 39] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -356,5 +357,14 @@ static ALL: [Preset; 38] = [
         "serves-later",
         "A grant serves a caller that came after the write was composed.",
         &["calm P11 Q1 limit2"],
+    ),
+    preset(
+        FreeNeverNegative,
+        "free-never-negative",
+        "Where a limit was lowered under its holders, free is 0, so too few names are pruned.",
+        &[
+            "crash1 lower1 P2 Q1 limit2",
+            "crash1 lower1 P11 Q1 limit2 quick",
+        ],
     ),
 ];

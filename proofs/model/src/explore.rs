@@ -191,7 +191,7 @@ pub(crate) fn asleep(state: &State, scene: &Scene, next: &[(Action, State)]) -> 
     let consul = &state.consul;
     let free = scene
         .limit
-        .saturating_sub(consul.holders.count_ones() as usize);
+        .saturating_sub(consul.holders.count_ones() as usize + usize::from(consul.lowered));
     let in_line = |s: &usize| {
         consul.modified[*s] != 0 && consul.parked >> s & 1 == 0 && consul.holders >> s & 1 == 0
     };

@@ -34,8 +34,23 @@ pub(crate) fn idle_slot(p: &Participant, c: &Contender, scene: &Scene) -> bool {
     c.used && !c.leaving && c.key != 0 && named(p, c) && c.caller == NOBODY && !gathering
 }
 
-pub(crate) fn free_slots(p: &Participant, scene: &Scene) -> usize {
-    scene.limit.saturating_sub(p.holders.count_ones() as usize)
+/// The record's Limit.
+pub(crate) fn limit(p: &Participant, scene: &Scene) -> usize {
+    scene.limit - usize::from(p.lowered)
+}
+
+pub(crate) fn free_slots(p: &Participant, scene: &Scene) -> isize {
+    free_beside(p, p.holders, scene)
+}
+
+/// Rule 8. Below zero where the limit was lowered under its holders: a claim leaves no more names than the limit.
+pub(crate) fn free_beside(p: &Participant, names: u16, scene: &Scene) -> isize {
+    let free = limit(p, scene).cast_signed() - names.count_ones() as isize;
+    if scene.broken(Defect::FreeNeverNegative) {
+        free.max(0)
+    } else {
+        free
+    }
 }
 
 pub(crate) fn waits(p: &Participant) -> bool {
@@ -76,7 +91,7 @@ pub(crate) fn head_size(p: &Participant, created: Index, scene: &Scene) -> usize
     };
     let paired =
         others_ahead(p, created).any(|s| p.line_created[s] == head && p.line_paired >> s & 1 == 1);
-    if paired { 2.min(scene.limit) } else { 1 }
+    if paired { 2.min(limit(p, scene)) } else { 1 }
 }
 
 /// Contenders (bits) of one group, all of which wait or enter, and how many slots its caller asked for.

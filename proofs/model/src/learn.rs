@@ -61,9 +61,11 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
         .fold(0, |a, b| a | b);
     let blind = write.hands_over() && scene.broken(Defect::HandoverBlind);
     if write.cas {
-        learn_record(state, q, write.index, write.names, answered, scene);
+        let newer = (write.index, write.names, p.lowered);
+        learn_record(state, q, newer, answered, scene);
     } else if write.hands_over() && !blind {
-        learn_record(state, q, write.record, write.holders, answered, scene);
+        let newer = (write.record, write.holders, write.lowered);
+        learn_record(state, q, newer, answered, scene);
     }
     let mut served = 0u8;
     for i in 0..CONTENDERS {
@@ -197,8 +199,7 @@ pub(crate) fn unknown(state: &mut State, q: usize) {
 pub(crate) fn learn_record(
     state: &mut State,
     q: usize,
-    record: Index,
-    holders: u16,
+    (record, holders, lowered): (Index, u16, bool),
     answered: u16,
     scene: &Scene,
 ) {
@@ -209,6 +210,7 @@ pub(crate) fn learn_record(
     let before = p.holders;
     p.record = record;
     p.holders = holders;
+    p.lowered = lowered;
     p.patience = false;
     p.suspects = 0;
     p.touch_read = false;
@@ -282,10 +284,10 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
         }
     }
     if first {
-        state.participants[q].record = seen.record;
-        state.participants[q].holders = seen.holders;
+        let p = &mut state.participants[q];
+        (p.record, p.holders, p.lowered) = seen.content();
     } else {
-        learn_record(state, q, seen.record, seen.holders, u16::MAX, scene);
+        learn_record(state, q, seen.content(), u16::MAX, scene);
     }
     let p = &mut state.participants[q];
     p.due = if to_confirm {

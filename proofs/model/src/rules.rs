@@ -2,12 +2,12 @@
 use crate::compose::compose;
 use crate::defects::Defect;
 use crate::known::{
-    Group, company, first_waiter, free_slots, groups, head_size, idle_slot, members, named, own,
-    pairs_of, rank, under_way, waiting_callers, waits,
+    Group, company, first_waiter, free_slots, groups, head_size, idle_slot, limit, members, named,
+    own, pairs_of, rank, under_way, waiting_callers, waits,
 };
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, Contender, Due, Index, NOBODY, Op, Participant, SESSIONS, Session,
+    CALLERS, CONTENDERS, Caller, Contender, Due, Index, NOBODY, Op, Participant, SESSIONS, Session,
     Snapshot, State, Wish, bit,
 };
 
@@ -16,6 +16,7 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
     if state.participants[q].crashed {
         return;
     }
+    fail_too_large(&mut state.participants[q], q, scene);
     while keep_groups_whole(&mut state.participants[q], scene)
         || forget_ended(&mut state.participants[q], scene)
         || give_up_slots(&mut state.participants[q], q, scene)
@@ -41,6 +42,19 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
     }
     if groups(p).is_empty() && !waits(p) {
         p.patience = false;
+    }
+}
+
+/// A caller that wants more slots than the record's Limit fails.
+fn fail_too_large(p: &mut Participant, q: usize, scene: &Scene) {
+    let limit = limit(p, scene);
+    for k in (0..CALLERS).filter(|k| scene.size(q, *k) > limit) {
+        if matches!(p.callers[k].wish, Wish::Idle | Wish::Waits) {
+            p.callers[k] = Caller {
+                wish: Wish::Done,
+                ..Caller::default()
+            };
+        }
     }
 }
 
@@ -306,14 +320,14 @@ pub(crate) fn patience_runs(p: &Participant, scene: &Scene) -> bool {
         && p.due == Due::Nothing
         && !p.write.exists()
         && rank > 0
-        && rank + g.size > free
+        && (rank + g.size).cast_signed() > free
         && counts
 }
 
 pub(crate) fn room_counts(
     p: &Participant,
     g: &Group,
-    free: usize,
+    free: isize,
     suspects: usize,
     scene: &Scene,
 ) -> bool {
@@ -321,14 +335,14 @@ pub(crate) fn room_counts(
         + if scene.broken(Defect::SuspectIsNoRoom) {
             0
         } else {
-            suspects
+            suspects.cast_signed()
         };
     let head = if scene.broken(Defect::PatienceForOne) {
         1
     } else {
         head_size(p, g.created, scene)
     };
-    room >= head.max(g.size)
+    room >= head.max(g.size).cast_signed()
 }
 
 /// Rule 8. The own clock counts from the first list without the key, so it is over no earlier than the true time.

@@ -1,7 +1,7 @@
 //! The scenes that are checked.
 use crate::scene::{Scene, Stuck};
 use crate::state::{
-    CALLERS, CANCEL, COPY, CRASH, EARLY, FORGET, FORMER, LOST, PARTICIPANTS, UNKEY, UNNAME,
+    CALLERS, CANCEL, COPY, CRASH, EARLY, FORGET, FORMER, LOST, LOWER, PARTICIPANTS, UNKEY, UNNAME,
 };
 
 // Callers: of P, of P and Q, of P, Q and R.
@@ -156,6 +156,20 @@ fn faults() -> Vec<Scene> {
         of(PPQ, 2).with(&[(UNNAME, 1)]).quick(),
         of(PQ, 1).with(&[(UNKEY, 1)]),
         of(PQ, 1).with(&[(UNKEY, 1), (LOST, 1)]),
+        // A limit that is lowered under its holders.
+        of(PQ, 2).with(&[(LOWER, 1)]),
+        of(PPQ, 2).with(&[(LOWER, 1)]).quick(),
+        of(PPQ, 2).with(&[(CRASH, 1), (LOWER, 1)]).quick(),
+        of(PPQ, 2)
+            .stuck(Stuck::Ours)
+            .with(&[(CRASH, 1), (LOWER, 1)])
+            .quick(),
+        of(PQR, 2).with(&[(LOWER, 1)]).quick(),
+        of(PQ, 2).with(&[(LOST, 1), (LOWER, 1)]).quick(),
+        of(PQ, 2).with(&[(FORMER, 1), (LOWER, 1)]).quick(),
+        of(GQ, 2).with(&[(LOWER, 1)]),
+        of(GQ, 2).with(&[(CRASH, 1), (LOWER, 1)]),
+        of(GQ, 3).with(&[(CRASH, 1), (LOWER, 1)]).quick(),
         // Sessions that serve other semaphores, too.
         of(PP, 1).turns(2, 1, 1).shared().with(&[(LOST, 1)]),
         of(PP, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),

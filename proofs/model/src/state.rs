@@ -23,6 +23,8 @@ pub(crate) struct Snapshot {
     /// The record's `ModifyIndex`, 0 if there is none yet.
     pub(crate) record: Index,
     pub(crate) holders: u16,
+    /// The record's Limit is one less than at the start.
+    pub(crate) lowered: bool,
     /// `CreateIndex` and `ModifyIndex` of each contender key, 0 if it does not exist.
     pub(crate) created: [Index; SESSIONS],
     pub(crate) modified: [Index; SESSIONS],
@@ -192,6 +194,7 @@ pub(crate) struct Write {
     pub(crate) index: Index,
     pub(crate) record: Index,
     pub(crate) holders: u16,
+    pub(crate) lowered: bool,
     pub(crate) reason: u8,
     /// Contenders (bits) that the record names right after it (to judge grants by).
     pub(crate) named: u8,
@@ -239,6 +242,7 @@ pub(crate) struct Participant {
     pub(crate) due: Due,
     pub(crate) record: Index,
     pub(crate) holders: u16,
+    pub(crate) lowered: bool,
     /// The line: indices of the keys that wait, 0 if they do not, and which belong to a group of two.
     pub(crate) line_created: [Index; SESSIONS],
     pub(crate) line_modified: [Index; SESSIONS],
@@ -301,7 +305,8 @@ pub(crate) const FORGET: usize = 5;
 pub(crate) const CANCEL: usize = 6;
 pub(crate) const UNNAME: usize = 7;
 pub(crate) const UNKEY: usize = 8;
-pub(crate) const FAULTS: usize = 9;
+pub(crate) const LOWER: usize = 9;
+pub(crate) const FAULTS: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Violation {
@@ -330,6 +335,10 @@ pub(crate) struct State {
 }
 
 impl Snapshot {
+    /// The record: its index, its names, and whether its Limit was lowered.
+    pub(crate) fn content(&self) -> (Index, u16, bool) {
+        (self.record, self.holders, self.lowered)
+    }
     fn each_index(&mut self, f: &mut dyn FnMut(&mut Index)) {
         f(&mut self.last);
         f(&mut self.record);

@@ -1,7 +1,7 @@
 //! All that can happen in a state.
 use crate::action::Event::{
     Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, Forgets, FormerDown,
-    KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, MayPrune, Patience, PollEnds,
+    KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered, MayPrune, Patience, PollEnds,
     PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases, Sends, Stayed, Takes,
     TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
 };
@@ -18,8 +18,8 @@ use crate::rules::{comes, end_turn, lose, patience_runs, reads_first, settle};
 use crate::scene::Scene;
 use crate::state::{
     CALLERS, CANCEL, CONTENDERS, COPY, CRASH, Due, EARLY, FOREIGN, FORGET, FORMER, LATE, LOST,
-    NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME, Wish, Write,
-    bit,
+    LOWER, NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME, Wish,
+    Write, bit,
 };
 
 /// Collects what can follow.
@@ -209,8 +209,7 @@ pub(crate) fn take(state: &mut State, q: usize, scene: &Scene) -> bool {
                 w.named |= u8::from(consul.holders & bit(write.sessions[i]) != 0) << i;
             }
             if write.hands_over() {
-                w.record = consul.record;
-                w.holders = consul.holders;
+                (w.record, w.holders, w.lowered) = consul.content();
             }
             if write.enters() && scene.exact_tree {
                 p.tree = consul;
@@ -363,6 +362,13 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
                 delete_key(&mut x.consul, s);
             });
         }
+    }
+    if state.consul.record != 0 {
+        next.fault(LOWER, Lowered, 0, 0, state, |s| {
+            s.consul.last += 1;
+            s.consul.record = s.consul.last;
+            s.consul.lowered = true;
+        });
     }
     if state.has_former {
         next.event(FormerDown, 0, 0, state, |s| {

@@ -5,8 +5,8 @@ use crate::initial::initial;
 use crate::judge::at_rest;
 use crate::scene::{Scene, Stuck};
 use crate::state::{
-    CALLERS, CANCEL, COPY, CRASH, EARLY, FAULTS, FORGET, FORMER, LOST, PARTICIPANTS, Session,
-    Stage, UNKEY, Wish,
+    CALLERS, CANCEL, COPY, CRASH, EARLY, FAULTS, FORGET, FORMER, LOST, LOWER, PARTICIPANTS,
+    Session, Stage, UNKEY, Wish,
 };
 use crate::step::successors;
 use crate::story::describe;
@@ -93,6 +93,12 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
             budget[kind] = random.below(most + 1) as u8;
         }
     }
+    let limit = if groups {
+        2 + random.below(2)
+    } else {
+        1 + random.below(2)
+    };
+    budget[LOWER] = u8::from(!calm && limit > 1 && random.yes(4));
     if foreign {
         // Who prunes at once breaks S1 if sessions end early; so does one whose client thinks that its key is there.
         budget[EARLY] = 0;
@@ -108,11 +114,6 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
         let size = |random: &mut Random| if groups && random.yes(2) { 2 } else { 1 };
         *of_one = [size(random), if random.yes(2) { size(random) } else { 0 }];
     }
-    let limit = if groups {
-        2 + random.below(2)
-    } else {
-        1 + random.below(2)
-    };
     let stuck = match random.below(16) {
         0 if !calm && !foreign => Stuck::OtherProgram,
         1 if !calm && !foreign => Stuck::Ours,
