@@ -3,7 +3,7 @@ use Event::{
     Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, ForeignMoves,
     Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered,
     MayPrune, Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer,
-    Releases, Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    Releases, Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants, Wiped,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,7 @@ pub(crate) enum Event {
     Unnamed,
     KeyDeleted,
     Lowered,
+    Wiped,
     ProofByFormer,
 }
 
@@ -91,6 +92,7 @@ impl Action {
                 | Unnamed
                 | KeyDeleted
                 | Lowered
+                | Wiped
         )
     }
     /// Weak fairness: what is possible without end happens. One bit for each such kind.
@@ -153,6 +155,7 @@ impl Action {
             Unnamed => "FAULT An operator removes session # from the record",
             KeyDeleted => "FAULT An operator deletes the key of session #",
             Lowered => "FAULT An operator lowers the record's Limit by one",
+            Wiped => "FAULT An operator deletes all keys of participant #",
             ProofByFormer => "MISTAKE takes a former leader's renewal for proof",
         };
         let text = text.replace('#', &self.what.to_string());

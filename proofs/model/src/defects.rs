@@ -44,6 +44,7 @@ pub(crate) enum Defect {
     TokensPerCaller,
     ServesLater,
     FreeNeverNegative,
+    WipedIsFiltered,
 }
 use Defect::{
     AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, FreeNeverNegative,
@@ -53,6 +54,7 @@ use Defect::{
     PlacesKeptForAny, PollFromNewest, PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce,
     PruneWithoutLock, RecordBehindForeigner, ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded,
     ServesLater, SlotBySlot, SuspectIsNoRoom, TokenOfRecord, TokensPerCaller, TouchedStays,
+    WipedIsFiltered,
 };
 
 /// A deliberate defect, and scenes in which it must be found.
@@ -116,7 +118,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 39] = [
+static ALL: [Preset; 40] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -366,5 +368,11 @@ static ALL: [Preset; 39] = [
             "crash1 lower1 P2 Q1 limit2",
             "crash1 lower1 P11 Q1 limit2 quick",
         ],
+    ),
+    preset(
+        WipedIsFiltered,
+        "wiped-is-filtered",
+        "A confirmed list with the record and without a key of ours is taken for a filtered one.",
+        &["wipe1 P1 Q1 limit1"],
     ),
 ];

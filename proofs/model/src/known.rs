@@ -2,7 +2,8 @@
 use crate::defects::Defect;
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, Contender, Index, NOBODY, Op, Participant, SESSIONS, Wish, bit,
+    CALLERS, CONTENDERS, Contender, Index, NOBODY, Op, Participant, SESSIONS, Stage, State, Wish,
+    bit,
 };
 
 pub(crate) fn named(p: &Participant, c: &Contender) -> bool {
@@ -19,6 +20,19 @@ pub(crate) fn own(p: &Participant, s: usize) -> bool {
         .iter()
         .any(|c| c.used && c.session as usize == s)
         || (p.spare | p.doomed) >> s & 1 == 1
+}
+
+/// A caller holds with this session, or will when the answer comes.
+pub(crate) fn believed(state: &State, session: usize) -> bool {
+    state.participants.iter().any(|p| {
+        (0..CONTENDERS).any(|i| {
+            let (c, op) = (&p.contenders[i], p.write.ops[i]);
+            let will_hold = p.write.stage == Stage::Applied
+                && (op.claims() || op == Op::HandOver)
+                && p.write.expired >> i & 1 == 0;
+            c.used && c.session as usize == session && (c.caller != NOBODY || will_hold)
+        })
+    })
 }
 
 /// It waits, or enters.

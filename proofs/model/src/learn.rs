@@ -1,11 +1,12 @@
 //! What comes, and what it changes: an answer to a write, a record, a list. Only here do callers get slots.
 use crate::defects::Defect;
-use crate::known::{members, own, pairs_of, under_way};
+use crate::known::{first_waiter, members, own, pairs_of, under_way};
 use crate::rules::{give_up, lose, served};
 use crate::scene::Scene;
 use crate::state::{
     CALLERS, CONTENDERS, Due, FORGET, Index, LOCK_DELAY, NOBODY, OWN_KEY, Op, RECORD_MOVED,
-    SESSION_ENDED, SESSIONS, Session, Snapshot, Stage, State, UNNAME, Violation, Wish, Write, bit,
+    SESSION_ENDED, SESSIONS, Session, Snapshot, Stage, State, UNNAME, Violation, WIPE, Wish, Write,
+    bit,
 };
 
 /// The answer to the write under way.
@@ -28,6 +29,7 @@ pub(crate) fn answer_write(state: &mut State, q: usize, scene: &Scene) {
 
 pub(crate) fn refused(state: &mut State, q: usize, write: &Write, scene: &Scene) {
     let p = &mut state.participants[q];
+    p.hidden = 0;
     if write.reason & LOCK_DELAY != 0 {
         p.prune_waits |= write.prune;
     }
@@ -81,7 +83,7 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
             c.leaving = true;
         } else if op.parks() && !c.ended || op.locks() && !c.lost {
             c.key = c.key.max(write.index);
-            if c.created == 0 {
+            if c.created == 0 || op.enters() {
                 c.created = write.index;
             }
             c.refused = false;
@@ -97,6 +99,7 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
         }
     }
     grant(state, q, write, served, scene);
+    let was_hidden = std::mem::take(&mut state.participants[q].hidden) != 0;
     if write.enters() {
         // The tree in the same answer. (Without exact trees a list that is read later stands for it.)
         // Nobody is a suspect by it: rule 8.
@@ -118,6 +121,11 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
                 Due::Nothing
             });
         }
+    }
+    if was_hidden {
+        // It was deleted, and waits at the end of the line now. So were the others, as the next list will show.
+        let p = &mut state.participants[q];
+        p.due = p.due.max(Due::List);
     }
 }
 
@@ -192,6 +200,7 @@ pub(crate) fn unknown(state: &mut State, q: usize) {
     }
     p.write = Write::default();
     p.tree = Snapshot::default();
+    p.hidden = 0;
     p.due = p.due.max(Due::List);
 }
 
@@ -250,9 +259,20 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
         return false;
     }
     let first = !p.known;
-    // Rule 12. A list without a key of ours, which holds or waits, only asks for a confirmed read.
+    // Rule 12. A list without a key of ours, which holds or waits, only asks for a confirmed read. Without any of our keys it may have
+    // been filtered, so that nothing follows from it; but for a confirmed one that shows the record: they were deleted by hand.
     let confirmed = p.due == Due::ConfirmedList;
+    let shows_own = p
+        .contenders
+        .iter()
+        .any(|c| c.used && seen.modified[c.session as usize] != 0);
+    let is_whole =
+        shows_own || confirmed && seen.record != 0 && !scene.broken(Defect::WipedIsFiltered);
     let mut to_confirm = false;
+    if confirmed && !is_whole {
+        p.hidden = first_waiter(p).map_or(0, |g| 1 << g.first());
+    }
+    let hidden = p.hidden;
     p.known = true;
     p.list_index = seen.last;
     p.no_poll = false;
@@ -271,7 +291,9 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
             c.created = seen.created[s];
             c.refused = false;
         } else if c.key != 0 && !waits_for_answer {
-            if c.leaving && seen.holders & bit(c.session) == 0 {
+            if !is_whole && (!confirmed || hidden != 0 || !c.leaving) {
+                to_confirm |= !confirmed;
+            } else if c.leaving && seen.holders & bit(c.session) == 0 {
                 c.key = 0;
                 c.created = 0;
             } else if c.leaving || confirmed {
@@ -299,10 +321,6 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
     p.suspects = 0;
     p.line_paired = 0;
     p.list_company = false;
-    let shows_own = p
-        .contenders
-        .iter()
-        .any(|c| c.used && seen.modified[c.session as usize] != 0);
     for s in 0..SESSIONS {
         let exists = seen.modified[s] != 0;
         let in_line = exists && seen.parked >> s & 1 == 0 && seen.holders >> s & 1 == 0;
@@ -312,7 +330,7 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
             p.list_company = true;
             p.line_paired |= seen.paired & 1 << s;
         }
-        if exists && scene.budget[FORGET] > 0 {
+        if exists && scene.budget[FORGET] + scene.budget[WIPE] > 0 {
             p.seen |= 1 << s;
         }
         // Rule 8. Suspect: named, without a key in a list that is as new as the record and shows a key of ours.

@@ -2,8 +2,8 @@
 use crate::compose::compose;
 use crate::defects::Defect;
 use crate::known::{
-    Group, company, first_waiter, free_slots, groups, head_size, idle_slot, limit, members, named,
-    own, pairs_of, rank, under_way, waiting_callers, waits,
+    Group, believed, company, first_waiter, free_slots, groups, head_size, idle_slot, limit,
+    members, named, own, pairs_of, rank, under_way, waiting_callers, waits,
 };
 use crate::scene::Scene;
 use crate::state::{
@@ -23,6 +23,7 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
         || adjust_waiters(state, q, scene)
     {}
     let p = &mut state.participants[q];
+    p.hidden &= first_waiter(p).map_or(0, |g| g.members);
     if p.callers.iter().all(|c| c.wish == Wish::Done)
         && p.contenders.iter().all(|c| !c.used)
         && !p.write.exists()
@@ -347,8 +348,14 @@ pub(crate) fn room_counts(
 
 /// Rule 8. The own clock counts from the first list without the key, so it is over no earlier than the true time.
 pub(crate) fn may_prune(p: &Participant, state: &State, scene: &Scene, dead: usize) -> bool {
+    let is_over = match state.sessions[dead] {
+        Session::Over => true,
+        // Its key was deleted by hand.
+        Session::Alive => !believed(state, dead),
+        _ => false,
+    };
     let clock_runs = p.seen >> dead & 1 == 1
-        && state.sessions[dead] != Session::Over
+        && !is_over
         && !scene.broken(Defect::NoOwnClock)
         && !scene.broken(Defect::PruneAtOnce);
     p.suspects & p.holders & !p.prune_waits & bit(dead as u8) != 0 && !clock_runs

@@ -140,7 +140,7 @@ impl Scene {
     pub fn name(&self) -> String {
         let kinds = [
             "lost", "early", "crash", "copy", "former", "forget", "cancel", "unname", "unkey",
-            "lower",
+            "lower", "wipe",
         ];
         let mut words: Vec<String> = kinds
             .iter()

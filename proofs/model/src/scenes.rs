@@ -2,6 +2,7 @@
 use crate::scene::{Scene, Stuck};
 use crate::state::{
     CALLERS, CANCEL, COPY, CRASH, EARLY, FORGET, FORMER, LOST, LOWER, PARTICIPANTS, UNKEY, UNNAME,
+    WIPE,
 };
 
 // Callers: of P, of P and Q, of P, Q and R.
@@ -156,6 +157,16 @@ fn faults() -> Vec<Scene> {
         of(PPQ, 2).with(&[(UNNAME, 1)]).quick(),
         of(PQ, 1).with(&[(UNKEY, 1)]),
         of(PQ, 1).with(&[(UNKEY, 1), (LOST, 1)]),
+        // All keys of a participant are deleted by hand.
+        of(P, 1).turns(2, 1, 1).with(&[(WIPE, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1)]),
+        of(PPQ, 1).with(&[(WIPE, 1)]).quick(),
+        of(PPQ, 2).with(&[(WIPE, 1)]).quick(),
+        of(PP, 1).with(&[(WIPE, 2), (LOST, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1), (LOST, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1), (CANCEL, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1), (FORMER, 1)]).quick(),
+        of(GQ, 2).with(&[(WIPE, 1)]).quick(),
         // A limit that is lowered under its holders.
         of(PQ, 2).with(&[(LOWER, 1)]),
         of(PPQ, 2).with(&[(LOWER, 1)]).quick(),

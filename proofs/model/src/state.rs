@@ -263,6 +263,8 @@ pub(crate) struct Participant {
     /// PATIENCE is over for the room of the present record.
     pub(crate) patience: bool,
     pub(crate) last_was_handover: bool,
+    /// The first waiter (its bit) where a confirmed list showed neither a key of ours nor the record: it sends its entry again.
+    pub(crate) hidden: u8,
     /// Sessions that are kept, or will be destroyed.
     pub(crate) spare: u16,
     pub(crate) doomed: u16,
@@ -306,7 +308,8 @@ pub(crate) const CANCEL: usize = 6;
 pub(crate) const UNNAME: usize = 7;
 pub(crate) const UNKEY: usize = 8;
 pub(crate) const LOWER: usize = 9;
-pub(crate) const FAULTS: usize = 10;
+pub(crate) const WIPE: usize = 10;
+pub(crate) const FAULTS: usize = 11;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Violation {

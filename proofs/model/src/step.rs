@@ -3,7 +3,7 @@ use crate::action::Event::{
     Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, Forgets, FormerDown,
     KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered, MayPrune, Patience, PollEnds,
     PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases, Sends, Stayed, Takes,
-    TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    TimeOver, TtlEnds, Unnamed, Vanishes, Wants, Wiped,
 };
 use crate::action::{Action, Event};
 use crate::compose::compose;
@@ -11,15 +11,15 @@ use crate::consul::{apply, delete_key, end_session};
 use crate::defects::Defect;
 use crate::foreign::foreign_client;
 use crate::judge::judge;
-use crate::known::{named, under_way};
+use crate::known::{believed, named, under_way};
 use crate::learn::{accept_list, answer_write, unknown};
 use crate::reads::{Read, answer_read, next_read, read_record};
 use crate::rules::{comes, end_turn, lose, patience_runs, reads_first, settle};
 use crate::scene::Scene;
 use crate::state::{
     CALLERS, CANCEL, CONTENDERS, COPY, CRASH, Due, EARLY, FOREIGN, FORGET, FORMER, LATE, LOST,
-    LOWER, NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME, Wish,
-    Write, bit,
+    LOWER, NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME, WIPE,
+    Wish, Write, bit,
 };
 
 /// Collects what can follow.
@@ -331,18 +331,14 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
             }
             (Session::Alive, Some(q)) => {
                 next.fault(EARLY, EndsEarly, q, s, state, |x| end_session(x, s));
+                // Without its key no proof comes any more.
+                if scene.budget[WIPE] > 0 && state.consul.modified[s] == 0 && believed(state, s) {
+                    next.event(TimeOver, 0, s, state, |x| time_over(x, s, scene));
+                }
             }
             (Session::Delayed | Session::Undelayed, _) => {
                 next.event(TimeOver, 0, s, state, |x| time_over(x, s, scene));
-                // The leader may forget the delay of those whom everybody saw (rule 8's own clock).
-                let knows = |q: usize| {
-                    let p = &state.participants[q];
-                    p.crashed
-                        || Some(q) == owner
-                        || p.seen >> s & 1 == 1
-                        || !p.known && p.callers.iter().all(|c| c.wish == Wish::Done)
-                };
-                if state.sessions[s] == Session::Delayed && (0..scene.participants).all(knows) {
+                if state.sessions[s] == Session::Delayed && seen_by_all(state, s, scene) {
                     next.fault(FORGET, Forgets, 0, s, state, |x| {
                         x.sessions[s] = Session::Undelayed;
                     });
@@ -360,6 +356,21 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
             next.fault(UNKEY, KeyDeleted, 0, s, state, |x| {
                 x.consul.last += 1;
                 delete_key(&mut x.consul, s);
+            });
+        }
+    }
+    for q in 0..scene.participants {
+        let has_key = |s: &usize| scene.owner(*s) == Some(q) && state.consul.modified[*s] != 0;
+        let keys: Vec<usize> = (0..SESSIONS).filter(has_key).collect();
+        let is_named = |s: usize| state.consul.holders >> s & 1 == 1;
+        if !keys.is_empty()
+            && keys
+                .iter()
+                .all(|s| !is_named(*s) || seen_by_all(state, *s, scene))
+        {
+            next.fault(WIPE, Wiped, 0, q, state, |x| {
+                x.consul.last += 1;
+                keys.iter().for_each(|s| delete_key(&mut x.consul, *s));
             });
         }
     }
@@ -383,9 +394,22 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
     }
 }
 
+/// A leader may forget the lock delay of those whom everybody saw, and an operator may delete their keys (rule 8's own clock).
+fn seen_by_all(state: &State, s: usize, scene: &Scene) -> bool {
+    (0..scene.participants).all(|q| {
+        let p = &state.participants[q];
+        p.crashed
+            || Some(q) == scene.owner(s)
+            || p.seen >> s & 1 == 1
+            || !p.known && p.callers.iter().all(|c| c.wish == Wish::Done)
+    })
+}
+
 /// Rule 12. Beliefs that count from before the session's end are over by their holders' clocks.
 fn time_over(state: &mut State, session: usize, scene: &Scene) {
-    state.sessions[session] = Session::Over;
+    if state.sessions[session].ended() {
+        state.sessions[session] = Session::Over;
+    }
     for q in 0..scene.participants {
         for i in 0..CONTENDERS {
             let p = &mut state.participants[q];

@@ -6,7 +6,7 @@ use crate::judge::at_rest;
 use crate::scene::{Scene, Stuck};
 use crate::state::{
     CALLERS, CANCEL, COPY, CRASH, EARLY, FAULTS, FORGET, FORMER, LOST, LOWER, PARTICIPANTS,
-    Session, Stage, UNKEY, Wish,
+    Session, Stage, UNKEY, WIPE, Wish,
 };
 use crate::step::successors;
 use crate::story::describe;
@@ -89,6 +89,7 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
             (FORMER, 2),
             (FORGET, 1),
             (UNKEY, 1),
+            (WIPE, 1),
         ] {
             budget[kind] = random.below(most + 1) as u8;
         }
@@ -104,6 +105,7 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
         budget[EARLY] = 0;
         budget[FORMER] = 0;
         budget[UNKEY] = 0;
+        budget[WIPE] = 0;
     }
     if shared {
         budget[COPY] = 0;
