@@ -58,7 +58,7 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
         // Rule 2. A newcomer claims only if it is alone and has not been refused. In company, or without a list, it enters, which nobody
         // can refuse.
         let newcomer_may =
-            entered || alone(p) && members(g.members).all(|i| !p.contenders[i].refused);
+            entered || alone(p, scene) && members(g.members).all(|i| !p.contenders[i].refused);
         let mut claims = may && (rank + g.size).cast_signed() <= free && newcomer_may;
         if may && !claims && n == 0 && entered {
             // Rule 7. Room that has been there for PATIENCE may be claimed by our first waiter, whatever its rank, if it is room for

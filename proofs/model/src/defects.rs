@@ -45,10 +45,11 @@ pub(crate) enum Defect {
     ServesLater,
     FreeNeverNegative,
     WipedIsFiltered,
+    GivesUpAlone,
 }
 use Defect::{
     AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, FreeNeverNegative,
-    HandoverBlind, HandoverUnchecked, LostKeepsName, LostMemberOnly, NewcomerRetries,
+    GivesUpAlone, HandoverBlind, HandoverUnchecked, LostKeepsName, LostMemberOnly, NewcomerRetries,
     NextPolledFromNow, NoOwnClock, NoPatience, NoPollAfterClaim, NoRotation, OlderAccepted,
     OpenDestroyed, OpenKept, OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept,
     PlacesKeptForAny, PollFromNewest, PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce,
@@ -118,7 +119,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 40] = [
+static ALL: [Preset; 41] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -374,5 +375,11 @@ static ALL: [Preset; 40] = [
         "wiped-is-filtered",
         "A confirmed list with the record and without a key of ours is taken for a filtered one.",
         &["wipe1 P1 Q1 limit1"],
+    ),
+    preset(
+        GivesUpAlone,
+        "gives-up-alone",
+        "Who gave a slot up while a caller waits here is alone as before.",
+        &["calm P1* Q1 limit1 stay impatient"],
     ),
 ];

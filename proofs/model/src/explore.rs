@@ -32,6 +32,9 @@ impl Verdict {
             Verdict::Safety(Violation::Token) => "S5: a token did not rise",
             Verdict::Safety(Violation::Unnamed) => "S1: a grant that the record does not name",
             Verdict::Safety(Violation::Partial) => "groups: not all or none",
+            Verdict::Safety(Violation::Passed) => {
+                "queue: a slot that was given up is taken past a waiter"
+            }
             Verdict::Safety(Violation::Leftover) => "L2: something is left at rest",
             Verdict::NoEnd => "L1: no run ends with everybody served",
             Verdict::LostWakeup => "L1: lost wakeup",

@@ -172,7 +172,13 @@ pub(crate) fn company(p: &Participant) -> bool {
         || (0..SESSIONS).any(|s| (p.holders >> s & 1 == 1 || p.line_created[s] != 0) && !own(p, s))
 }
 
-/// Rule 2. There has been a list, and the newest record and list show nobody else.
-pub(crate) fn alone(p: &Participant) -> bool {
-    p.known && !p.list_company && !(0..SESSIONS).any(|s| p.holders >> s & 1 == 1 && !own(p, s))
+/// Rule 2. There has been a list, the newest record and list show nobody else, and no slot is given up that a caller here waits for:
+/// it is meant for others, whom our list may be too old to show.
+pub(crate) fn alone(p: &Participant, scene: &Scene) -> bool {
+    let gives_up =
+        p.contenders.iter().any(|c| c.leaving && c.given_up) && !scene.broken(Defect::GivesUpAlone);
+    p.known
+        && !p.list_company
+        && !gives_up
+        && !(0..SESSIONS).any(|s| p.holders >> s & 1 == 1 && !own(p, s))
 }

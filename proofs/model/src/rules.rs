@@ -130,19 +130,19 @@ fn give_up_slots(p: &mut Participant, q: usize, scene: &Scene) -> bool {
         .map_or(Index::MAX, |g| g.created);
     let stays = scene.broken(Defect::NoRotation)
         || scene.broken(Defect::RotationIfPreceded) && rank(p, place) == 0;
-    let mut changed = false;
-    for i in 0..CONTENDERS {
-        let c = p.contenders[i];
-        if idle_slot(p, &c, scene) && !under_way(p, i) && c.stayed && !stays {
-            p.contenders[i].leaving = true;
-            changed = true;
-        }
+    let mut given_up = 0u8;
+    for (i, c) in p.contenders.iter().enumerate() {
+        let has_stayed = idle_slot(p, c, scene) && !under_way(p, i) && c.stayed && !stays;
+        given_up |= u8::from(has_stayed) << i;
     }
-    for i in members(handovers(p, q, scene).surplus) {
+    if given_up == 0 {
+        given_up = handovers(p, q, scene).surplus;
+    }
+    for i in members(given_up) {
         p.contenders[i].leaving = true;
-        changed = true;
+        p.contenders[i].given_up = waits(p);
     }
-    changed
+    given_up != 0
 }
 
 /// Rule 3. What becomes of the slots without a user.

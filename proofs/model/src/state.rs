@@ -89,6 +89,8 @@ pub(crate) struct Contender {
     pub(crate) ended: bool,
     /// Its slot has been with this participant for STAY.
     pub(crate) stayed: bool,
+    /// Its slot was given up while a caller waits here.
+    pub(crate) given_up: bool,
     /// A claim of it as a newcomer was refused: it only enters.
     pub(crate) refused: bool,
     /// Mistake: its belief counts from a moment after the end of its session.
@@ -109,6 +111,7 @@ impl Default for Contender {
             lost: false,
             ended: false,
             stayed: false,
+            given_up: false,
             refused: false,
             late_belief: false,
         }
@@ -320,6 +323,7 @@ pub(crate) enum Violation {
     Unnamed,
     Partial,
     Leftover,
+    Passed,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]

@@ -10,7 +10,7 @@ use crate::compose::compose;
 use crate::consul::{apply, delete_key, end_session};
 use crate::defects::Defect;
 use crate::foreign::foreign_client;
-use crate::judge::judge;
+use crate::judge::{judge, judge_order};
 use crate::known::{believed, named, under_way};
 use crate::learn::{accept_list, answer_write, unknown};
 use crate::reads::{Read, answer_read, next_read, read_record};
@@ -159,6 +159,7 @@ fn of_writes(state: &State, q: usize, next: &mut Next) {
                     write.came |= 1 << k;
                 }
                 next.event(Sends, q, 0, state, |s| {
+                    judge_order(s, q, &write, scene);
                     s.participants[q].write = write;
                     if scene.instant {
                         take(s, q, scene);
