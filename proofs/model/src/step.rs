@@ -11,7 +11,7 @@ use crate::consul::{apply, delete_key, end_session};
 use crate::defects::Defect;
 use crate::foreign::foreign_client;
 use crate::judge::{judge, judge_order};
-use crate::known::{believed, named, under_way};
+use crate::known::{believed, first_waiter, named, under_way};
 use crate::learn::{accept_list, answer_write, unknown};
 use crate::reads::{Read, answer_read, next_read, read_record};
 use crate::rules::{comes, end_turn, lose, patience_runs, reads_first, settle};
@@ -286,11 +286,13 @@ fn of_timers(state: &State, q: usize, next: &mut Next) {
     let p = &state.participants[q];
     if scene.timers {
         if p.due < Due::List && p.known && !matches!(next_read(state, q, scene), Read::Nothing) {
+            // Only a waiter lists.
+            let waits = first_waiter(p).is_some();
             let mut listed = *state;
-            if accept_list(&mut listed, q, &state.consul, scene) {
+            if waits && accept_list(&mut listed, q, &state.consul, scene) {
                 next.push(PollEnds, q, 0, listed);
             }
-            if scene.poll_reads && state.consul.record > p.record {
+            if (scene.poll_reads || !waits) && state.consul.record > p.record {
                 next.event(PollEndsRecord, q, 0, state, |s| {
                     read_record(s, q, &state.consul, scene);
                 });
