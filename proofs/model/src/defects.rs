@@ -46,6 +46,7 @@ pub(crate) enum Defect {
     FreeNeverNegative,
     WipedIsFiltered,
     GivesUpAlone,
+    SuspectsForgotten,
 }
 use Defect::{
     AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, FreeNeverNegative,
@@ -54,8 +55,8 @@ use Defect::{
     OpenDestroyed, OpenKept, OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept,
     PlacesKeptForAny, PollFromNewest, PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce,
     PruneWithoutLock, RecordBehindForeigner, ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded,
-    ServesLater, SlotBySlot, SuspectIsNoRoom, TokenOfRecord, TokensPerCaller, TouchedStays,
-    WipedIsFiltered,
+    ServesLater, SlotBySlot, SuspectIsNoRoom, SuspectsForgotten, TokenOfRecord, TokensPerCaller,
+    TouchedStays, WipedIsFiltered,
 };
 
 /// A deliberate defect, and scenes in which it must be found.
@@ -119,7 +120,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 41] = [
+static ALL: [Preset; 42] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -381,5 +382,11 @@ static ALL: [Preset; 41] = [
         "gives-up-alone",
         "Who gave a slot up while a caller waits here is alone as before.",
         &["calm P1* Q1 limit1 stay impatient"],
+    ),
+    preset(
+        SuspectsForgotten,
+        "suspects-forgotten",
+        "An applied write of ours clears the suspects like any newer record.",
+        &["calm P11 limit2 dead2"],
     ),
 ];

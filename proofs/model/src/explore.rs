@@ -4,7 +4,7 @@ use crate::graph::{Graph, ROOT, TIMER, fingerprint};
 use crate::initial::initial;
 use crate::judge::at_rest;
 use crate::scene::Scene;
-use crate::state::{CALLERS, SESSIONS, State, Violation, Wish};
+use crate::state::{CALLERS, SESSIONS, Session, State, Violation, Wish};
 use crate::step::successors;
 use std::collections::VecDeque;
 
@@ -192,9 +192,11 @@ pub(crate) fn asleep(state: &State, scene: &Scene, next: &[(Action, State)]) -> 
         return false;
     }
     let consul = &state.consul;
+    let is_alive = |s: &usize| consul.holders >> s & 1 == 1 && state.sessions[*s] != Session::Over;
+    let names = (0..SESSIONS).filter(is_alive).count();
     let free = scene
         .limit
-        .saturating_sub(consul.holders.count_ones() as usize + usize::from(consul.lowered));
+        .saturating_sub(names + usize::from(consul.lowered));
     let in_line = |s: &usize| {
         consul.modified[*s] != 0 && consul.parked >> s & 1 == 0 && consul.holders >> s & 1 == 0
     };

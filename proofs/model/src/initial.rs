@@ -73,6 +73,13 @@ pub(crate) fn initial(scene: &Scene) -> State {
         r.record = 1;
     }
     state.participants[2].holders = consul.holders;
+    // Dead holders have the sessions that R would have.
+    for s in 7..7 + scene.dead {
+        state.sessions[s] = Session::Over;
+        consul.last = 1;
+        consul.record = 1;
+        consul.holders |= 1 << s;
+    }
     state.canonical(scene.checks());
     state
 }

@@ -63,8 +63,12 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
         .fold(0, |a, b| a | b);
     let blind = write.hands_over() && scene.broken(Defect::HandoverBlind);
     if write.cas {
-        let newer = (write.index, write.names, p.lowered);
+        let (newer, suspects) = ((write.index, write.names, p.lowered), p.suspects);
         learn_record(state, q, newer, answered, scene);
+        // Rule 8. Nobody else has changed the record since the list that shows them.
+        if !scene.broken(Defect::SuspectsForgotten) {
+            state.participants[q].suspects = suspects & write.names;
+        }
     } else if write.hands_over() && !blind {
         let newer = (write.record, write.holders, write.lowered);
         learn_record(state, q, newer, answered, scene);
@@ -114,9 +118,13 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
             state.participants[q].due = due.max(Due::List);
         } else {
             let p = &mut state.participants[q];
+            let keyless = p.suspects;
             p.suspects &= suspects;
             p.due = p.due.max(if due == Due::ConfirmedList {
                 due
+            } else if keyless != p.suspects {
+                // Rule 6. A tree first shows a name without a key.
+                Due::List
             } else {
                 Due::Nothing
             });

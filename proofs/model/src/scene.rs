@@ -25,6 +25,8 @@ pub struct Scene {
     pub(crate) greedy_pauses: bool,
     /// Slots that R holds at the start.
     pub(crate) held: usize,
+    /// Names of dead holders at the start, whose lock delays are over.
+    pub(crate) dead: usize,
     pub(crate) foreign_turns: u8,
     pub(crate) stuck: Stuck,
     /// How many faults of each kind may happen.
@@ -66,6 +68,7 @@ impl Scene {
             greedy: [false; PARTICIPANTS],
             greedy_pauses: false,
             held: 0,
+            dead: 0,
             foreign_turns: 0,
             stuck: Stuck::Nobody,
             budget: [0; FAULTS],
@@ -186,6 +189,9 @@ impl Scene {
         if self.held > 0 {
             words.push(format!("held{}", self.held));
         }
+        if self.dead > 0 {
+            words.push(format!("dead{}", self.dead));
+        }
         let marks = [
             (self.shared, "shared"),
             (self.stay, "stay"),
@@ -251,6 +257,9 @@ impl Scene {
     }
     pub(crate) fn held(self, held: usize) -> Scene {
         Scene { held, ..self }
+    }
+    pub(crate) fn dead(self, dead: usize) -> Scene {
+        Scene { dead, ..self }
     }
     pub(crate) fn foreign(self, foreign_turns: u8) -> Scene {
         Scene {

@@ -167,6 +167,13 @@ fn faults() -> Vec<Scene> {
         of(PQ, 1).with(&[(WIPE, 1), (CANCEL, 1)]),
         of(PQ, 1).with(&[(WIPE, 1), (FORMER, 1)]).quick(),
         of(GQ, 2).with(&[(WIPE, 1)]).quick(),
+        // Names of dead holders, whose lock delays are over: one list is enough.
+        of(P, 1).dead(1),
+        of(PP, 2).dead(2),
+        of(PP, 2).dead(2).turns(2, 1, 1),
+        of(PP, 2).dead(2).with(&[(LOST, 1)]),
+        of(P, 2).dead(2).with(&[(LOWER, 1)]),
+        of(PP, 2).dead(2).with(&[(LOWER, 1)]),
         // A limit that is lowered under its holders.
         of(PQ, 2).with(&[(LOWER, 1)]),
         of(PPQ, 2).with(&[(LOWER, 1)]).quick(),
