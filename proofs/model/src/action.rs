@@ -1,9 +1,10 @@
 //! The names of all that can happen.
 use Event::{
-    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, ForeignMoves,
-    Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered,
-    MayPrune, Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer,
-    Releases, Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants, Wiped,
+    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Denied, Destroys, EndsEarly,
+    ForeignMoves, Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest,
+    Lowered, MayPrune, Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst,
+    ReadsFormer, Releases, Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    Wiped,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +46,7 @@ pub(crate) enum Event {
     KeyDeleted,
     Lowered,
     Wiped,
+    Denied,
     ProofByFormer,
 }
 
@@ -156,6 +158,7 @@ impl Action {
             KeyDeleted => "FAULT An operator deletes the key of session #",
             Lowered => "FAULT An operator lowers the record's Limit by one",
             Wiped => "FAULT An operator deletes all keys of participant #",
+            Denied => "FAULT may not delete its key",
             ProofByFormer => "MISTAKE takes a former leader's renewal for proof",
         };
         let text = text.replace('#', &self.what.to_string());

@@ -133,7 +133,9 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
 /// What those who leave need.
 fn release(write: &mut Write, names: &mut u16, p: &Participant, scene: &Scene) {
     for (i, c) in p.contenders.iter().enumerate() {
-        if !c.used || !c.leaving {
+        // A key that may not be deleted goes with its session.
+        let goes = c.key != 0 && p.doomed & bit(c.session) != 0;
+        if !c.used || !c.leaving || goes {
             continue;
         }
         let op = leaving_op(p, c, scene);

@@ -47,16 +47,19 @@ pub(crate) enum Defect {
     WipedIsFiltered,
     GivesUpAlone,
     SuspectsForgotten,
+    DeniedForgotten,
+    DeniedLeft,
 }
 use Defect::{
-    AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, FreeNeverNegative,
-    GivesUpAlone, HandoverBlind, HandoverUnchecked, LostKeepsName, LostMemberOnly, NewcomerRetries,
-    NextPolledFromNow, NoOwnClock, NoPatience, NoPollAfterClaim, NoRotation, OlderAccepted,
-    OpenDestroyed, OpenKept, OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept,
-    PlacesKeptForAny, PollFromNewest, PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce,
-    PruneWithoutLock, RecordBehindForeigner, ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded,
-    ServesLater, SlotBySlot, SuspectIsNoRoom, SuspectsForgotten, TokenOfRecord, TokensPerCaller,
-    TouchedStays, WipedIsFiltered,
+    AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, DeniedForgotten, DeniedLeft,
+    EntryUnchecked, FreeNeverNegative, GivesUpAlone, HandoverBlind, HandoverUnchecked,
+    LostKeepsName, LostMemberOnly, NewcomerRetries, NextPolledFromNow, NoOwnClock, NoPatience,
+    NoPollAfterClaim, NoRotation, OlderAccepted, OpenDestroyed, OpenKept, OpenNotParked,
+    PartlySeenStays, PatienceForOne, PlacesKept, PlacesKeptForAny, PollFromNewest, PollsNothing,
+    PollsOwnKey, ProofByFormer, PruneAtOnce, PruneWithoutLock, RecordBehindForeigner,
+    ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded, ServesLater, SlotBySlot,
+    SuspectIsNoRoom, SuspectsForgotten, TokenOfRecord, TokensPerCaller, TouchedStays,
+    WipedIsFiltered,
 };
 
 /// A deliberate defect, and scenes in which it must be found.
@@ -120,7 +123,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 42] = [
+static ALL: [Preset; 44] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -388,5 +391,17 @@ static ALL: [Preset; 42] = [
         "suspects-forgotten",
         "An applied write of ours clears the suspects like any newer record.",
         &["calm P11 limit2 dead2"],
+    ),
+    preset(
+        DeniedForgotten,
+        "denied-forgotten",
+        "Whose key may not be deleted is forgotten before its session has ended.",
+        &["lost2 cancel1 deny1 P1 limit1"],
+    ),
+    preset(
+        DeniedLeft,
+        "denied-left",
+        "A key that may not be deleted is left there.",
+        &["cancel1 deny1 P1 limit1"],
     ),
 ];

@@ -4,9 +4,9 @@ use crate::known::{first_waiter, members, own, pairs_of, under_way};
 use crate::rules::{give_up, lose, served};
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, Due, FORGET, Index, LOCK_DELAY, NOBODY, OWN_KEY, Op, RECORD_MOVED,
-    SESSION_ENDED, SESSIONS, Session, Snapshot, Stage, State, UNNAME, Violation, WIPE, Wish, Write,
-    bit,
+    CALLERS, CONTENDERS, Contender, Due, FORGET, Index, LOCK_DELAY, NOBODY, OWN_KEY, Op,
+    RECORD_MOVED, SESSION_ENDED, SESSIONS, Session, Snapshot, Stage, State, UNNAME, Violation,
+    WIPE, Wish, Write, bit,
 };
 
 /// The answer to the write under way.
@@ -197,6 +197,21 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
     for (index, _) in tokens {
         state.token = state.token.max(index);
     }
+}
+
+/// Rule 11. A key that may not be deleted goes with its session. The contender stays until that has ended: a claim of it that was given
+/// up may come before, and its name is removed then.
+pub(crate) fn denied(state: &mut State, q: usize, scene: &Scene) {
+    let p = &mut state.participants[q];
+    for i in (0..CONTENDERS).filter(|i| p.write.ops[*i] == Op::Leave) {
+        if scene.broken(Defect::DeniedForgotten) || scene.broken(Defect::DeniedLeft) {
+            p.contenders[i] = Contender::default();
+        }
+        if !scene.broken(Defect::DeniedLeft) {
+            p.doomed |= bit(p.write.sessions[i]);
+        }
+    }
+    p.write = Write::default();
 }
 
 /// Its client gives the write up, or its answer is lost: nothing new is known. List, then compose again from the same indices.

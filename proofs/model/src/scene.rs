@@ -143,7 +143,7 @@ impl Scene {
     pub fn name(&self) -> String {
         let kinds = [
             "lost", "early", "crash", "copy", "former", "forget", "cancel", "unname", "unkey",
-            "lower", "wipe",
+            "lower", "wipe", "deny",
         ];
         let mut words: Vec<String> = kinds
             .iter()

@@ -1,8 +1,8 @@
 //! The scenes that are checked.
 use crate::scene::{Scene, Stuck};
 use crate::state::{
-    CALLERS, CANCEL, COPY, CRASH, EARLY, FORGET, FORMER, LOST, LOWER, PARTICIPANTS, UNKEY, UNNAME,
-    WIPE,
+    CALLERS, CANCEL, COPY, CRASH, DENY, EARLY, FORGET, FORMER, LOST, LOWER, PARTICIPANTS, UNKEY,
+    UNNAME, WIPE,
 };
 
 // Callers: of P, of P and Q, of P, Q and R.
@@ -174,6 +174,13 @@ fn faults() -> Vec<Scene> {
         of(PP, 2).dead(2).with(&[(LOST, 1)]),
         of(P, 2).dead(2).with(&[(LOWER, 1)]),
         of(PP, 2).dead(2).with(&[(LOWER, 1)]),
+        // A key that may not be deleted.
+        of(P, 1).with(&[(CANCEL, 1), (DENY, 1)]),
+        of(P, 1).with(&[(LOST, 2), (CANCEL, 1), (DENY, 1)]),
+        of(PQ, 1).with(&[(CANCEL, 1), (DENY, 1)]),
+        of(PQ, 1).with(&[(LOST, 1), (CANCEL, 1), (DENY, 1)]).quick(),
+        of(PP, 1).with(&[(LOST, 1), (CANCEL, 1), (DENY, 1)]),
+        of(GQ, 2).with(&[(CANCEL, 1), (DENY, 1)]).quick(),
         // A limit that is lowered under its holders.
         of(PQ, 2).with(&[(LOWER, 1)]),
         of(PPQ, 2).with(&[(LOWER, 1)]).quick(),

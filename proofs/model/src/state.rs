@@ -312,7 +312,8 @@ pub(crate) const UNNAME: usize = 7;
 pub(crate) const UNKEY: usize = 8;
 pub(crate) const LOWER: usize = 9;
 pub(crate) const WIPE: usize = 10;
-pub(crate) const FAULTS: usize = 11;
+pub(crate) const DENY: usize = 11;
+pub(crate) const FAULTS: usize = 12;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Violation {

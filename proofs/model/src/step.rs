@@ -1,9 +1,9 @@
 //! All that can happen in a state.
 use crate::action::Event::{
-    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, Forgets, FormerDown,
-    KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered, MayPrune, Patience, PollEnds,
-    PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases, Sends, Stayed, Takes,
-    TimeOver, TtlEnds, Unnamed, Vanishes, Wants, Wiped,
+    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Denied, Destroys, EndsEarly, Forgets,
+    FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered, MayPrune,
+    Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases,
+    Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants, Wiped,
 };
 use crate::action::{Action, Event};
 use crate::compose::compose;
@@ -12,14 +12,14 @@ use crate::defects::Defect;
 use crate::foreign::foreign_client;
 use crate::judge::{judge, judge_order};
 use crate::known::{believed, first_waiter, named, under_way};
-use crate::learn::{accept_list, answer_write, unknown};
+use crate::learn::{accept_list, answer_write, denied, unknown};
 use crate::reads::{Read, answer_read, next_read, read_record};
 use crate::rules::{comes, end_turn, lose, patience_runs, reads_first, settle};
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CANCEL, CONTENDERS, COPY, CRASH, Due, EARLY, FOREIGN, FORGET, FORMER, LATE, LOST,
-    LOWER, NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME, WIPE,
-    Wish, Write, bit,
+    CALLERS, CANCEL, CONTENDERS, COPY, CRASH, DENY, Due, EARLY, FOREIGN, FORGET, FORMER, LATE,
+    LOST, LOWER, NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME,
+    WIPE, Wish, Write, bit,
 };
 
 /// Collects what can follow.
@@ -181,6 +181,9 @@ fn of_writes(state: &State, q: usize, next: &mut Next) {
                 answer_write(&mut taken, q, scene);
             }
             next.push(Takes, q, 0, taken);
+            if write.ops.contains(&Op::Leave) && !write.cas {
+                next.fault(DENY, Denied, q, 0, state, |s| denied(s, q, scene));
+            }
             if room_for_late {
                 next.fault(LOST, LosesRequest, q, 0, state, |s| {
                     s.participants[q].late[0] = write.given_up();
@@ -250,6 +253,11 @@ fn of_sessions(state: &State, q: usize, next: &mut Next) {
         next.event(Destroys, q, session, state, |s| {
             s.participants[q].doomed &= !(1 << session);
             end_session(s, session);
+            for i in (0..CONTENDERS)
+                .filter(|i| p.contenders[*i].used && p.contenders[*i].session as usize == session)
+            {
+                lose(s, q, i, true, scene);
+            }
         });
     }
     for (i, c) in p.contenders.iter().enumerate().filter(|(_, c)| c.used) {

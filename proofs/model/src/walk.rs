@@ -5,7 +5,7 @@ use crate::initial::initial;
 use crate::judge::at_rest;
 use crate::scene::{Scene, Stuck};
 use crate::state::{
-    CALLERS, CANCEL, COPY, CRASH, EARLY, FAULTS, FORGET, FORMER, LOST, LOWER, PARTICIPANTS,
+    CALLERS, CANCEL, COPY, CRASH, DENY, EARLY, FAULTS, FORGET, FORMER, LOST, LOWER, PARTICIPANTS,
     Session, Stage, UNKEY, WIPE, Wish,
 };
 use crate::step::successors;
@@ -90,6 +90,7 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
             (FORGET, 1),
             (UNKEY, 1),
             (WIPE, 1),
+            (DENY, 1),
         ] {
             budget[kind] = random.below(most + 1) as u8;
         }
@@ -108,6 +109,7 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
         budget[WIPE] = 0;
     }
     if shared {
+        budget[DENY] = 0;
         budget[COPY] = 0;
     }
     let participants = 2 + random.below(2);
