@@ -57,6 +57,7 @@ pub(crate) fn refused(state: &mut State, q: usize, write: &Write, scene: &Scene)
 pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapshot, scene: &Scene) {
     let p = &mut state.participants[q];
     p.last_was_handover = write.hands_over();
+    p.patience &= !write.claims();
     let answered = (0..CONTENDERS)
         .filter(|i| write.ops[*i] != Op::None)
         .map(|i| bit(write.sessions[i]))
@@ -243,7 +244,6 @@ pub(crate) fn learn_record(
     p.record = record;
     p.holders = holders;
     p.lowered = lowered;
-    p.patience = false;
     p.suspects = 0;
     p.touch_read = false;
     if p.due == Due::NewerRecord {

@@ -41,9 +41,7 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
             ..Participant::default()
         };
     }
-    if groups(p).is_empty() && !waits(p) {
-        p.patience = false;
-    }
+    p.patience &= leaves_room(p, scene);
 }
 
 /// A caller that wants more slots than the record's Limit fails.
@@ -264,7 +262,7 @@ fn new_group(state: &mut State, q: usize, size: usize, scene: &Scene) -> bool {
 pub(crate) fn served(p: &mut Participant, s: usize) {
     let created = p.line_created[s];
     for x in 0..SESSIONS {
-        if x == s || p.line_created[x] < created && !own(p, x) {
+        if x == s || p.line_created[x] < created && !own(p, x) && p.line_paired >> x & 1 == 0 {
             p.line_created[x] = 0;
             p.line_modified[x] = 0;
         }
@@ -301,9 +299,17 @@ pub(crate) fn touched(p: &mut Participant, s: usize, seen: &Snapshot, scene: &Sc
     true
 }
 
-/// Rule 7. Whether the room of the present record is room for PATIENCE to count: enough for the group at the head, which may be
-/// gathering it, and for us, who could not claim it by turn.
+/// Rule 7. PATIENCE counts while each record that we see leaves room: enough for the group at the head, which may be gathering it, and
+/// for us, who could not claim it by turn.
 pub(crate) fn patience_runs(p: &Participant, scene: &Scene) -> bool {
+    !p.patience
+        && !scene.broken(Defect::NoPatience)
+        && p.due == Due::Nothing
+        && !p.write.exists()
+        && leaves_room(p, scene)
+}
+
+fn leaves_room(p: &Participant, scene: &Scene) -> bool {
     let Some(g) = first_waiter(p) else {
         return false;
     };
@@ -316,13 +322,7 @@ pub(crate) fn patience_runs(p: &Participant, scene: &Scene) -> bool {
         (p.suspects & p.holders).count_ones() as usize,
         scene,
     );
-    !p.patience
-        && !scene.broken(Defect::NoPatience)
-        && p.due == Due::Nothing
-        && !p.write.exists()
-        && rank > 0
-        && (rank + g.size).cast_signed() > free
-        && counts
+    rank > 0 && (rank + g.size).cast_signed() > free && counts
 }
 
 pub(crate) fn room_counts(
