@@ -369,16 +369,13 @@ static ALL: [Preset; 44] = [
         FreeNeverNegative,
         "free-never-negative",
         "Where a limit was lowered under its holders, free is 0, so too few names are pruned.",
-        &[
-            "crash1 lower1 P2 Q1 limit2",
-            "crash1 lower1 P11 Q1 limit2 quick",
-        ],
+        &["lower1 P1 limit2 dead2"],
     ),
     preset(
         WipedIsFiltered,
         "wiped-is-filtered",
         "A confirmed list with the record and without a key of ours is taken for a filtered one.",
-        &["wipe1 P1 Q1 limit1"],
+        &["wipe1 P1 limit1 turns2"],
     ),
     preset(
         GivesUpAlone,

@@ -59,7 +59,7 @@ pub(crate) fn free_slots(p: &Participant, scene: &Scene) -> isize {
 
 /// Rule 8. Below zero where the limit was lowered under its holders: a claim leaves no more names than the limit.
 pub(crate) fn free_beside(p: &Participant, names: u16, scene: &Scene) -> isize {
-    let free = limit(p, scene).cast_signed() - names.count_ones() as isize;
+    let free = limit(p, scene).cast_signed() - (names.count_ones() as usize).cast_signed();
     if scene.broken(Defect::FreeNeverNegative) {
         free.max(0)
     } else {

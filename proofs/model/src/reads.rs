@@ -55,7 +55,9 @@ pub(crate) fn next_read(state: &State, q: usize, scene: &Scene) -> Read {
                 Read::PollOwn(first.session as usize, first.key)
             }
             _ if scene.broken(Defect::RoomPollsRecord)
-                && free_slots(p, scene) + (p.suspects & p.holders).count_ones() as isize > 0 =>
+                && free_slots(p, scene)
+                    + ((p.suspects & p.holders).count_ones() as usize).cast_signed()
+                    > 0 =>
             {
                 Read::PollRecord
             }

@@ -28,6 +28,7 @@ const PPQQRR: [[usize; CALLERS]; PARTICIPANTS] = [[1, 1], [1, 1], [1, 1]];
 pub fn all() -> Vec<Scene> {
     let mut scenes = calm();
     scenes.extend(faults());
+    scenes.extend(others());
     scenes.extend(starvation());
     scenes.extend(groups());
     scenes
@@ -142,7 +143,21 @@ fn faults() -> Vec<Scene> {
         of(PPQ, 1).with(&[(FORMER, 1), (EARLY, 1)]).quick(),
         of(PQR, 1).held(1).with(&[(FORMER, 1)]).quick(),
         of(PPQR, 2).held(1).with(&[(FORMER, 1)]).quick(),
-        // Stuck waiters, foreign clients, operators.
+        // Sessions that serve other semaphores, too.
+        of(PP, 1).turns(2, 1, 1).shared().with(&[(LOST, 1)]),
+        of(PP, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
+        of(PQ, 1).shared().with(&[(LOST, 2)]),
+        of(PQ, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
+        of(PQ, 1).shared().with(&[(LOST, 2), (CANCEL, 1)]),
+        of(PQ, 1).shared().with(&[(EARLY, 1), (LOST, 1)]),
+        of(PPQ, 1).shared().with(&[(LOST, 1)]),
+    ]
+}
+
+/// Stuck waiters, foreign clients, dead holders, and what operators do.
+fn others() -> Vec<Scene> {
+    let of = Scene::of;
+    vec![
         of(PQ, 1).stuck(Stuck::OtherProgram),
         of(PQ, 1).stuck(Stuck::Ours),
         of(PQ, 1).stuck(Stuck::Ours).with(&[(CRASH, 1)]),
@@ -195,14 +210,6 @@ fn faults() -> Vec<Scene> {
         of(GQ, 2).with(&[(LOWER, 1)]),
         of(GQ, 2).with(&[(CRASH, 1), (LOWER, 1)]),
         of(GQ, 3).with(&[(CRASH, 1), (LOWER, 1)]).quick(),
-        // Sessions that serve other semaphores, too.
-        of(PP, 1).turns(2, 1, 1).shared().with(&[(LOST, 1)]),
-        of(PP, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
-        of(PQ, 1).shared().with(&[(LOST, 2)]),
-        of(PQ, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
-        of(PQ, 1).shared().with(&[(LOST, 2), (CANCEL, 1)]),
-        of(PQ, 1).shared().with(&[(EARLY, 1), (LOST, 1)]),
-        of(PPQ, 1).shared().with(&[(LOST, 1)]),
     ]
 }
 

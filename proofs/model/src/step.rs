@@ -381,7 +381,9 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
         {
             next.fault(WIPE, Wiped, 0, q, state, |x| {
                 x.consul.last += 1;
-                keys.iter().for_each(|s| delete_key(&mut x.consul, *s));
+                for s in &keys {
+                    delete_key(&mut x.consul, *s);
+                }
             });
         }
     }
