@@ -156,9 +156,9 @@ impl Action {
             ComesLate => "FAULT 's given-up write comes late",
             Unnamed => "FAULT An operator removes session # from the record",
             KeyDeleted => "FAULT An operator deletes the key of session #",
-            Lowered => "FAULT An operator lowers the record's Limit by one",
+            Lowered => "FAULT An operator lowers the record's Limit by one, or raises it again",
             Wiped => "FAULT An operator deletes all keys of participant #",
-            Denied => "FAULT may not delete its key",
+            Denied => "FAULT may not delete or park its key",
             ProofByFormer => "MISTAKE takes a former leader's renewal for proof",
         };
         let text = text.replace('#', &self.what.to_string());

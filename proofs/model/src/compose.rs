@@ -134,7 +134,7 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
 fn release(write: &mut Write, names: &mut u16, p: &Participant, scene: &Scene) {
     for (i, c) in p.contenders.iter().enumerate() {
         // A key that may not be deleted goes with its session.
-        let goes = c.key != 0 && p.doomed & bit(c.session) != 0;
+        let goes = !c.ended && p.doomed & bit(c.session) != 0;
         if !c.used || !c.leaving || goes {
             continue;
         }

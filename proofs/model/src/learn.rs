@@ -200,11 +200,11 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
     }
 }
 
-/// Rule 11. A key that may not be deleted goes with its session. The contender stays until that has ended: a claim of it that was given
+/// Rule 11. A key that may not be deleted, or parked, goes with its session. The contender stays until that has ended: a claim of it that was given
 /// up may come before, and its name is removed then.
 pub(crate) fn denied(state: &mut State, q: usize, scene: &Scene) {
     let p = &mut state.participants[q];
-    for i in (0..CONTENDERS).filter(|i| p.write.ops[*i] == Op::Leave) {
+    for i in (0..CONTENDERS).filter(|i| p.write.ops[*i].only_leaves()) {
         if scene.broken(Defect::DeniedForgotten) || scene.broken(Defect::DeniedLeft) {
             p.contenders[i] = Contender::default();
         }

@@ -1,6 +1,6 @@
 //! A scene: who takes part, and what may go wrong.
 use crate::defects::Defect;
-use crate::state::{CALLERS, CANCEL, Checks, FAULTS, PARTICIPANTS};
+use crate::state::{CALLERS, CANCEL, Checks, FAULTS, LOWER, PARTICIPANTS};
 
 /// A waiter that stands at the head from the start and never acts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,14 +122,14 @@ impl Scene {
     pub(crate) fn foreign_is_other_program(&self) -> bool {
         matches!(self.stuck, Stuck::Nobody | Stuck::OtherProgram)
     }
-    /// Nothing fails; callers may give up.
+    /// Nothing fails; callers may give up, and the limit may change.
     pub(crate) fn calm(&self) -> bool {
         self.stuck == Stuck::Nobody
             && self
                 .budget
                 .iter()
                 .enumerate()
-                .all(|(kind, n)| *n == 0 || kind == CANCEL)
+                .all(|(kind, n)| *n == 0 || kind == CANCEL || kind == LOWER)
     }
     pub(crate) fn checks(&self) -> Checks {
         Checks {

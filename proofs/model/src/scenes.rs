@@ -196,7 +196,11 @@ fn others() -> Vec<Scene> {
         of(PQ, 1).with(&[(LOST, 1), (CANCEL, 1), (DENY, 1)]).quick(),
         of(PP, 1).with(&[(LOST, 1), (CANCEL, 1), (DENY, 1)]),
         of(GQ, 2).with(&[(CANCEL, 1), (DENY, 1)]).quick(),
-        // A limit that is lowered under its holders.
+        // A limit that is lowered under its holders, and raised again.
+        of(PQ, 2).calm_with(&[(LOWER, 2)]),
+        of(PPQ, 2).calm_with(&[(LOWER, 2)]).quick(),
+        of(PQR, 2).calm_with(&[(LOWER, 2)]).quick(),
+        of(GQ, 3).calm_with(&[(LOWER, 2)]).quick(),
         of(PQ, 2).with(&[(LOWER, 1)]),
         of(PPQ, 2).with(&[(LOWER, 1)]).quick(),
         of(PPQ, 2).with(&[(CRASH, 1), (LOWER, 1)]).quick(),

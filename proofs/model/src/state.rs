@@ -151,6 +151,10 @@ impl Op {
     pub(crate) fn parks(self) -> bool {
         matches!(self, Op::Park | Op::ParkNamed | Op::ParkUnseen)
     }
+    /// Nothing of it is left but its key.
+    pub(crate) fn only_leaves(self) -> bool {
+        matches!(self, Op::Leave | Op::Park | Op::ParkUnseen)
+    }
     pub(crate) fn deletes(self) -> bool {
         matches!(self, Op::Release | Op::Leave)
     }

@@ -181,7 +181,7 @@ fn of_writes(state: &State, q: usize, next: &mut Next) {
                 answer_write(&mut taken, q, scene);
             }
             next.push(Takes, q, 0, taken);
-            if write.ops.contains(&Op::Leave) && !write.cas {
+            if write.ops.iter().any(|op| op.only_leaves()) && !write.cas {
                 next.fault(DENY, Denied, q, 0, state, |s| denied(s, q, scene));
             }
             if room_for_late {
@@ -391,7 +391,7 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
         next.fault(LOWER, Lowered, 0, 0, state, |s| {
             s.consul.last += 1;
             s.consul.record = s.consul.last;
-            s.consul.lowered = true;
+            s.consul.lowered ^= true;
         });
     }
     if state.has_former {

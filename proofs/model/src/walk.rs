@@ -100,7 +100,9 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
     } else {
         1 + random.below(2)
     };
-    budget[LOWER] = u8::from(!calm && limit > 1 && random.yes(4));
+    if limit > 1 && random.yes(4) {
+        budget[LOWER] = 1 + random.below(2) as u8;
+    }
     if foreign {
         // Who prunes at once breaks S1 if sessions end early; so does one whose client thinks that its key is there.
         budget[EARLY] = 0;
