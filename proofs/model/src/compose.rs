@@ -11,12 +11,6 @@ pub(crate) fn compose(state: &State, q: usize, scene: &Scene) -> Option<Write> {
     if p.crashed || p.write.exists() || p.due >= Due::List {
         return None;
     }
-    if p.hidden != 0 {
-        // Whether its key was deleted or the list was filtered: its entry tells.
-        let mut entry = Write::default();
-        members(p.hidden).for_each(|i| set(&mut entry, p, i, Op::Enter));
-        return Some(entry);
-    }
     // Rule 3. A handover write has no `cas`: no other process can make it fail.
     let plan = handovers(p, q, scene);
     let mut handover = Write {

@@ -1,6 +1,6 @@
 //! What comes, and what it changes: an answer to a write, a record, a list. Only here do callers get slots.
 use crate::defects::Defect;
-use crate::known::{first_waiter, members, own, pairs_of, under_way};
+use crate::known::{members, own, pairs_of, under_way};
 use crate::rules::{give_up, lose, served};
 use crate::scene::Scene;
 use crate::state::{
@@ -29,7 +29,6 @@ pub(crate) fn answer_write(state: &mut State, q: usize, scene: &Scene) {
 
 pub(crate) fn refused(state: &mut State, q: usize, write: &Write, scene: &Scene) {
     let p = &mut state.participants[q];
-    p.hidden = 0;
     if write.reason & LOCK_DELAY != 0 {
         p.prune_waits |= write.prune;
     }
@@ -104,7 +103,6 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
         }
     }
     grant(state, q, write, served, scene);
-    let was_hidden = std::mem::take(&mut state.participants[q].hidden) != 0;
     if write.enters() {
         // The tree in the same answer. (Without exact trees a list that is read later stands for it.)
         // Nobody is a suspect by it: rule 8.
@@ -130,11 +128,6 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
                 Due::Nothing
             });
         }
-    }
-    if was_hidden {
-        // It was deleted, and waits at the end of the line now. So were the others, as the next list will show.
-        let p = &mut state.participants[q];
-        p.due = p.due.max(Due::List);
     }
 }
 
@@ -224,7 +217,6 @@ pub(crate) fn unknown(state: &mut State, q: usize) {
     }
     p.write = Write::default();
     p.tree = Snapshot::default();
-    p.hidden = 0;
     p.due = p.due.max(Due::List);
 }
 
@@ -282,20 +274,13 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
         return false;
     }
     let first = !p.known;
-    // Rule 12. A list without a key of ours, which holds or waits, only asks for a confirmed read. Without any of our keys it may have
-    // been filtered, so that nothing follows from it; but for a confirmed one that shows the record: they were deleted by hand.
+    // Rule 12. A list without a key of ours, which holds or waits, only asks for a confirmed read.
     let confirmed = p.due == Due::ConfirmedList;
     let shows_own = p
         .contenders
         .iter()
         .any(|c| c.used && seen.modified[c.session as usize] != 0);
-    let is_whole =
-        shows_own || confirmed && seen.record != 0 && !scene.broken(Defect::WipedIsFiltered);
     let mut to_confirm = false;
-    if confirmed && !is_whole {
-        p.hidden = first_waiter(p).map_or(0, |g| 1 << g.first());
-    }
-    let hidden = p.hidden;
     p.known = true;
     p.list_index = seen.last;
     p.no_poll = false;
@@ -314,9 +299,18 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
             c.created = seen.created[s];
             c.refused = false;
         } else if c.key != 0 && !waits_for_answer {
-            if !is_whole && (!confirmed || hidden != 0 || !c.leaving) {
-                to_confirm |= !confirmed;
-            } else if c.leaving && seen.holders & bit(c.session) == 0 {
+            let is_named = seen.holders & bit(c.session) != 0;
+            if !shows_own && !confirmed {
+                to_confirm = true;
+            } else if !shows_own && !c.leaving && !is_named {
+                // It was filtered, or all our keys were deleted by hand. Who waits enters again, which tells.
+                c.key = 0;
+                c.created = 0;
+                c.open = true;
+                c.refused = true;
+            } else if !shows_own && !c.leaving && scene.broken(Defect::WipedIsFiltered) {
+                // A holder can't wait for that: its key was deleted.
+            } else if c.leaving && !is_named {
                 c.key = 0;
                 c.created = 0;
             } else if c.leaving || confirmed {
@@ -344,6 +338,7 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
     p.suspects = 0;
     p.line_paired = 0;
     p.list_company = false;
+    let has_none = p.contenders.iter().all(|c| c.key == 0);
     for s in 0..SESSIONS {
         let exists = seen.modified[s] != 0;
         let in_line = exists && seen.parked >> s & 1 == 0 && seen.holders >> s & 1 == 0;
@@ -356,8 +351,8 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
         if exists && scene.budget[FORGET] + scene.budget[WIPE] > 0 {
             p.seen |= 1 << s;
         }
-        // Rule 8. Suspect: named, without a key in a list that is as new as the record and shows a key of ours.
-        if seen.holders >> s & 1 == 1 && !exists && shows_own && !own(p, s) {
+        // Rule 8. Suspect: named, without a key in a list that is as new as the record and shows a key of ours, if we have any.
+        if seen.holders >> s & 1 == 1 && !exists && (shows_own || has_none) && !own(p, s) {
             p.suspects |= 1 << s;
         }
     }

@@ -33,9 +33,7 @@ pub(crate) fn next_read(state: &State, q: usize, scene: &Scene) -> Read {
         return Read::NewerRecord;
     }
     // No poll is begun while a claim is under way or due: its answer is what the next poll begins from.
-    if p.hidden != 0
-        || p.write.claims()
-        || !scene.late_polls && compose(state, q, scene).is_some_and(|w| w.claims())
+    if p.write.claims() || !scene.late_polls && compose(state, q, scene).is_some_and(|w| w.claims())
     {
         return Read::Nothing;
     }

@@ -23,7 +23,6 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
         || adjust_waiters(state, q, scene)
     {}
     let p = &mut state.participants[q];
-    p.hidden &= first_waiter(p).map_or(0, |g| g.members);
     if p.callers.iter().all(|c| c.wish == Wish::Done)
         && p.contenders.iter().all(|c| !c.used)
         && !p.write.exists()

@@ -129,7 +129,7 @@ impl Scene {
                 .budget
                 .iter()
                 .enumerate()
-                .all(|(kind, n)| *n == 0 || kind == CANCEL || kind == LOWER)
+                .all(|(kind, n)| *n == 0 || kind == CANCEL || kind == LOWER && !self.timers)
     }
     pub(crate) fn checks(&self) -> Checks {
         Checks {

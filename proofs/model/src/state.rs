@@ -270,8 +270,6 @@ pub(crate) struct Participant {
     /// PATIENCE is over for the room of the present record.
     pub(crate) patience: bool,
     pub(crate) last_was_handover: bool,
-    /// The first waiter (its bit) where a confirmed list showed neither a key of ours nor the record: it sends its entry again.
-    pub(crate) hidden: u8,
     /// Sessions that are kept, or will be destroyed.
     pub(crate) spare: u16,
     pub(crate) doomed: u16,
