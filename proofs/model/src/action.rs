@@ -1,9 +1,10 @@
 //! The names of all that can happen.
 use Event::{
-    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, ForeignMoves,
-    Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, MayPrune,
-    Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases,
-    Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Denied, Destroys, EndsEarly,
+    ForeignMoves, Forgets, FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest,
+    Lowered, MayPrune, Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst,
+    ReadsFormer, Releases, Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    Wiped,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,9 @@ pub(crate) enum Event {
     ComesLate,
     Unnamed,
     KeyDeleted,
+    Lowered,
+    Wiped,
+    Denied,
     ProofByFormer,
 }
 
@@ -89,6 +93,8 @@ impl Action {
                 | Forgets
                 | Unnamed
                 | KeyDeleted
+                | Lowered
+                | Wiped
         )
     }
     /// Weak fairness: what is possible without end happens. One bit for each such kind.
@@ -150,6 +156,9 @@ impl Action {
             ComesLate => "FAULT 's given-up write comes late",
             Unnamed => "FAULT An operator removes session # from the record",
             KeyDeleted => "FAULT An operator deletes the key of session #",
+            Lowered => "FAULT An operator lowers the record's Limit by one, or raises it again",
+            Wiped => "FAULT An operator deletes all keys of participant #",
+            Denied => "FAULT may not delete or park its key",
             ProofByFormer => "MISTAKE takes a former leader's renewal for proof",
         };
         let text = text.replace('#', &self.what.to_string());

@@ -1,6 +1,6 @@
 //! The next write of a participant, in order: releases, claims, entries; or handovers.
 use crate::defects::Defect;
-use crate::known::{alone, groups, members, named, rank, waiting_callers};
+use crate::known::{alone, free_beside, groups, members, named, rank, waiting_callers};
 use crate::rules::{Handovers, handovers, may_prune, room_counts};
 use crate::scene::Scene;
 use crate::state::{Contender, Due, Index, Op, Participant, SESSIONS, Stage, State, Write, bit};
@@ -40,7 +40,7 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
     let mut write = Write::default();
     let mut names = p.holders;
     release(&mut write, &mut names, p, scene);
-    let mut free = scene.limit.saturating_sub(names.count_ones() as usize);
+    let mut free = free_beside(p, names, scene);
     let mut callers = [0, 1, 2].map(|size| waiting_callers(p, q, size, scene) - plan.served[size]);
     let mut blocked = false;
     for (n, g) in groups(p).iter().enumerate() {
@@ -52,19 +52,20 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
         // Rule 2. A newcomer claims only if it is alone and has not been refused. In company, or without a list, it enters, which nobody
         // can refuse.
         let newcomer_may =
-            entered || alone(p) && members(g.members).all(|i| !p.contenders[i].refused);
-        let mut claims = may && rank + g.size <= free && newcomer_may;
+            entered || alone(p, scene) && members(g.members).all(|i| !p.contenders[i].refused);
+        let mut claims = may && (rank + g.size).cast_signed() <= free && newcomer_may;
         if may && !claims && n == 0 && entered {
             // Rule 7. Room that has been there for PATIENCE may be claimed by our first waiter, whatever its rank, if it is room for
             // the head of the line as it is now.
             let suspects = (p.suspects & names).count_ones() as usize;
             let patient = p.patience && room_counts(p, g, free, suspects, scene);
-            let needed = g.size + if patient { 0 } else { rank };
+            let needed = (g.size + if patient { 0 } else { rank }).cast_signed();
             // Rule 8. Who needs the slots of dead holders removes their names in the same write.
             let dead =
                 (0..SESSIONS).filter(|d| names >> d & 1 == 1 && may_prune(p, state, scene, *d));
-            let pruned: u16 = dead.take(needed.saturating_sub(free)).map(|d| 1 << d).sum();
-            if needed <= free + pruned.count_ones() as usize {
+            let missing = usize::try_from(needed - free).unwrap_or(0);
+            let pruned: u16 = dead.take(missing).map(|d| 1 << d).sum();
+            if pruned.count_ones() as usize == missing {
                 claims = true;
                 write.prune = pruned;
                 write.pruner = if pruned == 0 {
@@ -73,7 +74,7 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
                     p.contenders[g.first()].session
                 };
                 names &= !pruned;
-                free += pruned.count_ones() as usize;
+                free += missing.cast_signed();
             }
         }
         let mut claimed = if claims { g.members } else { 0 };
@@ -84,7 +85,7 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
             && callers[2] > 0
             && !p.touch_read
         {
-            let room = free.saturating_sub(rank);
+            let room = usize::try_from(free - rank.cast_signed()).unwrap_or(0);
             claimed = members(g.members).take(room).map(|i| 1 << i).sum();
         }
         for i in members(g.members) {
@@ -126,7 +127,9 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
 /// What those who leave need.
 fn release(write: &mut Write, names: &mut u16, p: &Participant, scene: &Scene) {
     for (i, c) in p.contenders.iter().enumerate() {
-        if !c.used || !c.leaving {
+        // A key that may not be deleted goes with its session.
+        let goes = !c.ended && p.doomed & bit(c.session) != 0;
+        if !c.used || !c.leaving || goes {
             continue;
         }
         let op = leaving_op(p, c, scene);

@@ -49,6 +49,11 @@ pub(crate) fn apply(state: &mut State, write: &Write, scene: &Scene) -> Result<(
         if (before ^ write.names) & !ours != 0 {
             state.violation = Some(Violation::ForeignName);
         }
+        // S1: no write of ours adds a name beyond the record's Limit.
+        let limit = scene.limit - usize::from(consul.lowered);
+        if write.names & !before != 0 && write.names.count_ones() as usize > limit {
+            state.violation = Some(Violation::TooManyNames);
+        }
     }
     Ok(())
 }

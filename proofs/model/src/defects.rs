@@ -42,15 +42,24 @@ pub(crate) enum Defect {
     PartlySeenStays,
     PlacesKeptForAny,
     TokensPerCaller,
+    ServesLater,
+    FreeNeverNegative,
+    WipedIsFiltered,
+    GivesUpAlone,
+    SuspectsForgotten,
+    DeniedForgotten,
+    DeniedLeft,
 }
 use Defect::{
-    AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, EntryUnchecked, HandoverBlind,
-    HandoverUnchecked, LostKeepsName, LostMemberOnly, NewcomerRetries, NextPolledFromNow,
-    NoOwnClock, NoPatience, NoPollAfterClaim, NoRotation, OlderAccepted, OpenDestroyed, OpenKept,
-    OpenNotParked, PartlySeenStays, PatienceForOne, PlacesKept, PlacesKeptForAny, PollFromNewest,
-    PollsNothing, PollsOwnKey, ProofByFormer, PruneAtOnce, PruneWithoutLock, RecordBehindForeigner,
-    ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded, SlotBySlot, SuspectIsNoRoom,
-    TokenOfRecord, TokensPerCaller, TouchedStays,
+    AbsentSettlesEntry, BeliefFromAnswer, ClaimUnchecked, DeniedForgotten, DeniedLeft,
+    EntryUnchecked, FreeNeverNegative, GivesUpAlone, HandoverBlind, HandoverUnchecked,
+    LostKeepsName, LostMemberOnly, NewcomerRetries, NextPolledFromNow, NoOwnClock, NoPatience,
+    NoPollAfterClaim, NoRotation, OlderAccepted, OpenDestroyed, OpenKept, OpenNotParked,
+    PartlySeenStays, PatienceForOne, PlacesKept, PlacesKeptForAny, PollFromNewest, PollsNothing,
+    PollsOwnKey, ProofByFormer, PruneAtOnce, PruneWithoutLock, RecordBehindForeigner,
+    ReleaseUnchecked, RoomPollsRecord, RotationIfPreceded, ServesLater, SlotBySlot,
+    SuspectIsNoRoom, SuspectsForgotten, TokenOfRecord, TokensPerCaller, TouchedStays,
+    WipedIsFiltered,
 };
 
 /// A deliberate defect, and scenes in which it must be found.
@@ -114,7 +123,7 @@ const fn preset(
     }
 }
 
-static ALL: [Preset; 37] = [
+static ALL: [Preset; 44] = [
     preset(
         HandoverUnchecked,
         "handover-unchecked",
@@ -349,5 +358,47 @@ static ALL: [Preset; 37] = [
         "tokens-per-caller",
         "The grants of a write are numbered for each caller from 0.",
         &["calm P11 Q1 limit2"],
+    ),
+    preset(
+        ServesLater,
+        "serves-later",
+        "A grant serves a caller that came after the write was composed.",
+        &["calm P11 Q1 limit2"],
+    ),
+    preset(
+        FreeNeverNegative,
+        "free-never-negative",
+        "Where a limit was lowered under its holders, free is 0, so too few names are pruned.",
+        &["lower1 P1 limit2 dead2"],
+    ),
+    preset(
+        WipedIsFiltered,
+        "wiped-is-filtered",
+        "A confirmed list with the record and without a key of ours is taken for a filtered one.",
+        &["wipe1 P1 limit1 turns2"],
+    ),
+    preset(
+        GivesUpAlone,
+        "gives-up-alone",
+        "Who gave a slot up while a caller waits here is alone as before.",
+        &["calm P1* Q1 limit1 stay impatient"],
+    ),
+    preset(
+        SuspectsForgotten,
+        "suspects-forgotten",
+        "An applied write of ours clears the suspects like any newer record.",
+        &["calm P11 limit2 dead2"],
+    ),
+    preset(
+        DeniedForgotten,
+        "denied-forgotten",
+        "Whose key may not be deleted is forgotten before its session has ended.",
+        &["lost2 cancel1 deny1 P1 limit1"],
+    ),
+    preset(
+        DeniedLeft,
+        "denied-left",
+        "A key that may not be deleted is left there.",
+        &["cancel1 deny1 P1 limit1"],
     ),
 ];

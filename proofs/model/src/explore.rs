@@ -4,7 +4,7 @@ use crate::graph::{Graph, ROOT, TIMER, fingerprint};
 use crate::initial::initial;
 use crate::judge::at_rest;
 use crate::scene::Scene;
-use crate::state::{CALLERS, SESSIONS, State, Violation, Wish};
+use crate::state::{CALLERS, SESSIONS, Session, State, Violation, Wish};
 use crate::step::successors;
 use std::collections::VecDeque;
 
@@ -32,6 +32,9 @@ impl Verdict {
             Verdict::Safety(Violation::Token) => "S5: a token did not rise",
             Verdict::Safety(Violation::Unnamed) => "S1: a grant that the record does not name",
             Verdict::Safety(Violation::Partial) => "groups: not all or none",
+            Verdict::Safety(Violation::Passed) => {
+                "queue: a slot that was given up is taken past a waiter"
+            }
             Verdict::Safety(Violation::Leftover) => "L2: something is left at rest",
             Verdict::NoEnd => "L1: no run ends with everybody served",
             Verdict::LostWakeup => "L1: lost wakeup",
@@ -189,9 +192,11 @@ pub(crate) fn asleep(state: &State, scene: &Scene, next: &[(Action, State)]) -> 
         return false;
     }
     let consul = &state.consul;
+    let is_alive = |s: &usize| consul.holders >> s & 1 == 1 && state.sessions[*s] != Session::Over;
+    let names = (0..SESSIONS).filter(is_alive).count();
     let free = scene
         .limit
-        .saturating_sub(consul.holders.count_ones() as usize);
+        .saturating_sub(names + usize::from(consul.lowered));
     let in_line = |s: &usize| {
         consul.modified[*s] != 0 && consul.parked >> s & 1 == 0 && consul.holders >> s & 1 == 0
     };

@@ -24,7 +24,7 @@ pub(crate) fn foreign_client(state: &State, next: &mut Next) {
                 .map(|d| 1 << d)
                 .sum::<u16>();
             let names = consul.holders & !dead;
-            if (names.count_ones() as usize) < next.scene.limit {
+            if names.count_ones() as usize + usize::from(consul.lowered) < next.scene.limit {
                 *f = Foreign {
                     step: ForeignStep::Claims,
                     base: consul.record,

@@ -16,11 +16,12 @@ pub(crate) fn initial(scene: &Scene) -> State {
                 Caller {
                     wish: Wish::Idle,
                     turns: scene.turns[q],
+                    ..Caller::default()
                 }
             } else {
                 Caller {
                     wish: Wish::Done,
-                    turns: 0,
+                    ..Caller::default()
                 }
             };
         }
@@ -66,11 +67,19 @@ pub(crate) fn initial(scene: &Scene) -> State {
         r.callers[k] = Caller {
             wish: Wish::Holds,
             turns: 1,
+            ..Caller::default()
         };
         r.known = true;
         r.record = 1;
     }
     state.participants[2].holders = consul.holders;
+    // Dead holders have the sessions that R would have.
+    for s in 7..7 + scene.dead {
+        state.sessions[s] = Session::Over;
+        consul.last = 1;
+        consul.record = 1;
+        consul.holders |= 1 << s;
+    }
     state.canonical(scene.checks());
     state
 }

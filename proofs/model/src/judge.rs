@@ -1,7 +1,8 @@
 //! What must hold in every state.
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, ForeignStep, NOBODY, SESSIONS, Session, State, UNNAME, Violation, Wish,
+    CALLERS, CONTENDERS, ForeignStep, NOBODY, Op, SESSIONS, Session, State, UNNAME, Violation,
+    Wish, Write,
 };
 
 /// Everybody is served and nothing is under way.
@@ -13,6 +14,26 @@ pub(crate) fn at_rest(state: &State, scene: &Scene) -> bool {
                 && !p.write.exists()
                 && p.doomed | p.spare == 0
     }) && (!state.foreign.exists || state.foreign.step == ForeignStep::Done)
+}
+
+/// Local callers pass a waiter for STAY only: a write that gives a slot up for them takes none at once.
+pub(crate) fn judge_order(state: &mut State, q: usize, write: &Write, scene: &Scene) {
+    let consul = &state.consul;
+    let gives_up = |i: usize| {
+        matches!(write.ops[i], Op::Release | Op::ParkNamed | Op::RemoveName)
+            && state.participants[q].contenders[i].given_up
+    };
+    let waits = |s: usize| {
+        consul.modified[s] != 0
+            && (consul.parked | consul.holders) >> s & 1 == 0
+            && scene.owner(s) != Some(q)
+    };
+    if write.ops.contains(&Op::EnterAndClaim)
+        && (0..CONTENDERS).any(gives_up)
+        && (0..SESSIONS).any(waits)
+    {
+        state.violation = Some(Violation::Passed);
+    }
 }
 
 /// What must hold in every state.

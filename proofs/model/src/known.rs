@@ -2,7 +2,8 @@
 use crate::defects::Defect;
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, Contender, Index, NOBODY, Op, Participant, SESSIONS, Wish, bit,
+    CALLERS, CONTENDERS, Contender, Index, NOBODY, Op, Participant, SESSIONS, Stage, State, Wish,
+    bit,
 };
 
 pub(crate) fn named(p: &Participant, c: &Contender) -> bool {
@@ -21,6 +22,19 @@ pub(crate) fn own(p: &Participant, s: usize) -> bool {
         || (p.spare | p.doomed) >> s & 1 == 1
 }
 
+/// A caller holds with this session, or will when the answer comes.
+pub(crate) fn believed(state: &State, session: usize) -> bool {
+    state.participants.iter().any(|p| {
+        (0..CONTENDERS).any(|i| {
+            let (c, op) = (&p.contenders[i], p.write.ops[i]);
+            let will_hold = p.write.stage == Stage::Applied
+                && (op.claims() || op == Op::HandOver)
+                && p.write.expired >> i & 1 == 0;
+            c.used && c.session as usize == session && (c.caller != NOBODY || will_hold)
+        })
+    })
+}
+
 /// It waits, or enters.
 fn active(p: &Participant, c: &Contender) -> bool {
     c.used && !c.leaving && (c.key == 0 || !named(p, c))
@@ -34,8 +48,23 @@ pub(crate) fn idle_slot(p: &Participant, c: &Contender, scene: &Scene) -> bool {
     c.used && !c.leaving && c.key != 0 && named(p, c) && c.caller == NOBODY && !gathering
 }
 
-pub(crate) fn free_slots(p: &Participant, scene: &Scene) -> usize {
-    scene.limit.saturating_sub(p.holders.count_ones() as usize)
+/// The record's Limit.
+pub(crate) fn limit(p: &Participant, scene: &Scene) -> usize {
+    scene.limit - usize::from(p.lowered)
+}
+
+pub(crate) fn free_slots(p: &Participant, scene: &Scene) -> isize {
+    free_beside(p, p.holders, scene)
+}
+
+/// Rule 8. Below zero where the limit was lowered under its holders: a claim leaves no more names than the limit.
+pub(crate) fn free_beside(p: &Participant, names: u16, scene: &Scene) -> isize {
+    let free = limit(p, scene).cast_signed() - (names.count_ones() as usize).cast_signed();
+    if scene.broken(Defect::FreeNeverNegative) {
+        free.max(0)
+    } else {
+        free
+    }
 }
 
 pub(crate) fn waits(p: &Participant) -> bool {
@@ -76,7 +105,7 @@ pub(crate) fn head_size(p: &Participant, created: Index, scene: &Scene) -> usize
     };
     let paired =
         others_ahead(p, created).any(|s| p.line_created[s] == head && p.line_paired >> s & 1 == 1);
-    if paired { 2.min(scene.limit) } else { 1 }
+    if paired { 2.min(limit(p, scene)) } else { 1 }
 }
 
 /// Contenders (bits) of one group, all of which wait or enter, and how many slots its caller asked for.
@@ -143,7 +172,13 @@ pub(crate) fn company(p: &Participant) -> bool {
         || (0..SESSIONS).any(|s| (p.holders >> s & 1 == 1 || p.line_created[s] != 0) && !own(p, s))
 }
 
-/// Rule 2. There has been a list, and the newest record and list show nobody else.
-pub(crate) fn alone(p: &Participant) -> bool {
-    p.known && !p.list_company && !(0..SESSIONS).any(|s| p.holders >> s & 1 == 1 && !own(p, s))
+/// Rule 2. There has been a list, the newest record and list show nobody else, and no slot is given up that a caller here waits for:
+/// it is meant for others, whom our list may be too old to show.
+pub(crate) fn alone(p: &Participant, scene: &Scene) -> bool {
+    let gives_up =
+        p.contenders.iter().any(|c| c.leaving && c.given_up) && !scene.broken(Defect::GivesUpAlone);
+    p.known
+        && !p.list_company
+        && !gives_up
+        && !(0..SESSIONS).any(|s| p.holders >> s & 1 == 1 && !own(p, s))
 }

@@ -4,8 +4,9 @@ use crate::known::{members, own, pairs_of, under_way};
 use crate::rules::{give_up, lose, served};
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, Due, FORGET, Index, LOCK_DELAY, NOBODY, OWN_KEY, Op, RECORD_MOVED,
-    SESSION_ENDED, SESSIONS, Session, Snapshot, Stage, State, UNNAME, Violation, Wish, Write, bit,
+    CALLERS, CONTENDERS, Contender, Due, FORGET, Index, LOCK_DELAY, NOBODY, OWN_KEY, Op,
+    RECORD_MOVED, SESSION_ENDED, SESSIONS, Session, Snapshot, Stage, State, UNNAME, Violation,
+    WIPE, Wish, Write, bit,
 };
 
 /// The answer to the write under way.
@@ -55,15 +56,22 @@ pub(crate) fn refused(state: &mut State, q: usize, write: &Write, scene: &Scene)
 pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapshot, scene: &Scene) {
     let p = &mut state.participants[q];
     p.last_was_handover = write.hands_over();
+    p.patience &= !write.claims();
     let answered = (0..CONTENDERS)
         .filter(|i| write.ops[*i] != Op::None)
         .map(|i| bit(write.sessions[i]))
         .fold(0, |a, b| a | b);
     let blind = write.hands_over() && scene.broken(Defect::HandoverBlind);
     if write.cas {
-        learn_record(state, q, write.index, write.names, answered, scene);
+        let (newer, suspects) = ((write.index, write.names, p.lowered), p.suspects);
+        learn_record(state, q, newer, answered, scene);
+        // Rule 8. Nobody else has changed the record since the list that shows them.
+        if !scene.broken(Defect::SuspectsForgotten) {
+            state.participants[q].suspects = suspects & write.names;
+        }
     } else if write.hands_over() && !blind {
-        learn_record(state, q, write.record, write.holders, answered, scene);
+        let newer = (write.record, write.holders, write.lowered);
+        learn_record(state, q, newer, answered, scene);
     }
     let mut served = 0u8;
     for i in 0..CONTENDERS {
@@ -79,7 +87,7 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
             c.leaving = true;
         } else if op.parks() && !c.ended || op.locks() && !c.lost {
             c.key = c.key.max(write.index);
-            if c.created == 0 {
+            if c.created == 0 || op.enters() {
                 c.created = write.index;
             }
             c.refused = false;
@@ -109,9 +117,13 @@ pub(crate) fn applied(state: &mut State, q: usize, write: &Write, tree: &Snapsho
             state.participants[q].due = due.max(Due::List);
         } else {
             let p = &mut state.participants[q];
+            let keyless = p.suspects;
             p.suspects &= suspects;
             p.due = p.due.max(if due == Due::ConfirmedList {
                 due
+            } else if keyless != p.suspects {
+                // Rule 6. A tree first shows a name without a key.
+                Due::List
             } else {
                 Due::Nothing
             });
@@ -135,11 +147,16 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
         if set & served != set || members(set).any(|i| p.contenders[i].leaving) {
             continue;
         }
-        let Some(k) =
-            (0..CALLERS).find(|k| p.callers[*k].wish == Wish::Waits && scene.size(q, *k) == size)
-        else {
+        // Who came after the write was composed may know of a later grant, whose token is higher: it gets the slot by a handover.
+        let may_be_served = |k: &usize| {
+            p.callers[*k].wish == Wish::Waits
+                && scene.size(q, *k) == size
+                && (write.came >> k & 1 == 1 || scene.broken(Defect::ServesLater))
+        };
+        let Some(k) = (0..CALLERS).find(may_be_served) else {
             continue;
         };
+        let floor = std::mem::take(&mut p.callers[k].floor);
         p.callers[k].wish = Wish::Holds;
         for (n, i) in members(set).enumerate() {
             let c = &mut p.contenders[i];
@@ -160,7 +177,7 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
                     tokens.len()
                 },
             );
-            let rises = index > write.floor
+            let rises = index > floor
                 && (scene.limit > 1 || index > state.token || scene.budget[UNNAME] > 0);
             if !rises || tokens.contains(&token) {
                 state.violation = Some(Violation::Token);
@@ -174,6 +191,21 @@ pub(crate) fn grant(state: &mut State, q: usize, write: &Write, served: u8, scen
     for (index, _) in tokens {
         state.token = state.token.max(index);
     }
+}
+
+/// Rule 11. A key that may not be deleted, or parked, goes with its session. The contender stays until that has ended: a claim of it that was given
+/// up may come before, and its name is removed then.
+pub(crate) fn denied(state: &mut State, q: usize, scene: &Scene) {
+    let p = &mut state.participants[q];
+    for i in (0..CONTENDERS).filter(|i| p.write.ops[*i].only_leaves()) {
+        if scene.broken(Defect::DeniedForgotten) || scene.broken(Defect::DeniedLeft) {
+            p.contenders[i] = Contender::default();
+        }
+        if !scene.broken(Defect::DeniedLeft) {
+            p.doomed |= bit(p.write.sessions[i]);
+        }
+    }
+    p.write = Write::default();
 }
 
 /// Its client gives the write up, or its answer is lost: nothing new is known. List, then compose again from the same indices.
@@ -192,8 +224,7 @@ pub(crate) fn unknown(state: &mut State, q: usize) {
 pub(crate) fn learn_record(
     state: &mut State,
     q: usize,
-    record: Index,
-    holders: u16,
+    (record, holders, lowered): (Index, u16, bool),
     answered: u16,
     scene: &Scene,
 ) {
@@ -204,7 +235,7 @@ pub(crate) fn learn_record(
     let before = p.holders;
     p.record = record;
     p.holders = holders;
-    p.patience = false;
+    p.lowered = lowered;
     p.suspects = 0;
     p.touch_read = false;
     if p.due == Due::NewerRecord {
@@ -245,6 +276,10 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
     let first = !p.known;
     // Rule 12. A list without a key of ours, which holds or waits, only asks for a confirmed read.
     let confirmed = p.due == Due::ConfirmedList;
+    let shows_own = p
+        .contenders
+        .iter()
+        .any(|c| c.used && seen.modified[c.session as usize] != 0);
     let mut to_confirm = false;
     p.known = true;
     p.list_index = seen.last;
@@ -264,7 +299,18 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
             c.created = seen.created[s];
             c.refused = false;
         } else if c.key != 0 && !waits_for_answer {
-            if c.leaving && seen.holders & bit(c.session) == 0 {
+            let is_named = seen.holders & bit(c.session) != 0;
+            if !shows_own && !confirmed {
+                to_confirm = true;
+            } else if !shows_own && !c.leaving && !is_named {
+                // It was filtered, or all our keys were deleted by hand. Who waits enters again, which tells.
+                c.key = 0;
+                c.created = 0;
+                c.open = true;
+                c.refused = true;
+            } else if !shows_own && !c.leaving && scene.broken(Defect::WipedIsFiltered) {
+                // A holder can't wait for that: its key was deleted.
+            } else if c.leaving && !is_named {
                 c.key = 0;
                 c.created = 0;
             } else if c.leaving || confirmed {
@@ -277,10 +323,10 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
         }
     }
     if first {
-        state.participants[q].record = seen.record;
-        state.participants[q].holders = seen.holders;
+        let p = &mut state.participants[q];
+        (p.record, p.holders, p.lowered) = seen.content();
     } else {
-        learn_record(state, q, seen.record, seen.holders, u16::MAX, scene);
+        learn_record(state, q, seen.content(), u16::MAX, scene);
     }
     let p = &mut state.participants[q];
     p.due = if to_confirm {
@@ -292,10 +338,7 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
     p.suspects = 0;
     p.line_paired = 0;
     p.list_company = false;
-    let shows_own = p
-        .contenders
-        .iter()
-        .any(|c| c.used && seen.modified[c.session as usize] != 0);
+    let has_none = p.contenders.iter().all(|c| c.key == 0);
     for s in 0..SESSIONS {
         let exists = seen.modified[s] != 0;
         let in_line = exists && seen.parked >> s & 1 == 0 && seen.holders >> s & 1 == 0;
@@ -305,11 +348,11 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
             p.list_company = true;
             p.line_paired |= seen.paired & 1 << s;
         }
-        if exists && scene.budget[FORGET] > 0 {
+        if exists && scene.budget[FORGET] + scene.budget[WIPE] > 0 {
             p.seen |= 1 << s;
         }
-        // Rule 8. Suspect: named, without a key in a list that is as new as the record and shows a key of ours.
-        if seen.holders >> s & 1 == 1 && !exists && shows_own && !own(p, s) {
+        // Rule 8. Suspect: named, without a key in a list that is as new as the record and shows a key of ours, if we have any.
+        if seen.holders >> s & 1 == 1 && !exists && (shows_own || has_none) && !own(p, s) {
             p.suspects |= 1 << s;
         }
     }

@@ -53,7 +53,9 @@ pub(crate) fn next_read(state: &State, q: usize, scene: &Scene) -> Read {
                 Read::PollOwn(first.session as usize, first.key)
             }
             _ if scene.broken(Defect::RoomPollsRecord)
-                && free_slots(p, scene) + (p.suspects & p.holders).count_ones() as usize > 0 =>
+                && free_slots(p, scene)
+                    + ((p.suspects & p.holders).count_ones() as usize).cast_signed()
+                    > 0 =>
             {
                 Read::PollRecord
             }
@@ -88,7 +90,7 @@ pub(crate) fn answer_read(
             let newest = seen.record >= p.record;
             if newest {
                 p.touch_read = false;
-                learn_record(state, q, seen.record, seen.holders, 0, scene);
+                learn_record(state, q, seen.content(), 0, scene);
             }
             newest
         }
@@ -123,5 +125,5 @@ pub(crate) fn answer_read(
 pub(crate) fn read_record(state: &mut State, q: usize, seen: &Snapshot, scene: &Scene) {
     state.participants[q].no_poll = false;
     state.participants[q].poll_from = 0;
-    learn_record(state, q, seen.record, seen.holders, 0, scene);
+    learn_record(state, q, seen.content(), 0, scene);
 }

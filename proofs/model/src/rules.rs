@@ -2,12 +2,12 @@
 use crate::compose::compose;
 use crate::defects::Defect;
 use crate::known::{
-    Group, company, first_waiter, free_slots, groups, head_size, idle_slot, members, named, own,
-    pairs_of, rank, under_way, waiting_callers, waits,
+    Group, believed, company, first_waiter, free_slots, groups, head_size, idle_slot, limit,
+    members, named, own, pairs_of, rank, under_way, waiting_callers, waits,
 };
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CONTENDERS, Contender, Due, Index, NOBODY, Op, Participant, SESSIONS, Session,
+    CALLERS, CONTENDERS, Caller, Contender, Due, Index, NOBODY, Op, Participant, SESSIONS, Session,
     Snapshot, State, Wish, bit,
 };
 
@@ -16,6 +16,7 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
     if state.participants[q].crashed {
         return;
     }
+    fail_too_large(&mut state.participants[q], q, scene);
     while keep_groups_whole(&mut state.participants[q], scene)
         || forget_ended(&mut state.participants[q], scene)
         || give_up_slots(&mut state.participants[q], q, scene)
@@ -39,8 +40,19 @@ pub(crate) fn settle(state: &mut State, q: usize, scene: &Scene) {
             ..Participant::default()
         };
     }
-    if groups(p).is_empty() && !waits(p) {
-        p.patience = false;
+    p.patience &= leaves_room(p, scene);
+}
+
+/// A caller that wants more slots than the record's Limit fails.
+fn fail_too_large(p: &mut Participant, q: usize, scene: &Scene) {
+    let limit = limit(p, scene);
+    for k in (0..CALLERS).filter(|k| scene.size(q, *k) > limit) {
+        if matches!(p.callers[k].wish, Wish::Idle | Wish::Waits) {
+            p.callers[k] = Caller {
+                wish: Wish::Done,
+                ..Caller::default()
+            };
+        }
     }
 }
 
@@ -115,19 +127,19 @@ fn give_up_slots(p: &mut Participant, q: usize, scene: &Scene) -> bool {
         .map_or(Index::MAX, |g| g.created);
     let stays = scene.broken(Defect::NoRotation)
         || scene.broken(Defect::RotationIfPreceded) && rank(p, place) == 0;
-    let mut changed = false;
-    for i in 0..CONTENDERS {
-        let c = p.contenders[i];
-        if idle_slot(p, &c, scene) && !under_way(p, i) && c.stayed && !stays {
-            p.contenders[i].leaving = true;
-            changed = true;
-        }
+    let mut given_up = 0u8;
+    for (i, c) in p.contenders.iter().enumerate() {
+        let has_stayed = idle_slot(p, c, scene) && !under_way(p, i) && c.stayed && !stays;
+        given_up |= u8::from(has_stayed) << i;
     }
-    for i in members(handovers(p, q, scene).surplus) {
+    if given_up == 0 {
+        given_up = handovers(p, q, scene).surplus;
+    }
+    for i in members(given_up) {
         p.contenders[i].leaving = true;
-        changed = true;
+        p.contenders[i].given_up = waits(p);
     }
-    changed
+    given_up != 0
 }
 
 /// Rule 3. What becomes of the slots without a user.
@@ -249,7 +261,7 @@ fn new_group(state: &mut State, q: usize, size: usize, scene: &Scene) -> bool {
 pub(crate) fn served(p: &mut Participant, s: usize) {
     let created = p.line_created[s];
     for x in 0..SESSIONS {
-        if x == s || p.line_created[x] < created && !own(p, x) {
+        if x == s || p.line_created[x] < created && !own(p, x) && p.line_paired >> x & 1 == 0 {
             p.line_created[x] = 0;
             p.line_modified[x] = 0;
         }
@@ -286,9 +298,17 @@ pub(crate) fn touched(p: &mut Participant, s: usize, seen: &Snapshot, scene: &Sc
     true
 }
 
-/// Rule 7. Whether the room of the present record is room for PATIENCE to count: enough for the group at the head, which may be
-/// gathering it, and for us, who could not claim it by turn.
+/// Rule 7. PATIENCE counts while each record that we see leaves room: enough for the group at the head, which may be gathering it, and
+/// for us, who could not claim it by turn.
 pub(crate) fn patience_runs(p: &Participant, scene: &Scene) -> bool {
+    !p.patience
+        && !scene.broken(Defect::NoPatience)
+        && p.due == Due::Nothing
+        && !p.write.exists()
+        && leaves_room(p, scene)
+}
+
+fn leaves_room(p: &Participant, scene: &Scene) -> bool {
     let Some(g) = first_waiter(p) else {
         return false;
     };
@@ -301,19 +321,13 @@ pub(crate) fn patience_runs(p: &Participant, scene: &Scene) -> bool {
         (p.suspects & p.holders).count_ones() as usize,
         scene,
     );
-    !p.patience
-        && !scene.broken(Defect::NoPatience)
-        && p.due == Due::Nothing
-        && !p.write.exists()
-        && rank > 0
-        && rank + g.size > free
-        && counts
+    rank > 0 && (rank + g.size).cast_signed() > free && counts
 }
 
 pub(crate) fn room_counts(
     p: &Participant,
     g: &Group,
-    free: usize,
+    free: isize,
     suspects: usize,
     scene: &Scene,
 ) -> bool {
@@ -321,20 +335,26 @@ pub(crate) fn room_counts(
         + if scene.broken(Defect::SuspectIsNoRoom) {
             0
         } else {
-            suspects
+            suspects.cast_signed()
         };
     let head = if scene.broken(Defect::PatienceForOne) {
         1
     } else {
         head_size(p, g.created, scene)
     };
-    room >= head.max(g.size)
+    room >= head.max(g.size).cast_signed()
 }
 
 /// Rule 8. The own clock counts from the first list without the key, so it is over no earlier than the true time.
 pub(crate) fn may_prune(p: &Participant, state: &State, scene: &Scene, dead: usize) -> bool {
+    let is_over = match state.sessions[dead] {
+        Session::Over => true,
+        // Its key was deleted by hand.
+        Session::Alive => !believed(state, dead),
+        _ => false,
+    };
     let clock_runs = p.seen >> dead & 1 == 1
-        && state.sessions[dead] != Session::Over
+        && !is_over
         && !scene.broken(Defect::NoOwnClock)
         && !scene.broken(Defect::PruneAtOnce);
     p.suspects & p.holders & !p.prune_waits & bit(dead as u8) != 0 && !clock_runs
@@ -353,15 +373,25 @@ pub(crate) fn end_turn(state: &mut State, q: usize, k: usize, scene: &Scene) {
         c.caller = NOBODY;
         c.late_belief = false;
     }
+    p.write.came &= !(1 << k);
     let c = &mut p.callers[k];
     if !scene.greedy[q] {
         c.turns -= 1;
     }
-    c.wish = match (c.turns, scene.greedy[q] && !scene.greedy_pauses) {
-        (0, _) => Wish::Done,
-        (_, true) => Wish::Waits,
+    c.wish = match c.turns {
+        0 => Wish::Done,
         _ => Wish::Idle,
     };
+    if c.wish == Wish::Idle && scene.greedy[q] && !scene.greedy_pauses {
+        comes(state, q, k);
+    }
+}
+
+/// A caller wants its slots. It may know of all grants until now.
+pub(crate) fn comes(state: &mut State, q: usize, k: usize) {
+    let c = &mut state.participants[q].callers[k];
+    c.wish = Wish::Waits;
+    c.floor = state.token;
 }
 
 // Rule 12. The belief ends: the session is known to have ended, the key is gone, or the time is over. A group's caller loses all its slots.

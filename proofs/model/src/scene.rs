@@ -1,6 +1,6 @@
 //! A scene: who takes part, and what may go wrong.
 use crate::defects::Defect;
-use crate::state::{CALLERS, CANCEL, Checks, FAULTS, PARTICIPANTS};
+use crate::state::{CALLERS, CANCEL, Checks, FAULTS, LOWER, PARTICIPANTS};
 
 /// A waiter that stands at the head from the start and never acts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,8 @@ pub struct Scene {
     pub(crate) greedy_pauses: bool,
     /// Slots that R holds at the start.
     pub(crate) held: usize,
+    /// Names of dead holders at the start, whose lock delays are over.
+    pub(crate) dead: usize,
     pub(crate) foreign_turns: u8,
     pub(crate) stuck: Stuck,
     /// How many faults of each kind may happen.
@@ -66,6 +68,7 @@ impl Scene {
             greedy: [false; PARTICIPANTS],
             greedy_pauses: false,
             held: 0,
+            dead: 0,
             foreign_turns: 0,
             stuck: Stuck::Nobody,
             budget: [0; FAULTS],
@@ -119,14 +122,14 @@ impl Scene {
     pub(crate) fn foreign_is_other_program(&self) -> bool {
         matches!(self.stuck, Stuck::Nobody | Stuck::OtherProgram)
     }
-    /// Nothing fails; callers may give up.
+    /// Nothing fails; callers may give up, and the limit may change.
     pub(crate) fn calm(&self) -> bool {
         self.stuck == Stuck::Nobody
             && self
                 .budget
                 .iter()
                 .enumerate()
-                .all(|(kind, n)| *n == 0 || kind == CANCEL)
+                .all(|(kind, n)| *n == 0 || kind == CANCEL || kind == LOWER && !self.timers)
     }
     pub(crate) fn checks(&self) -> Checks {
         Checks {
@@ -140,6 +143,7 @@ impl Scene {
     pub fn name(&self) -> String {
         let kinds = [
             "lost", "early", "crash", "copy", "former", "forget", "cancel", "unname", "unkey",
+            "lower", "wipe", "deny",
         ];
         let mut words: Vec<String> = kinds
             .iter()
@@ -184,6 +188,9 @@ impl Scene {
         }
         if self.held > 0 {
             words.push(format!("held{}", self.held));
+        }
+        if self.dead > 0 {
+            words.push(format!("dead{}", self.dead));
         }
         let marks = [
             (self.shared, "shared"),
@@ -250,6 +257,9 @@ impl Scene {
     }
     pub(crate) fn held(self, held: usize) -> Scene {
         Scene { held, ..self }
+    }
+    pub(crate) fn dead(self, dead: usize) -> Scene {
+        Scene { dead, ..self }
     }
     pub(crate) fn foreign(self, foreign_turns: u8) -> Scene {
         Scene {

@@ -1,7 +1,8 @@
 //! The scenes that are checked.
 use crate::scene::{Scene, Stuck};
 use crate::state::{
-    CALLERS, CANCEL, COPY, CRASH, EARLY, FORGET, FORMER, LOST, PARTICIPANTS, UNKEY, UNNAME,
+    CALLERS, CANCEL, COPY, CRASH, DENY, EARLY, FORGET, FORMER, LOST, LOWER, PARTICIPANTS, UNKEY,
+    UNNAME, WIPE,
 };
 
 // Callers: of P, of P and Q, of P, Q and R.
@@ -27,6 +28,7 @@ const PPQQRR: [[usize; CALLERS]; PARTICIPANTS] = [[1, 1], [1, 1], [1, 1]];
 pub fn all() -> Vec<Scene> {
     let mut scenes = calm();
     scenes.extend(faults());
+    scenes.extend(others());
     scenes.extend(starvation());
     scenes.extend(groups());
     scenes
@@ -141,7 +143,21 @@ fn faults() -> Vec<Scene> {
         of(PPQ, 1).with(&[(FORMER, 1), (EARLY, 1)]).quick(),
         of(PQR, 1).held(1).with(&[(FORMER, 1)]).quick(),
         of(PPQR, 2).held(1).with(&[(FORMER, 1)]).quick(),
-        // Stuck waiters, foreign clients, operators.
+        // Sessions that serve other semaphores, too.
+        of(PP, 1).turns(2, 1, 1).shared().with(&[(LOST, 1)]),
+        of(PP, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
+        of(PQ, 1).shared().with(&[(LOST, 2)]),
+        of(PQ, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
+        of(PQ, 1).shared().with(&[(LOST, 2), (CANCEL, 1)]),
+        of(PQ, 1).shared().with(&[(EARLY, 1), (LOST, 1)]),
+        of(PPQ, 1).shared().with(&[(LOST, 1)]),
+    ]
+}
+
+/// Stuck waiters, foreign clients, dead holders, and what operators do.
+fn others() -> Vec<Scene> {
+    let of = Scene::of;
+    vec![
         of(PQ, 1).stuck(Stuck::OtherProgram),
         of(PQ, 1).stuck(Stuck::Ours),
         of(PQ, 1).stuck(Stuck::Ours).with(&[(CRASH, 1)]),
@@ -156,14 +172,48 @@ fn faults() -> Vec<Scene> {
         of(PPQ, 2).with(&[(UNNAME, 1)]).quick(),
         of(PQ, 1).with(&[(UNKEY, 1)]),
         of(PQ, 1).with(&[(UNKEY, 1), (LOST, 1)]),
-        // Sessions that serve other semaphores, too.
-        of(PP, 1).turns(2, 1, 1).shared().with(&[(LOST, 1)]),
-        of(PP, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
-        of(PQ, 1).shared().with(&[(LOST, 2)]),
-        of(PQ, 1).shared().with(&[(LOST, 1), (CANCEL, 1)]),
-        of(PQ, 1).shared().with(&[(LOST, 2), (CANCEL, 1)]),
-        of(PQ, 1).shared().with(&[(EARLY, 1), (LOST, 1)]),
-        of(PPQ, 1).shared().with(&[(LOST, 1)]),
+        // All keys of a participant are deleted by hand.
+        of(P, 1).turns(2, 1, 1).with(&[(WIPE, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1)]),
+        of(PPQ, 1).with(&[(WIPE, 1)]).quick(),
+        of(PPQ, 2).with(&[(WIPE, 1)]).quick(),
+        of(PP, 1).with(&[(WIPE, 2), (LOST, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1), (LOST, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1), (CANCEL, 1)]),
+        of(PQ, 1).with(&[(WIPE, 1), (FORMER, 1)]).quick(),
+        of(GQ, 2).with(&[(WIPE, 1)]).quick(),
+        // Names of dead holders, whose lock delays are over: one list is enough.
+        of(P, 1).dead(1),
+        of(PP, 2).dead(2),
+        of(PP, 2).dead(2).turns(2, 1, 1),
+        of(PP, 2).dead(2).with(&[(LOST, 1)]),
+        of(P, 2).dead(2).with(&[(LOWER, 1)]),
+        of(PP, 2).dead(2).with(&[(LOWER, 1)]),
+        // A key that may not be deleted.
+        of(P, 1).with(&[(CANCEL, 1), (DENY, 1)]),
+        of(P, 1).with(&[(LOST, 2), (CANCEL, 1), (DENY, 1)]),
+        of(PQ, 1).with(&[(CANCEL, 1), (DENY, 1)]),
+        of(PQ, 1).with(&[(LOST, 1), (CANCEL, 1), (DENY, 1)]).quick(),
+        of(PP, 1).with(&[(LOST, 1), (CANCEL, 1), (DENY, 1)]),
+        of(GQ, 2).with(&[(CANCEL, 1), (DENY, 1)]).quick(),
+        // A limit that is lowered under its holders, and raised again.
+        of(PQ, 2).calm_with(&[(LOWER, 2)]),
+        of(PPQ, 2).calm_with(&[(LOWER, 2)]).quick(),
+        of(PQR, 2).calm_with(&[(LOWER, 2)]).quick(),
+        of(GQ, 3).calm_with(&[(LOWER, 2)]).quick(),
+        of(PQ, 2).with(&[(LOWER, 1)]),
+        of(PPQ, 2).with(&[(LOWER, 1)]).quick(),
+        of(PPQ, 2).with(&[(CRASH, 1), (LOWER, 1)]).quick(),
+        of(PPQ, 2)
+            .stuck(Stuck::Ours)
+            .with(&[(CRASH, 1), (LOWER, 1)])
+            .quick(),
+        of(PQR, 2).with(&[(LOWER, 1)]).quick(),
+        of(PQ, 2).with(&[(LOST, 1), (LOWER, 1)]).quick(),
+        of(PQ, 2).with(&[(FORMER, 1), (LOWER, 1)]).quick(),
+        of(GQ, 2).with(&[(LOWER, 1)]),
+        of(GQ, 2).with(&[(CRASH, 1), (LOWER, 1)]),
+        of(GQ, 3).with(&[(CRASH, 1), (LOWER, 1)]).quick(),
     ]
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Snapshot {
     /// The record's `ModifyIndex`, 0 if there is none yet.
     pub(crate) record: Index,
     pub(crate) holders: u16,
+    /// The record's Limit is one less than at the start.
+    pub(crate) lowered: bool,
     /// `CreateIndex` and `ModifyIndex` of each contender key, 0 if it does not exist.
     pub(crate) created: [Index; SESSIONS],
     pub(crate) modified: [Index; SESSIONS],
@@ -62,6 +64,8 @@ pub(crate) enum Wish {
 pub(crate) struct Caller {
     pub(crate) wish: Wish,
     pub(crate) turns: u8,
+    /// The highest token that it could know of when it came: those of the grants before.
+    pub(crate) floor: Index,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -85,6 +89,8 @@ pub(crate) struct Contender {
     pub(crate) ended: bool,
     /// Its slot has been with this participant for STAY.
     pub(crate) stayed: bool,
+    /// Its slot was given up while a caller waits here.
+    pub(crate) given_up: bool,
     /// A claim of it as a newcomer was refused: it only enters.
     pub(crate) refused: bool,
     /// Mistake: its belief counts from a moment after the end of its session.
@@ -105,6 +111,7 @@ impl Default for Contender {
             lost: false,
             ended: false,
             stayed: false,
+            given_up: false,
             refused: false,
             late_belief: false,
         }
@@ -144,6 +151,10 @@ impl Op {
     pub(crate) fn parks(self) -> bool {
         matches!(self, Op::Park | Op::ParkNamed | Op::ParkUnseen)
     }
+    /// Nothing of it is left but its key.
+    pub(crate) fn only_leaves(self) -> bool {
+        matches!(self, Op::Leave | Op::Park | Op::ParkUnseen)
+    }
     pub(crate) fn deletes(self) -> bool {
         matches!(self, Op::Release | Op::Leave)
     }
@@ -182,14 +193,15 @@ pub(crate) struct Write {
     /// Dead holders whose names go, and the session that locks their keys.
     pub(crate) prune: u16,
     pub(crate) pruner: u8,
-    /// The highest token when it was sent.
-    pub(crate) floor: Index,
+    /// Callers (bits) that waited when it was composed.
+    pub(crate) came: u8,
     /// Contenders (bits) whose belief ran out before the answer came.
     pub(crate) expired: u8,
     // The answer.
     pub(crate) index: Index,
     pub(crate) record: Index,
     pub(crate) holders: u16,
+    pub(crate) lowered: bool,
     pub(crate) reason: u8,
     /// Contenders (bits) that the record names right after it (to judge grants by).
     pub(crate) named: u8,
@@ -210,7 +222,7 @@ impl Write {
     /// As it may still come late: its sender has forgotten it.
     pub(crate) fn given_up(&self) -> Write {
         Write {
-            floor: 0,
+            came: 0,
             expired: 0,
             ..*self
         }
@@ -237,6 +249,7 @@ pub(crate) struct Participant {
     pub(crate) due: Due,
     pub(crate) record: Index,
     pub(crate) holders: u16,
+    pub(crate) lowered: bool,
     /// The line: indices of the keys that wait, 0 if they do not, and which belong to a group of two.
     pub(crate) line_created: [Index; SESSIONS],
     pub(crate) line_modified: [Index; SESSIONS],
@@ -299,7 +312,10 @@ pub(crate) const FORGET: usize = 5;
 pub(crate) const CANCEL: usize = 6;
 pub(crate) const UNNAME: usize = 7;
 pub(crate) const UNKEY: usize = 8;
-pub(crate) const FAULTS: usize = 9;
+pub(crate) const LOWER: usize = 9;
+pub(crate) const WIPE: usize = 10;
+pub(crate) const DENY: usize = 11;
+pub(crate) const FAULTS: usize = 12;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Violation {
@@ -310,6 +326,7 @@ pub(crate) enum Violation {
     Unnamed,
     Partial,
     Leftover,
+    Passed,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -328,6 +345,10 @@ pub(crate) struct State {
 }
 
 impl Snapshot {
+    /// The record: its index, its names, and whether its Limit was lowered.
+    pub(crate) fn content(&self) -> (Index, u16, bool) {
+        (self.record, self.holders, self.lowered)
+    }
     fn each_index(&mut self, f: &mut dyn FnMut(&mut Index)) {
         f(&mut self.last);
         f(&mut self.record);
@@ -347,7 +368,6 @@ impl Write {
         if self.exists() {
             f(&mut self.base);
             self.keys.iter_mut().for_each(&mut *f);
-            f(&mut self.floor);
             f(&mut self.index);
             f(&mut self.record);
         }
@@ -414,6 +434,7 @@ impl State {
             }
             p.write.each_index(f);
             p.tree.each_index(f);
+            p.callers.iter_mut().for_each(|c| f(&mut c.floor));
             for late in &mut p.late {
                 late.each_index(f);
             }
@@ -465,6 +486,11 @@ impl State {
             }
             if !checks.list_index {
                 p.list_index = 0;
+            }
+            for caller in &mut p.callers {
+                // Only the token of an applied write may be as low; each later one is higher.
+                let is_low = p.write.stage == Stage::Applied && p.write.index <= caller.floor;
+                caller.floor = if is_low { p.write.index } else { 0 };
             }
             p.suspects &= p.holders;
             p.prune_waits &= p.holders;

@@ -1,25 +1,25 @@
 //! All that can happen in a state.
 use crate::action::Event::{
-    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Destroys, EndsEarly, Forgets, FormerDown,
-    KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, MayPrune, Patience, PollEnds,
-    PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases, Sends, Stayed, Takes,
-    TimeOver, TtlEnds, Unnamed, Vanishes, Wants,
+    Answers, Cancels, ComesLate, Copied, Crashes, CutOff, Denied, Destroys, EndsEarly, Forgets,
+    FormerDown, KeyDeleted, LateOver, Learns, LosesAnswer, LosesRequest, Lowered, MayPrune,
+    Patience, PollEnds, PollEndsRecord, ProofByFormer, Reads, ReadsFirst, ReadsFormer, Releases,
+    Sends, Stayed, Takes, TimeOver, TtlEnds, Unnamed, Vanishes, Wants, Wiped,
 };
 use crate::action::{Action, Event};
 use crate::compose::compose;
 use crate::consul::{apply, delete_key, end_session};
 use crate::defects::Defect;
 use crate::foreign::foreign_client;
-use crate::judge::judge;
-use crate::known::{named, under_way};
-use crate::learn::{accept_list, answer_write, unknown};
+use crate::judge::{judge, judge_order};
+use crate::known::{believed, first_waiter, named, under_way};
+use crate::learn::{accept_list, answer_write, denied, unknown};
 use crate::reads::{Read, answer_read, next_read, read_record};
-use crate::rules::{end_turn, lose, patience_runs, reads_first, settle};
+use crate::rules::{comes, end_turn, lose, patience_runs, reads_first, settle};
 use crate::scene::Scene;
 use crate::state::{
-    CALLERS, CANCEL, CONTENDERS, COPY, CRASH, Due, EARLY, FOREIGN, FORGET, FORMER, LATE, LOST,
-    NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME, Wish, Write,
-    bit,
+    CALLERS, CANCEL, CONTENDERS, COPY, CRASH, DENY, Due, EARLY, FOREIGN, FORGET, FORMER, LATE,
+    LOST, LOWER, NOBODY, Op, Participant, SESSIONS, Session, Snapshot, Stage, State, UNKEY, UNNAME,
+    WIPE, Wish, Write, bit,
 };
 
 /// Collects what can follow.
@@ -139,9 +139,7 @@ fn of_callers(state: &State, q: usize, next: &mut Next) {
     for k in 0..CALLERS {
         let caller = state.participants[q].callers[k];
         match caller.wish {
-            Wish::Idle => next.event(Wants, q, k, state, |s| {
-                s.participants[q].callers[k].wish = Wish::Waits;
-            }),
+            Wish::Idle => next.event(Wants, q, k, state, |s| comes(s, q, k)),
             Wish::Waits => next.fault(CANCEL, Cancels, q, k, state, |s| end_turn(s, q, k, scene)),
             Wish::Holds => next.event(Releases, q, k, state, |s| end_turn(s, q, k, scene)),
             Wish::Done => {}
@@ -155,8 +153,13 @@ fn of_writes(state: &State, q: usize, next: &mut Next) {
     match write.stage {
         Stage::None => {
             if let Some(mut write) = compose(state, q, scene) {
-                write.floor = state.token;
+                for k in
+                    (0..CALLERS).filter(|k| state.participants[q].callers[*k].wish == Wish::Waits)
+                {
+                    write.came |= 1 << k;
+                }
                 next.event(Sends, q, 0, state, |s| {
+                    judge_order(s, q, &write, scene);
                     s.participants[q].write = write;
                     if scene.instant {
                         take(s, q, scene);
@@ -178,6 +181,9 @@ fn of_writes(state: &State, q: usize, next: &mut Next) {
                 answer_write(&mut taken, q, scene);
             }
             next.push(Takes, q, 0, taken);
+            if write.ops.iter().any(|op| op.only_leaves()) && !write.cas {
+                next.fault(DENY, Denied, q, 0, state, |s| denied(s, q, scene));
+            }
             if room_for_late {
                 next.fault(LOST, LosesRequest, q, 0, state, |s| {
                     s.participants[q].late[0] = write.given_up();
@@ -207,8 +213,7 @@ pub(crate) fn take(state: &mut State, q: usize, scene: &Scene) -> bool {
                 w.named |= u8::from(consul.holders & bit(write.sessions[i]) != 0) << i;
             }
             if write.hands_over() {
-                w.record = consul.record;
-                w.holders = consul.holders;
+                (w.record, w.holders, w.lowered) = consul.content();
             }
             if write.enters() && scene.exact_tree {
                 p.tree = consul;
@@ -248,6 +253,11 @@ fn of_sessions(state: &State, q: usize, next: &mut Next) {
         next.event(Destroys, q, session, state, |s| {
             s.participants[q].doomed &= !(1 << session);
             end_session(s, session);
+            for i in (0..CONTENDERS)
+                .filter(|i| p.contenders[*i].used && p.contenders[*i].session as usize == session)
+            {
+                lose(s, q, i, true, scene);
+            }
         });
     }
     for (i, c) in p.contenders.iter().enumerate().filter(|(_, c)| c.used) {
@@ -284,11 +294,13 @@ fn of_timers(state: &State, q: usize, next: &mut Next) {
     let p = &state.participants[q];
     if scene.timers {
         if p.due < Due::List && p.known && !matches!(next_read(state, q, scene), Read::Nothing) {
+            // Only a waiter lists.
+            let waits = first_waiter(p).is_some();
             let mut listed = *state;
-            if accept_list(&mut listed, q, &state.consul, scene) {
+            if waits && accept_list(&mut listed, q, &state.consul, scene) {
                 next.push(PollEnds, q, 0, listed);
             }
-            if scene.poll_reads && state.consul.record > p.record {
+            if (scene.poll_reads || !waits) && state.consul.record > p.record {
                 next.event(PollEndsRecord, q, 0, state, |s| {
                     read_record(s, q, &state.consul, scene);
                 });
@@ -330,18 +342,14 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
             }
             (Session::Alive, Some(q)) => {
                 next.fault(EARLY, EndsEarly, q, s, state, |x| end_session(x, s));
+                // Without its key no proof comes any more.
+                if scene.budget[WIPE] > 0 && state.consul.modified[s] == 0 && believed(state, s) {
+                    next.event(TimeOver, 0, s, state, |x| time_over(x, s, scene));
+                }
             }
             (Session::Delayed | Session::Undelayed, _) => {
                 next.event(TimeOver, 0, s, state, |x| time_over(x, s, scene));
-                // The leader may forget the delay of those whom everybody saw (rule 8's own clock).
-                let knows = |q: usize| {
-                    let p = &state.participants[q];
-                    p.crashed
-                        || Some(q) == owner
-                        || p.seen >> s & 1 == 1
-                        || !p.known && p.callers.iter().all(|c| c.wish == Wish::Done)
-                };
-                if state.sessions[s] == Session::Delayed && (0..scene.participants).all(knows) {
+                if state.sessions[s] == Session::Delayed && seen_by_all(state, s, scene) {
                     next.fault(FORGET, Forgets, 0, s, state, |x| {
                         x.sessions[s] = Session::Undelayed;
                     });
@@ -362,6 +370,30 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
             });
         }
     }
+    for q in 0..scene.participants {
+        let has_key = |s: &usize| scene.owner(*s) == Some(q) && state.consul.modified[*s] != 0;
+        let keys: Vec<usize> = (0..SESSIONS).filter(has_key).collect();
+        let is_named = |s: usize| state.consul.holders >> s & 1 == 1;
+        if !keys.is_empty()
+            && keys
+                .iter()
+                .all(|s| !is_named(*s) || seen_by_all(state, *s, scene))
+        {
+            next.fault(WIPE, Wiped, 0, q, state, |x| {
+                x.consul.last += 1;
+                for s in &keys {
+                    delete_key(&mut x.consul, *s);
+                }
+            });
+        }
+    }
+    if state.consul.record != 0 {
+        next.fault(LOWER, Lowered, 0, 0, state, |s| {
+            s.consul.last += 1;
+            s.consul.record = s.consul.last;
+            s.consul.lowered ^= true;
+        });
+    }
     if state.has_former {
         next.event(FormerDown, 0, 0, state, |s| {
             s.has_former = false;
@@ -375,9 +407,22 @@ pub(crate) fn of_consul(state: &State, next: &mut Next) {
     }
 }
 
+/// A leader may forget the lock delay of those whom everybody saw, and an operator may delete their keys (rule 8's own clock).
+fn seen_by_all(state: &State, s: usize, scene: &Scene) -> bool {
+    (0..scene.participants).all(|q| {
+        let p = &state.participants[q];
+        p.crashed
+            || Some(q) == scene.owner(s)
+            || p.seen >> s & 1 == 1
+            || !p.known && p.callers.iter().all(|c| c.wish == Wish::Done)
+    })
+}
+
 /// Rule 12. Beliefs that count from before the session's end are over by their holders' clocks.
 fn time_over(state: &mut State, session: usize, scene: &Scene) {
-    state.sessions[session] = Session::Over;
+    if state.sessions[session].ended() {
+        state.sessions[session] = Session::Over;
+    }
     for q in 0..scene.participants {
         for i in 0..CONTENDERS {
             let p = &mut state.participants[q];

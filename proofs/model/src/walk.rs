@@ -5,8 +5,8 @@ use crate::initial::initial;
 use crate::judge::at_rest;
 use crate::scene::{Scene, Stuck};
 use crate::state::{
-    CALLERS, CANCEL, COPY, CRASH, EARLY, FAULTS, FORGET, FORMER, LOST, PARTICIPANTS, Session,
-    Stage, UNKEY, Wish,
+    CALLERS, CANCEL, COPY, CRASH, DENY, EARLY, FAULTS, FORGET, FORMER, LOST, LOWER, PARTICIPANTS,
+    Session, Stage, UNKEY, WIPE, Wish,
 };
 use crate::step::successors;
 use crate::story::describe;
@@ -89,17 +89,29 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
             (FORMER, 2),
             (FORGET, 1),
             (UNKEY, 1),
+            (WIPE, 1),
+            (DENY, 1),
         ] {
             budget[kind] = random.below(most + 1) as u8;
         }
+    }
+    let limit = if groups {
+        2 + random.below(2)
+    } else {
+        1 + random.below(2)
+    };
+    if limit > 1 && random.yes(4) {
+        budget[LOWER] = 1 + random.below(2) as u8;
     }
     if foreign {
         // Who prunes at once breaks S1 if sessions end early; so does one whose client thinks that its key is there.
         budget[EARLY] = 0;
         budget[FORMER] = 0;
         budget[UNKEY] = 0;
+        budget[WIPE] = 0;
     }
     if shared {
+        budget[DENY] = 0;
         budget[COPY] = 0;
     }
     let participants = 2 + random.below(2);
@@ -108,11 +120,6 @@ fn random_scene(random: &mut Random, with_groups: bool) -> Scene {
         let size = |random: &mut Random| if groups && random.yes(2) { 2 } else { 1 };
         *of_one = [size(random), if random.yes(2) { size(random) } else { 0 }];
     }
-    let limit = if groups {
-        2 + random.below(2)
-    } else {
-        1 + random.below(2)
-    };
     let stuck = match random.below(16) {
         0 if !calm && !foreign => Stuck::OtherProgram,
         1 if !calm && !foreign => Stuck::Ours,

@@ -10,12 +10,34 @@ fn grants_that_the_record_does_not_name_and_tokens_that_do_not_rise_are_found() 
     assert_found("handover-blind", "S1: ");
     assert_found("token-of-record", "S5: ");
     assert_found("tokens-per-caller", "S5: ");
+    assert_found("serves-later", "S5: ");
 }
 
 #[test]
 fn a_second_holder_after_a_name_was_removed_too_soon_is_found() {
     assert_found("prune-at-once", "S1: ");
     assert_found("prune-without-lock", "S1: ");
+}
+
+#[test]
+fn a_name_beyond_a_limit_that_was_lowered_is_found() {
+    assert_found("free-never-negative", "S1: more names");
+}
+
+#[test]
+fn a_slot_that_is_taken_again_past_a_waiter_is_found() {
+    assert_found("gives-up-alone", "queue: ");
+}
+
+#[test]
+fn what_a_key_that_may_not_be_deleted_leaves_behind_is_found() {
+    assert_found("denied-left", "L2: ");
+    assert_found("denied-forgotten", "L2: ");
+}
+
+#[test]
+fn keys_deleted_by_hand_that_are_waited_for_are_found() {
+    assert_found("wiped-is-filtered", "L3: ");
 }
 
 #[test]
@@ -32,6 +54,7 @@ fn waiters_that_nobody_wakes_are_found() {
     assert_found("polls-own-key", "L1: lost wakeup");
     assert_found("no-patience", "L1: ");
     assert_found("suspect-is-no-room", "L1: ");
+    assert_found("suspects-forgotten", "L1: lost wakeup");
 }
 
 #[test]

@@ -37,6 +37,23 @@ fn answers_of_a_former_leader_cost_no_promise() {
 fn operators_who_delete_names_and_keys_cost_no_promise() {
     assert_clean("unname1 P1 Q1 limit1");
     assert_clean("unkey1 P1 Q1 limit1");
+    assert_clean("wipe1 P1 limit1 turns2");
+}
+
+#[test]
+fn a_limit_that_is_lowered_under_holders_costs_no_promise() {
+    assert_clean("lower1 P11 limit2 dead2");
+    assert_clean("lower1 P2 Q1 limit2");
+}
+
+#[test]
+fn a_key_that_may_not_be_deleted_leaves_nothing_behind() {
+    assert_clean("lost2 cancel1 deny1 P1 limit1");
+}
+
+#[test]
+fn names_of_dead_holders_are_removed_without_waiting_for_another_list() {
+    assert_clean("calm P11 limit2 dead2");
 }
 
 #[test]

@@ -247,7 +247,7 @@ impl Participant {
         }
         // A release reads first.
         self.writes.is_held_up |= self.ours.count(Stand::Leaving) > 0;
-        self.leaving_failed(&error);
+        self.leaving_failed(now, &error);
         self.note(now, Some(error));
     }
 }

@@ -75,6 +75,8 @@ pub(super) enum Course {
     Leaving {
         /// Since when its parked key keeps late entries off, on a session that lives on.
         parked_at: Option<Instant>,
+        /// Since when Consul refuses what it needs for that.
+        refused_since: Option<Instant>,
     },
 }
 
@@ -219,8 +221,28 @@ impl Contender {
     /// Until when its parked key stays, on a session that lives on (LATE).
     pub(super) fn late_until(&self) -> Option<Instant> {
         match self.course {
-            Course::Leaving { parked_at } => parked_at.map(|at| at + LATEST),
+            Course::Leaving { parked_at, .. } => parked_at.map(|at| at + LATEST),
             Course::Here | Course::Holding { .. } => None,
+        }
+    }
+
+    /// Its key stays parked from now on. False if it does already.
+    pub(super) fn parks(&mut self, now: Instant) -> bool {
+        match &mut self.course {
+            Course::Leaving { parked_at, .. } if parked_at.is_none() => {
+                *parked_at = Some(now);
+                self.loan.settles();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What it needs to leave is refused. Returns since when.
+    pub(super) fn is_refused(&mut self, now: Instant) -> Instant {
+        match &mut self.course {
+            Course::Leaving { refused_since, .. } => *refused_since.get_or_insert(now),
+            Course::Here | Course::Holding { .. } => now,
         }
     }
 
@@ -228,7 +250,10 @@ impl Contender {
     pub(super) fn leave(&mut self) {
         if !matches!(self.course, Course::Leaving { .. }) {
             self.loan.leave();
-            self.course = Course::Leaving { parked_at: None };
+            self.course = Course::Leaving {
+                parked_at: None,
+                refused_since: None,
+            };
         }
     }
 }

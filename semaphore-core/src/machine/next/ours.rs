@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Participant;
-use super::contender::{Contender, ContenderNo, Course, KeyState, Stand};
+use super::contender::{Contender, ContenderNo, KeyState, Stand};
 use super::reads::Due;
 use super::step::Room;
 use crate::machine::callers::Patience;
@@ -107,16 +107,7 @@ impl Participant {
 
     /// Nothing of it is left but its parked key, which goes with its session, or after LATE.
     fn keep_parked(&mut self, now: Instant, no: ContenderNo) -> bool {
-        let is_new = self.ours.change(no, |it| {
-            let is_new = it.late_until().is_none();
-            if is_new {
-                it.course = Course::Leaving {
-                    parked_at: Some(now),
-                };
-                it.loan.settles();
-            }
-            is_new
-        });
+        let is_new = self.ours.change(no, |it| it.parks(now));
         self.given_back(no);
         is_new.unwrap_or(false)
     }

@@ -331,7 +331,7 @@ impl Participant {
             self.fail_waiting(now, |_| Error::Request(error.clone()));
         }
         self.writes.is_held_up |= step.leaves();
-        self.leaving_failed(&error);
+        self.leaving_failed(now, &error);
         if matches!(error, RequestError::Denied { .. }) {
             self.leave_out(step);
         }

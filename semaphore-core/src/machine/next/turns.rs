@@ -229,14 +229,19 @@ impl Participant {
         }
     }
 
-    /// A release that Consul refuses is told at once. It goes on behind.
-    pub(super) fn leaving_failed(&mut self, error: &RequestError) {
+    /// A release that Consul refuses is told at once. It goes on behind, for twice the TTL: then only
+    /// a session that others use too can be there still, and what is left goes with it.
+    pub(super) fn leaving_failed(&mut self, now: Instant, error: &RequestError) {
         if !error.is_refusal() {
             return;
         }
         for no in self.ours.numbers_of(Stand::Leaving) {
             if let Some(acquire) = self.ours.get(no).and_then(|it| it.owes) {
                 self.tell_late(acquire, Error::Request(error.at_face_value().clone()));
+            }
+            let since = self.ours.change(no, |it| it.is_refused(now));
+            if since.is_some_and(|since| since + 2 * self.settings.session.ttl() <= now) {
+                self.leave_behind(no);
             }
         }
     }

@@ -145,12 +145,13 @@ fn a_release_that_does_not_reach_the_agent_is_told_and_goes_on_until_it_does() {
     world.advance(secs(25));
     assert_eq!(contender_keys(&world), [""; 0]);
     assert_eq!(session_count(&world), 0);
-    // The rate falls with the time since the first attempt.
+    // The pauses grow, to a fifth of the TTL or to a minute.
     world.advance(secs(60 * 60));
     let sent = world.stats().total_requests();
     world.advance(secs(60 * 10));
     let sent = world.stats().total_requests() - sent;
-    assert!((5..=20).contains(&sent), "{sent} in ten minutes");
+    let most = if cfg!(semaphore_next) { 150 } else { 20 };
+    assert!((5..=most).contains(&sent), "{sent} in ten minutes");
     world.heal("a");
     world.advance(secs(130));
     assert_eq!(holders(&world).len(), 0, "{}", world.trace());
