@@ -23,6 +23,8 @@ pub(super) struct Farewells {
     left: BTreeMap<String, (usize, Instant)>,
     /// Hosts whose requests wait for connections.
     held_up: BTreeMap<usize, Duration>,
+    /// Until when an answer is waited for that never comes.
+    hindered: BTreeMap<usize, Instant>,
     troubles: Troubles,
     clouded: Clouded,
     is_too_slow: bool,
@@ -37,6 +39,7 @@ impl Farewells {
             held: BTreeMap::new(),
             left: BTreeMap::new(),
             held_up: BTreeMap::new(),
+            hindered: BTreeMap::new(),
             troubles: Troubles::default(),
             clouded: Clouded::default(),
             is_too_slow: bounds.is_slow || bounds.latency * TRAVELS > FAREWELL,
@@ -47,7 +50,8 @@ impl Farewells {
 
     /// Whether this host can give everything back in the time of its farewell, as far as is known.
     fn is_able(&self, at: Instant, host: usize) -> bool {
-        let calm_since = self.troubles.until(host);
+        let hindered = self.hindered.get(&host).copied().unwrap_or_default();
+        let calm_since = self.troubles.until(host).max(hindered);
         let held_up = self.held_up.get(&host).copied().unwrap_or_default();
         at.saturating_since(calm_since) >= self.repeats
             && held_up.is_zero()
@@ -85,6 +89,7 @@ impl Check for Farewells {
             Happening::Booted { host, bounds, .. } => {
                 self.held_up.insert(*host, bounds.held_up);
             }
+            Happening::Hindered { host, until } => _ = self.hindered.insert(*host, *until),
             Happening::Granted { belief, .. } => {
                 self.held.insert(belief.no, belief.clone());
             }

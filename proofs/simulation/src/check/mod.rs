@@ -170,6 +170,8 @@ pub struct Bounds {
     pub lock_delay: Duration,
     /// The longest lock delay of all sessions.
     pub longest_lock_delay: Duration,
+    /// The longest that a session outlives its process.
+    pub longest_session: Duration,
     /// The longest time without contact after a lost poll.
     pub lost_poll: Duration,
     /// The longest lease that a former leader can give, if there is one. On a separate node, the
@@ -191,6 +193,7 @@ impl Bounds {
             latency: plan.latency,
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),
+            longest_session: plan.longest_session(),
             lost_poll: plan.lost_poll(),
             of_yesterday: plan.lease_of_yesterday(),
             request_timeout: plan.request_timeout(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::callers::Callers;
+use super::callers::{Callers, Waiting};
 use super::vigour::Vigour;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject, Who};
@@ -30,6 +30,8 @@ struct Prefix {
     /// How many slots are free, and since when at least one is.
     free: usize,
     free_since: Instant,
+    /// Until when the keys may stand of those who waited for several when their host stopped.
+    kept_until: Instant,
 }
 
 impl SlotIsFilled {
@@ -59,8 +61,9 @@ impl SlotIsFilled {
             let able = waiting.since.max(self.vigour.since(host, number)?) + held_up;
             since = Some(since.map_or(able, |since| since.max(able)));
         }
+        let free_since = prefix.free_since.max(prefix.kept_until);
         let within = FILLED_WITHIN + self.bounds.latency * 30 + self.bounds.lost_poll;
-        Some(since?.max(prefix.free_since) + within)
+        Some(since?.max(free_since) + within)
     }
 }
 
@@ -75,6 +78,17 @@ impl Check for SlotIsFilled {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.vigour.happen(at, what);
+        if let Happening::Stopped { host } = what {
+            for (number, prefix) in &mut self.prefixes {
+                if self
+                    .callers
+                    .of(*number, *host)
+                    .is_some_and(Waiting::is_wide)
+                {
+                    prefix.kept_until = at + self.bounds.longest_session;
+                }
+            }
+        }
         self.callers.happen(at, what);
         match what {
             Happening::Booted { host, bounds, .. } => {

@@ -33,6 +33,7 @@ pub(crate) fn bounds() -> Bounds {
         latency: Duration::from_millis(1),
         lock_delay: Duration::from_secs(15),
         longest_lock_delay: Duration::from_secs(15),
+        longest_session: Duration::from_secs(30),
         lost_poll: Duration::from_secs(22),
         request_timeout: Duration::from_secs(2),
         is_slow: false,

@@ -203,9 +203,12 @@ impl Participant {
             let Some(session) = contender.session().cloned() else {
                 continue;
             };
+            if self.is_under_way(no) {
+                continue;
+            }
             // A key that is still tied was hidden when its session was taken for gone.
-            let is_gone = contender.loan.is_gone() && !matches!(view.key(&session), Key::Tied(_));
-            if is_gone || self.is_under_way(no) {
+            if contender.loan.is_gone() && !matches!(view.key(&session), Key::Tied(_)) {
+                self.ours.change(no, |it| it.key = None);
                 continue;
             }
             match view.key(&session) {
