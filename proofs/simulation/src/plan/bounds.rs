@@ -211,15 +211,6 @@ impl Plan {
         longest.unwrap_or_default().mul_f64(self.lock_delay_length)
     }
 
-    /// The longest that a session of ours outlives its process.
-    pub(crate) fn longest_session(&self) -> Duration {
-        let longest = self.hosts.iter().map(|host| host.ttl).max();
-        longest
-            .unwrap_or(self.ttl)
-            .max(self.ttl)
-            .mul_f64(self.lifetime)
-    }
-
     /// The longest time after the end of a dead holder's or leader's session in which its place
     /// stays empty, over all prefixes and clocks.
     pub(crate) fn longest_vacancy(&self) -> Duration {
