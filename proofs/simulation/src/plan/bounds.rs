@@ -95,6 +95,17 @@ impl Plan {
 
     /// The longest lease that a former leader can give, if there is such a leader.
     pub(crate) fn lease_of_yesterday(&self) -> Option<Duration> {
+        // Its sessions end by their TTL unless its server leaves the catalog before.
+        let is_reaped_late = |ttl: Duration| {
+            self.has(|deed| match deed {
+                Deed::LoseServer {
+                    fate: Fate::Remembers,
+                    reaped_after,
+                    ..
+                } => *reaped_after * 2 > ttl.mul_f64(self.lifetime),
+                _ => false,
+            })
+        };
         let remembers = |deed: &Deed| {
             matches!(
                 deed,
@@ -107,7 +118,7 @@ impl Plan {
         let longest = self
             .hosts
             .iter()
-            .filter(|it| it.own_node)
+            .filter(|it| it.own_node || is_reaped_late(it.ttl))
             .map(|it| it.ttl)
             .max();
         let longest = longest.filter(|_| self.has(remembers))?;

@@ -443,10 +443,10 @@ impl Pool {
             if let Some(shared) = self.sessions.get_mut(&no) {
                 let mut keys = proof.asked.iter().filter(|it| it.no == no);
                 let is_shown = keys.any(|it| tied(it, &shown).is_some());
-                let is_refused = failure.as_ref().is_some_and(RequestError::is_permanent);
+                let is_denied = matches!(failure, Some(RequestError::Denied { .. }));
                 if is_shown {
                     shared.session.lived(proof.sent_at);
-                } else if entries.is_some() || is_refused {
+                } else if entries.is_some() || is_denied {
                     shared.session.is_missed(proof.sent_at);
                 }
                 shared.unproved.clone_from(&failure);
