@@ -13,6 +13,7 @@
 //! The record decides between `Waiting` and `Idle`, the list between `Entering` and `Waiting`. So
 //! these are read off what is known, and only holding and leaving are kept.
 
+use crate::defect::{Defect, is_on};
 use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::late::LATEST;
 use crate::machine::process::tenancy::loan::Loan;
@@ -153,7 +154,7 @@ impl Contender {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.entry, Entry::Open | Entry::Unseen)
+        matches!(self.entry, Entry::Open | Entry::Unseen) && !is_on(Defect::ReadSettles)
     }
 
     /// When the belief in its slot ends (rule 12). An early end of the session leaves others a lock
@@ -182,7 +183,9 @@ impl Contender {
 
     /// The flags of its next touch. Each differs from the one before.
     pub(super) fn touch(&mut self) -> ContenderFlags {
-        self.touches = self.touches % MOST_TOUCHES + 1;
+        if !is_on(Defect::FenceWithoutChange) {
+            self.touches = self.touches % MOST_TOUCHES + 1;
+        }
         ContenderFlags {
             size: self.group.1,
             touches: self.touches,

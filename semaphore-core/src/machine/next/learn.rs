@@ -5,6 +5,7 @@ use super::Participant;
 use super::contender::{Contender, ContenderNo, Course, Entry, Key as OwnKey, KeyState, Stand};
 use super::reads::Due;
 use super::record::{Content, News};
+use crate::defect::{Defect, is_on};
 use crate::error::Lost;
 use crate::id::{Index, SessionId};
 use crate::machine::process::moment::Moment;
@@ -112,7 +113,7 @@ impl Participant {
             }
         });
         match course {
-            Course::Holding { .. } if !is_named => {
+            Course::Holding { .. } if !is_named && !is_on(Defect::EvictionUnnoticed) => {
                 let lost = Lost::RemovedFromHolders {
                     session,
                     on: Subject::default(),
@@ -137,7 +138,8 @@ impl Participant {
         let news = self.known.record.compare(view.record_index(), view.index());
         let newest = self.ours.all().map(|(_, it)| it.index()).max();
         let is_older = news == News::Older || newest.is_some_and(|index| index > view.version());
-        let replaces = is_older && self.is_restored(reading);
+        let is_restored = self.is_restored(reading) && !is_on(Defect::IndexResetIgnored);
+        let replaces = is_older && (is_restored || is_on(Defect::OlderViewAccepted));
         if is_older && !replaces {
             if reading.is_confirmed {
                 self.reads.failed(now, &mut self.rng);
@@ -145,7 +147,7 @@ impl Participant {
             self.reads.require(Due::ConfirmedList);
             return false;
         }
-        if view.is_filtered() {
+        if view.is_filtered() && !is_on(Defect::PruneFiltered) {
             // Nothing follows from what it lacks.
             self.reads.failed(now, &mut self.rng);
             self.reads.satisfied(Due::ConfirmedList);
@@ -335,6 +337,7 @@ impl Participant {
             .filter(|(_, it)| it.key.is_some())
             .peekable();
         let shows_ours = keys.peek().is_none() || keys.any(|(_, it)| is_shown(it));
+        let shows_ours = shows_ours || is_on(Defect::PruneWithoutOwnKey);
         let is_as_new = view.record_index() == self.known.record.index();
         let counts = !reading.is_tree && shows_ours && is_as_new && !view.is_filtered();
         let before = self.known.missing.suspects();

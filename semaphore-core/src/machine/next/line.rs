@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::defect::{Defect, is_on};
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
 use crate::view::{Contender as Shown, ContenderFlags, View};
@@ -95,6 +96,9 @@ impl Line {
         let Some(created) = created else {
             return self.waiters.len();
         };
+        if is_on(Defect::OutOfTurn) {
+            return 0;
+        }
         self.waiters.partition_point(|it| it.created < created)
     }
 

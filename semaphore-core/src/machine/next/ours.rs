@@ -6,6 +6,7 @@ use super::Participant;
 use super::contender::{Contender, ContenderNo, KeyState, Stand};
 use super::reads::Due;
 use super::step::Room;
+use crate::defect::{Defect, is_on};
 use crate::machine::callers::Patience;
 use crate::machine::process::tenancy::loan::Rest;
 use crate::machine::process::tenancy::past::Past;
@@ -114,7 +115,7 @@ impl Participant {
 
     /// Rule 3. A slot that has stayed, or that no local caller can use at once, is released.
     fn give_up_slots(&mut self, now: Instant) -> bool {
-        if self.ours.count(Stand::Idle) == 0 {
+        if self.ours.count(Stand::Idle) == 0 || is_on(Defect::CancelledClaimGranted) {
             return false;
         }
         let situation = self.situation(now);

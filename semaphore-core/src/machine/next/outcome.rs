@@ -193,8 +193,16 @@ impl Participant {
                 continue;
             };
             self.callers.take(ticket.id);
+            let index = if is_on(Defect::TokenOfQueue) {
+                let created = group.first().and_then(|no| self.ours.get(*no)?.created());
+                created.unwrap_or(index)
+            } else {
+                index
+            };
             let token = FencingToken::of_grant(index, number);
-            number += group.len() as u64;
+            if !is_on(Defect::TokenRepeated) {
+                number += group.len() as u64;
+            }
             let mut sequencers = Vec::new();
             for no in group {
                 let prefix = &self.settings.prefix;
@@ -332,7 +340,7 @@ impl Participant {
         }
         self.writes.is_held_up |= step.leaves();
         self.leaving_failed(now, &error);
-        if matches!(error, RequestError::Denied { .. }) {
+        if matches!(error, RequestError::Denied { .. }) && self.lone.is_some() {
             self.leave_out(step);
         }
         self.note(now, Some(error));
@@ -340,6 +348,12 @@ impl Participant {
 
     /// List, then compose again from the same indices.
     fn unknown(&mut self, now: Instant, step: &Step) {
+        if is_on(Defect::UnknownTakenForApplied) {
+            for no in step.serves.iter().flatten() {
+                self.ours.change(*no, |it| it.is_named = true);
+            }
+            self.grant(now, now, step, self.known.record.index());
+        }
         for part in &step.parts {
             let locks_what_is_not_there = part.act.locks() && part.expected == Some(Index::ZERO);
             if locks_what_is_not_there {

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::Settings;
 use super::rules::POLL;
 use crate::api::{ListKeys, ReadKey};
+use crate::defect::{Defect, is_on};
 use crate::http::{Priority, Request};
 use crate::id::{Index, SessionId};
 use crate::machine::process::moment::Moment;
@@ -195,6 +196,9 @@ impl Reads {
 
     pub(super) fn poll_failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         self.poll_pause.begin(now, rng);
+        if is_on(Defect::WatchStoppedAfterTransient) {
+            self.poll_pause.hold_until(now + HOLDER_POLL * 60);
+        }
     }
 
     pub(super) fn poll_succeeded(&mut self) {

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::defect::{Defect, is_on};
 use crate::error::Conflict;
 use crate::id::Index;
 use crate::machine::process::moment::Moment;
@@ -149,6 +150,7 @@ impl KnownRecord {
         self.seen = seen;
         let content = match lock.map(|lock| lock.record) {
             None => Content::Missing,
+            Some(Err(_)) if is_on(Defect::GarbageOverwritten) => Content::Missing,
             Some(Ok(record)) => Content::Record(record),
             Some(Err(conflict)) => Content::Unreadable(conflict),
         };
@@ -194,6 +196,7 @@ impl KnownRecord {
 
     /// Until when others may take the room that there is (PATIENCE).
     pub(super) fn patient_until(&self) -> Option<Instant> {
-        self.room.map(|room| room.since + room.patience)
+        let room = self.room.filter(|_| !is_on(Defect::PatienceInfinite));
+        room.map(|room| room.since + room.patience)
     }
 }

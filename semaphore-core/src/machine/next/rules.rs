@@ -10,6 +10,7 @@ use super::line::Line;
 use super::missing::Missing;
 use super::record::{Content, KnownRecord};
 use super::step::{Exit, Plan, Room, Step};
+use crate::defect::{Defect, is_on};
 use crate::machine::callers::{Patience, Queue, Ticket};
 use crate::machine::process::moment::Moment;
 use crate::record::Record;
@@ -256,6 +257,7 @@ impl Situation<'_> {
     ) {
         let limit = plan.limit.or(self.record.get().map(Record::limit));
         let limit = limit.unwrap_or(self.settings.limit) as usize;
+        let limit = limit + usize::from(is_on(Defect::LimitExceeded));
         let groups = self.ours.groups();
         let mut callers = self.wanted(served);
         // Those for whom a newcomer enters if it can't claim. A try only claims.
@@ -318,7 +320,12 @@ impl Situation<'_> {
             plan.prunes.extend(dead);
             plan.pruner = plan.pruner.or(group.members.first().copied());
             names -= prunes.min(names);
-            if claims {
+            if is_on(Defect::ManyClaimedInParts) && may_claim && !claims && rank < free {
+                // Too few of them serve nobody.
+                let some = group.members.iter().take(free - rank).copied().collect();
+                plan.claims.push(some);
+                is_blocked = true;
+            } else if claims {
                 names += size;
                 take(&mut callers, size);
                 plan.claims.push(group.members.clone());

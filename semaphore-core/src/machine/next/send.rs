@@ -4,6 +4,7 @@ use super::contender::{Contender, ContenderNo, Stand};
 use super::reads::{Due, Target};
 use super::step::{Act, Along, Part, Plan, Room, Step};
 use super::{From, Participant, step};
+use crate::defect::{Defect, is_on};
 use crate::id::Index;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
@@ -41,7 +42,8 @@ impl Participant {
     pub(super) fn part(&mut self, no: ContenderNo, act: Act) -> Option<Part> {
         let part = self.ours.change(no, |contender| {
             let flags = step::flags_of(act, contender.touch());
-            let is_taken = contender.is_taken;
+            let is_unfenced = is_on(Defect::ReleaseNotFenced) && matches!(act, Act::Exit(_));
+            let is_taken = contender.is_taken || is_unfenced;
             Some(Part {
                 no,
                 session: contender.session()?.clone(),

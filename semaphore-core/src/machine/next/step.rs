@@ -13,6 +13,7 @@ use super::missing::Dead;
 use super::record::KnownRecord;
 use crate::api::{Entry, Operation, Txn, TxnFault, TxnFaultKind, TxnOutcome};
 use crate::asked::Asked;
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::{Index, SessionId};
@@ -404,7 +405,10 @@ impl Step {
         }
         if let Some((_, session)) = &self.pruner {
             for (at, key) in dead.iter().enumerate() {
-                let Some(key) = key.as_deref() else {
+                let Some(key) = key
+                    .as_deref()
+                    .filter(|_| !is_on(Defect::PruneWithoutInquest))
+                else {
                     continue;
                 };
                 if let Some(index) = self.prunes[at].taken_at {

@@ -5,6 +5,7 @@ use super::record::Content;
 use super::step::{Act, Exit, Room, Step};
 use super::{Participant, Slots};
 use crate::api::Txn;
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
@@ -157,7 +158,7 @@ impl Participant {
         let is_kept = match reason {
             Lost::Evicted { .. } => true,
             Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } => {
-                self.settings.lost_early.is_kept()
+                self.settings.lost_early.is_kept() && !is_on(Defect::LostNotKept)
             }
             _ => false,
         };
@@ -240,7 +241,8 @@ impl Participant {
                 self.tell_late(acquire, Error::Request(error.at_face_value().clone()));
             }
             let since = self.ours.change(no, |it| it.is_refused(now));
-            if since.is_some_and(|since| since + 2 * self.settings.session.ttl() <= now) {
+            let is_over = |since| since + 2 * self.settings.session.ttl() <= now;
+            if is_on(Defect::ReleaseGivenUp) || since.is_some_and(is_over) {
                 self.leave_behind(no);
             }
         }

@@ -24,6 +24,7 @@
 use core::time::Duration;
 
 use crate::api::{CreateSession, DestroySession, RegisterNode, RenewSession};
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
@@ -85,6 +86,15 @@ pub(super) enum Need {
     Place,
     /// One holds. The least time between two renewals, since the process holds with many.
     Belief(Duration),
+}
+
+impl Need {
+    fn slowed(self) -> Self {
+        match self {
+            Self::Belief(_) if is_on(Defect::RenewalInAThird) => Self::Place,
+            _ => self,
+        }
+    }
 }
 
 /// Where in its span the next renewal comes: drawn anew for each, so that sessions that began
@@ -219,7 +229,9 @@ impl Session {
         self.pause.reset();
         self.pause.end();
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
-            State::Live(id, _) | State::Destroying(id) => State::Destroying(id),
+            State::Live(id, _) | State::Destroying(id) if !is_on(Defect::SessionLeftBehind) => {
+                State::Destroying(id)
+            }
             _ => State::Ended,
         };
     }
@@ -233,6 +245,7 @@ impl Session {
             State::Live(..) if self.is_doubted => is_waiting(),
             State::Live(..) => {
                 let whole = settings.proved_time();
+                let need = need.slowed();
                 let Need::Belief(least) = need else {
                     let next = self.sent_at + self.spread.between(whole / 4, whole / 3);
                     return is_waiting().map(|at| match self.failure {
@@ -240,6 +253,12 @@ impl Session {
                         None => next,
                     });
                 };
+                if is_on(Defect::RenewalsInTurn) && !self.under_way.is_empty() {
+                    return None;
+                }
+                if is_on(Defect::RenewalStoppedAfterTransient) && self.failure.is_some() {
+                    return Some(self.sent_at + settings.ttl());
+                }
                 let is_unanswered = !self.under_way.is_empty() || self.failure.is_some();
                 let every = if is_unanswered {
                     whole / 40
@@ -301,6 +320,11 @@ impl Session {
             return;
         };
         let Asked { what, sent_at, .. } = self.under_way.remove(at);
+        let sent_at = if is_on(Defect::LeaseFromAnswer) {
+            now
+        } else {
+            sent_at
+        };
         let outcome = match (what, &mut self.state) {
             (Purpose::Creation, State::Creating) => answer
                 .and_then(CreateSession::parse)
@@ -341,6 +365,12 @@ impl Session {
             Err(RequestError::InvalidSession { .. }) if what == Purpose::Renewal => {
                 self.failure = None;
                 self.unknown_since = Some(now);
+                if is_on(Defect::MissingSessionBelieved) {
+                    self.vanish();
+                }
+            }
+            Err(_) if self.lease().is_some() && is_on(Defect::TransientTakenForLoss) => {
+                self.vanish();
             }
             // The TTL ends what may not be destroyed.
             Err(error) if what == Purpose::Destruction && error.is_permanent() => {

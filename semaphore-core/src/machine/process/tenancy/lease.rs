@@ -111,7 +111,10 @@ impl Lease {
         if is_on(Defect::LeaseEndIgnored) {
             return self.sent_at + FOR_EVER;
         }
-        let proved_at = self.proved_at.unwrap_or(self.sent_at);
+        let proved_at = self
+            .proved_at
+            .filter(|_| !is_on(Defect::RenewalUnconfirmed));
+        let proved_at = proved_at.unwrap_or(self.sent_at);
         self.sent_at.min(proved_at) + self.believed_for()
     }
 
