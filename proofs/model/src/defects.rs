@@ -212,11 +212,7 @@ static ALL: [Preset; 44] = [
         OlderAccepted,
         "older-accepted",
         "Older records and lists are accepted.",
-        &[
-            "copy1 P11 limit1 turns2",
-            "lost1 former1 P1 Q1 limit1",
-            "former1 cancel1 P1 Q1 limit1 turns21",
-        ],
+        &["lost1 former1 cancel1 P11 limit1"],
     ),
     preset(
         HandoverBlind,

@@ -10,6 +10,7 @@
 )]
 
 mod action;
+mod canonical;
 mod compose;
 mod consul;
 mod defects;

@@ -1,6 +1,7 @@
 //! A scene: who takes part, and what may go wrong.
+use crate::canonical::Checks;
 use crate::defects::Defect;
-use crate::state::{CALLERS, CANCEL, Checks, FAULTS, LOWER, PARTICIPANTS};
+use crate::state::{CALLERS, CANCEL, FAULTS, LOWER, PARTICIPANTS};
 
 /// A waiter that stands at the head from the start and never acts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -135,6 +135,7 @@ fn faults() -> Vec<Scene> {
         of(PQ, 1).with(&[(FORMER, 1), (LOST, 1)]),
         of(PQ, 1).with(&[(FORMER, 1), (LOST, 1), (CANCEL, 1)]),
         of(PQ, 1).with(&[(FORMER, 1), (EARLY, 1), (LOST, 1)]),
+        of(PP, 1).with(&[(FORMER, 1), (LOST, 1), (CANCEL, 1)]),
         of(PP, 1).with(&[(FORMER, 1), (EARLY, 1), (LOST, 1), (CANCEL, 1)]),
         of(P, 1).turns(2, 1, 1).with(&[(FORMER, 1), (LOST, 1)]),
         of(PQ, 1).turns(2, 1, 1).with(&[(FORMER, 1), (CANCEL, 1)]),

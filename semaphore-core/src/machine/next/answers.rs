@@ -142,13 +142,18 @@ impl Participant {
     /// However a poll of a waiter ended, it lists if the newest list is old: a death does not change
     /// the record. Otherwise, if nothing has changed, the record is read.
     fn list_in_time(&mut self, now: Instant, has_moved: bool, target: &Target) {
-        let Some(first) = self.situation(now).first_waiter() else {
+        let situation = self.situation(now);
+        let Some(first) = situation.first_waiter() else {
             return;
         };
-        let rank = u32::try_from(self.known.line.rank(first.created)).unwrap_or(u32::MAX);
+        let rank = self.known.line.rank(first.created);
+        // Where the line moves nobody need be looked for, and a list would show who was passed again.
+        let is_its_turn = rank + first.size <= situation.free();
+        let is_moving = has_moved && (is_its_turn || matches!(target, Target::Ahead(_)));
+        let rank = u32::try_from(rank).unwrap_or(u32::MAX);
         let age = super::rules::POLL.saturating_mul(rank.saturating_add(1));
         let is_old = self.known.line.listed_at().is_none_or(|at| at + age <= now);
-        if is_old {
+        if is_old && !is_moving {
             self.reads.require(Due::List);
         } else if !has_moved && *target != Target::Record {
             self.reads.is_touched = true;

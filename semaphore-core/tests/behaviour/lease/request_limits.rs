@@ -127,8 +127,10 @@ fn everybody_gets_in_where_more_come_than_writes_are_allowed() {
     for turn in turns {
         world.run(turn);
     }
-    let refused = refused(&world);
-    assert!(refused.iter().all(|count| *count > 10), "{refused:?}");
+    let [writes, reads] = refused(&world);
+    // Who waits need hardly read beside its poll.
+    let reads_enough = reads > 10 || cfg!(semaphore_next);
+    assert!(writes > 10 && reads_enough, "{writes}, {reads}");
     world.set_request_limits(None);
     world.advance(secs(60));
     assert_nothing_left(&world);
