@@ -13,6 +13,8 @@
 //! The record decides between `Waiting` and `Idle`, the list between `Entering` and `Waiting`. So
 //! these are read off what is known, and only holding and leaving are kept.
 
+use core::time::Duration;
+
 use crate::defect::{Defect, is_on};
 use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::late::LATEST;
@@ -79,6 +81,8 @@ pub(super) enum Course {
         /// Since when Consul refuses what it needs for that.
         refused_since: Option<Instant>,
     },
+    /// Consul refuses it: what is left goes with its session, whose end is waited for.
+    Left,
 }
 
 /// How its entries have ended.
@@ -122,7 +126,7 @@ impl Contender {
     pub(super) fn stand(&self) -> Stand {
         match self.course {
             Course::Holding { .. } => Stand::Holding,
-            Course::Leaving { .. } => Stand::Leaving,
+            Course::Leaving { .. } | Course::Left => Stand::Leaving,
             Course::Here => match (self.key, self.is_named) {
                 (None, _) => Stand::Entering,
                 (Some(_), false) => Stand::Waiting,
@@ -139,7 +143,7 @@ impl Contender {
     pub(super) fn held_for(&self) -> Option<CommandId> {
         match self.course {
             Course::Holding { acquire } => Some(acquire),
-            Course::Here | Course::Leaving { .. } => None,
+            Course::Here | Course::Leaving { .. } | Course::Left => None,
         }
     }
 
@@ -163,7 +167,7 @@ impl Contender {
         let lease = self.loan.lease()?;
         Some(match self.course {
             Course::Holding { .. } => lease.deadline(),
-            Course::Here | Course::Leaving { .. } => lease.kept_until(),
+            Course::Here | Course::Leaving { .. } | Course::Left => lease.kept_until(),
         })
     }
 
@@ -225,7 +229,7 @@ impl Contender {
     pub(super) fn late_until(&self) -> Option<Instant> {
         match self.course {
             Course::Leaving { parked_at, .. } => parked_at.map(|at| at + LATEST),
-            Course::Here | Course::Holding { .. } => None,
+            Course::Here | Course::Holding { .. } | Course::Left => None,
         }
     }
 
@@ -241,17 +245,27 @@ impl Contender {
         }
     }
 
-    /// What it needs to leave is refused. Returns since when.
-    pub(super) fn is_refused(&mut self, now: Instant) -> Instant {
+    /// What it needs to leave is refused. Returns whether it was for so long.
+    pub(super) fn is_refused_for(&mut self, time: Duration, now: Instant) -> bool {
         match &mut self.course {
-            Course::Leaving { refused_since, .. } => *refused_since.get_or_insert(now),
-            Course::Here | Course::Holding { .. } => now,
+            Course::Leaving { refused_since, .. } => {
+                *refused_since.get_or_insert(now) + time <= now
+            }
+            Course::Left => true,
+            Course::Here | Course::Holding { .. } => false,
         }
+    }
+
+    /// What is left of it goes with its session.
+    pub(super) fn is_left(&mut self) {
+        self.loan.leave();
+        self.loan.settles();
+        self.course = Course::Left;
     }
 
     /// It leaves for good.
     pub(super) fn leave(&mut self) {
-        if !matches!(self.course, Course::Leaving { .. }) {
+        if self.stand() != Stand::Leaving {
             self.loan.leave();
             self.course = Course::Leaving {
                 parked_at: None,

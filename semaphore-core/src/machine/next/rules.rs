@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use super::Settings;
-use super::contender::{Contender, ContenderNo, Entry, KeyState, Stand};
+use super::contender::{Contender, ContenderNo, Course, Entry, KeyState, Stand};
 use super::contenders::{Contenders, Group};
 use super::line::Line;
 use super::missing::Missing;
@@ -354,6 +354,9 @@ impl Situation<'_> {
 fn exit(contender: &Contender, now: Instant, is_record_readable: bool) -> Option<Exit> {
     contender.session()?;
     let is_gone = contender.loan.is_gone();
+    if contender.course == Course::Left && !is_gone {
+        return None;
+    }
     let parks = contender.is_open() && !is_gone;
     match (contender.is_named && is_record_readable, contender.key) {
         (true, None) => Some(Exit::NameOnly),

@@ -56,6 +56,10 @@ impl Participant {
             self.note(now, Some(error));
         }
         if is_gone {
+            // A claim that was given up may have come before.
+            if !self.ours.get(no).is_some_and(|it| it.is_named) {
+                self.reads.require(Due::ConfirmedList);
+            }
             if self.is_wanting(no) {
                 self.writes.respawn.begin(now, &mut self.rng);
             }

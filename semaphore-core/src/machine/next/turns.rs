@@ -240,9 +240,9 @@ impl Participant {
             if let Some(acquire) = self.ours.get(no).and_then(|it| it.owes) {
                 self.tell_late(acquire, Error::Request(error.at_face_value().clone()));
             }
-            let since = self.ours.change(no, |it| it.is_refused(now));
-            let is_over = |since| since + 2 * self.settings.session.ttl() <= now;
-            if is_on(Defect::ReleaseGivenUp) || since.is_some_and(is_over) {
+            let most = self.settings.session.cleanup_time();
+            let is_over = self.ours.change(no, |it| it.is_refused_for(most, now));
+            if is_on(Defect::ReleaseGivenUp) || is_over == Some(true) {
                 self.leave_behind(no);
             }
         }
@@ -262,12 +262,16 @@ impl Participant {
         }
     }
 
-    /// What is left of it goes with its session.
+    /// What is left of it goes with its session. Until that has ended, a claim may still come.
     pub(super) fn leave_behind(&mut self, no: ContenderNo) {
-        self.ours
-            .change(no, |it| it.loan.give_back(Past::Nothing, Rest::Key));
         self.given_back(no);
-        self.ours.forget(no);
+        if self.ours.get(no).is_some_and(|it| it.loan.is_gone()) {
+            self.ours
+                .change(no, |it| it.loan.give_back(Past::Nothing, Rest::Key));
+            self.ours.forget(no);
+        } else {
+            self.ours.change(no, Contender::is_left);
+        }
     }
 
     /// Fails every waiting caller.
@@ -443,11 +447,13 @@ impl Participant {
     /// Whether only things are left that could not be given back: an attempt has failed, and nobody
     /// waits here.
     pub(super) fn has_only_left_behind(&self) -> bool {
-        let is_told = |(_, it): (ContenderNo, &Contender)| it.owes.is_none();
+        let is_held_up = self.writes.is_held_up;
+        let is_told = |(_, it): (ContenderNo, &Contender)| {
+            it.owes.is_none() && (is_held_up || it.course == Course::Left)
+        };
         self.callers.queue().is_empty()
             && !self.ours.is_empty()
             && self.ours.those(Stand::Leaving).all(is_told)
-            && self.writes.is_held_up
             && self.ours.count(Stand::Leaving) == self.ours.len()
     }
 }

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use self::agenda::{Agenda, Listed, SessionNo};
 use self::news::AllNews;
 use self::proofs::{Asked, Proof, Proofs};
-use self::shared::Shared;
+use self::shared::{Shared, Stance};
 use crate::api::{Entry, Txn, TxnOutcome};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
@@ -69,7 +69,6 @@ pub(in crate::machine) struct Pool {
     next: SessionNo,
     lent: BTreeMap<Tenant, (SessionNo, Place)>,
     places: BTreeMap<Place, Lent>,
-    holders: BTreeSet<Tenant>,
     /// With how many sessions somebody holds.
     held: usize,
     agenda: Agenda,
@@ -128,7 +127,6 @@ impl Pool {
             next: SessionNo::FIRST,
             lent: BTreeMap::new(),
             places: BTreeMap::new(),
-            holders: BTreeSet::new(),
             held: 0,
             agenda: Agenda::default(),
             news: AllNews::default(),
@@ -193,25 +191,27 @@ impl Pool {
         match step {
             LoanStep::Lend => {}
             LoanStep::Hold => {
-                shared.holders.insert(tenant);
-                if self.holders.is_empty() {
+                if self.held == 0 {
                     self.proofs.begin(now);
                 }
-                self.holders.insert(tenant);
+                shared.stand(tenant, Some(Stance::Holds));
             }
-            LoanStep::LetGo => {
-                shared.holders.remove(&tenant);
-                self.holders.remove(&tenant);
+            LoanStep::LetGo if shared.stance(tenant) == Some(Stance::Holds) => {
+                shared.stand(tenant, Some(Stance::Waits));
             }
+            LoanStep::LetGo => {}
             LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
-            LoanStep::Leave => _ = shared.staying.remove(&tenant),
-            LoanStep::Stay => shared.stay(tenant),
-            LoanStep::Settle => _ = shared.settling.insert(tenant),
+            LoanStep::Leave => shared.stand(tenant, Some(Stance::Leaves)),
+            LoanStep::Stay => shared.stand(tenant, Some(Stance::Waits)),
+            LoanStep::Settle => {
+                shared.is_retired = true;
+                shared.stand(tenant, Some(Stance::Settles));
+            }
             LoanStep::Doubt => shared.session.doubt(),
             LoanStep::Return { rest, .. } => {
                 shared.part_with(&place, tenant);
                 if rest == Rest::Key {
-                    let others = shared.tenants.len();
+                    let others = shared.users().count();
                     tracing::debug!(name: "session-retired", others, "something may be left on a session");
                     shared.is_retired = true;
                 }
@@ -241,8 +241,7 @@ impl Pool {
         let (settings, rng) = (&self.settings, &mut self.rng);
         let new = || Shared::new(settings, rng);
         let shared = self.sessions.entry(no).or_insert_with(new);
-        shared.tenants.insert(place, tenant);
-        shared.staying.insert(tenant);
+        shared.lend(place, tenant);
         let shown = shared.shown();
         self.tell(tenant, shown, None);
         self.settle(now, no);
@@ -250,7 +249,6 @@ impl Pool {
 
     /// A session is free at the place again.
     fn take_back(&mut self, no: SessionNo, tenant: Tenant, place: &Place) {
-        self.holders.remove(&tenant);
         self.lent.remove(&tenant);
         if let Some(lent) = self.places.get_mut(place) {
             lent.sessions = lent.sessions.saturating_sub(1);
@@ -304,7 +302,7 @@ impl Pool {
             .session
             .transmit(now, &self.settings, &mut self.rng)?;
         if shared.is_held() && self.proofs.goes_with_renewal(now) {
-            self.proofs.begin_round(now, self.holders.iter().copied());
+            self.begin_round(now);
         }
         self.sent_at = now;
         self.unanswered_since.get_or_insert(now);
@@ -357,24 +355,26 @@ impl Pool {
         if self.proofs.asks_at() <= now
             && let Some(no) = self.unknown()
         {
-            let tenants: Vec<Tenant> = self.sessions.get(&no)?.tenants.values().copied().collect();
-            let asked = tenants.iter().filter_map(|it| self.asked(*it));
+            let asked = self.sessions.get(&no)?.users();
+            let asked = asked.filter_map(|it| asked_of(&self.sessions, &self.lent, it));
             let asked: Vec<Asked> = asked.take(Txn::MAX_OPERATIONS / 2).collect();
             return self.proofs.ask(now, asked, &self.settings);
         }
-        if self.holders.is_empty() || self.proofs.due_at() > now {
+        if self.held == 0 || self.proofs.due_at() > now {
             return None;
         }
         if self.proofs.is_round_over() {
-            self.proofs.begin_round(now, self.holders.iter().copied());
+            self.begin_round(now);
         }
         let (sessions, lent) = (&self.sessions, &self.lent);
-        let whose = |tenant| asked(sessions, lent, tenant);
+        let whose = |tenant| asked_of(sessions, lent, tenant);
         self.proofs.next(now, whose, &self.settings)
     }
 
-    fn asked(&self, tenant: Tenant) -> Option<Asked> {
-        asked(&self.sessions, &self.lent, tenant)
+    /// All holders are proved in turn, those of one semaphore together.
+    fn begin_round(&mut self, now: Instant) {
+        let holders: BTreeSet<Tenant> = self.sessions.values().flat_map(Shared::holders).collect();
+        self.proofs.begin_round(now, holders.into_iter());
     }
 
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
@@ -416,7 +416,7 @@ impl Pool {
         let (settings, rng) = (&self.settings, &mut self.rng);
         shared.session.handle(now, part, answer, settings, rng);
         // Nobody's key could tell.
-        if shared.tenants.is_empty() {
+        if shared.users().next().is_none() {
             shared.session.is_missed(now);
         }
         self.settle(now, no);
@@ -488,7 +488,7 @@ impl Pool {
         let creation = creation.max(creation.and(rests));
         let request = self.agenda.request().map(|(at, _)| at);
         let request = request.max(request.and(silence));
-        let proof = (!self.holders.is_empty()).then(|| self.proofs.due_at());
+        let proof = (self.held > 0).then(|| self.proofs.due_at());
         let unknown = self.unknown().map(|_| self.proofs.asks_at());
         let all = [creation, request, proof, unknown, self.agenda.end()];
         all.into_iter().flatten().min()
@@ -534,7 +534,7 @@ impl Pool {
 }
 
 /// What is read for a user.
-fn asked(
+fn asked_of(
     sessions: &BTreeMap<SessionNo, Shared>,
     lent: &BTreeMap<Tenant, (SessionNo, Place)>,
     tenant: Tenant,

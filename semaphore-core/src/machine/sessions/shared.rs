@@ -18,12 +18,10 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) session: Session,
-    pub(super) tenants: BTreeMap<Place, Tenant>,
-    /// The users that are not leaving. It is renewed for them.
-    pub(super) staying: BTreeSet<Tenant>,
-    /// The users of which nothing is left except what may come late.
-    pub(super) settling: BTreeSet<Tenant>,
-    pub(super) holders: BTreeSet<Tenant>,
+    places: BTreeSet<Place>,
+    users: BTreeMap<Tenant, Stance>,
+    /// How many of them have each stance.
+    stances: [usize; 4],
     /// A former user may have left something on it: nobody new uses it, and its end removes that.
     pub(super) is_retired: bool,
     /// Why the last proof has failed.
@@ -32,6 +30,17 @@ pub(super) struct Shared {
     /// What its users know.
     told: Shown,
     pub(super) listed: Listed,
+}
+
+/// What a user needs it for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stance {
+    Holds,
+    Waits,
+    /// It is not renewed for this one.
+    Leaves,
+    /// Nothing of this one is left except what may come late, which the session's end would prevent.
+    Settles,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +56,9 @@ impl Shared {
     pub(super) fn new(settings: &SessionSettings, rng: &mut fastrand::Rng) -> Self {
         Self {
             session: Session::new(settings, rng),
-            tenants: BTreeMap::new(),
-            staying: BTreeSet::new(),
-            settling: BTreeSet::new(),
-            holders: BTreeSet::new(),
+            places: BTreeSet::new(),
+            users: BTreeMap::new(),
+            stances: [0; 4],
             is_retired: false,
             unproved: None,
             usage: Usage::Used,
@@ -62,8 +70,57 @@ impl Shared {
         }
     }
 
+    /// A user comes.
+    pub(super) fn lend(&mut self, place: Place, tenant: Tenant) {
+        self.places.insert(place);
+        self.stand(tenant, Some(Stance::Waits));
+    }
+
+    /// A user has left.
+    pub(super) fn part_with(&mut self, place: &Place, tenant: Tenant) {
+        self.places.remove(place);
+        self.stand(tenant, None);
+    }
+
+    /// What a user needs it for from now on; `None` for one that has left.
+    pub(super) fn stand(&mut self, tenant: Tenant, stance: Option<Stance>) {
+        let before = match stance {
+            Some(stance) => self.users.insert(tenant, stance),
+            None => self.users.remove(&tenant),
+        };
+        if let Some(before) = before {
+            self.stances[before as usize] -= 1;
+        }
+        if let Some(stance) = stance {
+            self.stances[stance as usize] += 1;
+        }
+    }
+
+    pub(super) fn stance(&self, tenant: Tenant) -> Option<Stance> {
+        self.users.get(&tenant).copied()
+    }
+
+    fn count(&self, stance: Stance) -> usize {
+        self.stances[stance as usize]
+    }
+
     pub(super) fn is_held(&self) -> bool {
-        !self.holders.is_empty()
+        self.count(Stance::Holds) > 0
+    }
+
+    /// Whether somebody needs it to live on.
+    fn is_kept(&self) -> bool {
+        self.is_held() || self.count(Stance::Waits) > 0
+    }
+
+    pub(super) fn users(&self) -> impl Iterator<Item = Tenant> {
+        self.users.keys().copied()
+    }
+
+    pub(super) fn holders(&self) -> impl Iterator<Item = Tenant> {
+        let users = self.users.iter();
+        let holds = |(_, stance): &(&Tenant, &Stance)| **stance == Stance::Holds;
+        users.filter(holds).map(|(tenant, _)| *tenant)
     }
 
     /// Whether its end is on its way, and has failed so far.
@@ -77,32 +134,18 @@ impl Shared {
         // If nobody needed it, it was not renewed. A hold that begins late in the lease could end
         // before a renewal is answered.
         let is_fresh = |lease: &Lease| lease.is_fresh(now);
-        let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_fresh);
-        let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
+        let is_kept = self.is_kept() || self.session.lease().is_none_or(is_fresh);
+        let is_taken = self.places.contains(place) && !is_on(Defect::LentTwiceAtAPlace);
         is_lasting && is_kept && !is_taken && self.session.is_trusted()
-    }
-
-    /// A user that was leaving continues.
-    pub(super) fn stay(&mut self, tenant: Tenant) {
-        self.settling.remove(&tenant);
-        self.staying.insert(tenant);
-    }
-
-    /// A user has left.
-    pub(super) fn part_with(&mut self, place: &Place, tenant: Tenant) {
-        self.tenants.remove(place);
-        self.staying.remove(&tenant);
-        self.settling.remove(&tenant);
-        self.holders.remove(&tenant);
     }
 
     fn need(&self, held: usize) -> Need {
         if self.is_held() {
             Need::Belief(spacing(held))
-        } else if self.staying.is_empty() {
-            Need::Nothing
-        } else {
+        } else if self.is_kept() {
             Need::Place
+        } else {
+            Need::Nothing
         }
     }
 
@@ -137,8 +180,7 @@ impl Shared {
             return Vec::new();
         }
         self.told = shown.clone();
-        let tenants = self.tenants.values();
-        tenants.map(|tenant| (*tenant, shown.clone())).collect()
+        self.users().map(|it| (it, shown.clone())).collect()
     }
 
     /// The last news for its settling users, after it has ended.
@@ -153,8 +195,7 @@ impl Shared {
             failure: None,
             ..self.told.clone()
         };
-        let tenants = self.tenants.values();
-        tenants.map(move |tenant| (*tenant, shown.clone()))
+        self.users().map(move |it| (it, shown.clone()))
     }
 
     /// An unused session is kept for a moment, if it may be used again. If its only users wait for
@@ -163,8 +204,9 @@ impl Shared {
         if matches!(self.usage, Usage::Ending) {
             return;
         }
-        let is_settling = self.settling.len() == self.tenants.len();
-        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && !self.tenants.is_empty() {
+        let is_used = !self.users.is_empty();
+        let is_settling = self.count(Stance::Settles) == self.users.len();
+        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && is_used {
             self.usage = Usage::Used;
             return;
         }
@@ -172,7 +214,7 @@ impl Shared {
         if self.session.is_being_created() {
             return;
         }
-        self.is_retired |= !self.tenants.is_empty();
+        self.is_retired |= is_used;
         let until = match self.usage {
             Usage::Unused(until) => until.min(now + kept),
             Usage::Used | Usage::Ending => now + kept,

@@ -227,6 +227,19 @@ impl Scene {
         }
     }
 
+    /// Consul denies what is held back before it.
+    pub(crate) fn denies(&mut self, who: usize) {
+        let party = &mut self.parties[who];
+        for (id, request) in std::mem::take(&mut party.kept) {
+            self.note(who, "<-", &format!("denied: {}", line(&request)));
+            let faults = r#"{"Results":null,"Errors":[{"OpIndex":1,"What":"Permission denied"}]}"#;
+            let answer = Response::new(409, faults);
+            let participant = &mut self.parties[who].participant;
+            participant.handle_response(self.now, id, Ok(answer));
+        }
+        self.run();
+    }
+
     /// Consul gets what was given up. Its answers come, too. Returns whether all of it was applied.
     #[track_caller]
     pub(crate) fn arrives_late(&mut self, who: usize) -> bool {

@@ -1,6 +1,7 @@
 //! The scenes of docs/SCENARIOS.md on the next machine, one file per group.
 
 mod bench;
+mod changed;
 mod groups;
 mod holding;
 mod late;
