@@ -193,7 +193,9 @@ impl Participant {
         let known = known.and_then(|no| self.ours.get(no));
         let index = known.map_or(Index::ZERO, Contender::index);
         let shown = entry.map_or(Index::ZERO, Entry::modify_index);
-        if shown != index {
+        if entry.is_none() {
+            self.reads.require(Due::ConfirmedList);
+        } else if shown != index {
             self.reads.require(Due::List);
         }
         shown != index

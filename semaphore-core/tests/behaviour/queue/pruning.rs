@@ -44,7 +44,7 @@ fn a_holder_that_learns_that_its_session_is_gone_makes_room_at_once() {
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
         let waiter = world.start(async move { b.acquire().await });
-        world.sleep(secs(1)).await;
+        world.sleep(secs(2)).await;
         let session = permit.sequencers()[0].session.to_string();
         let destroyed = world.now();
         world.consul(|consul, now| consul.destroy_session(now, &session));

@@ -21,7 +21,7 @@ fn a_holder_that_a_restored_snapshot_does_not_know_learns_of_it_with_one_answer(
             .expect("released");
         let snapshot = world.consul(|consul, _| consul.snapshot());
         let permit = a.acquire().await.expect("a slot");
-        world.sleep(secs(1)).await;
+        world.sleep(secs(2)).await;
         let restored = world.now();
         world.consul(|consul, now| consul.restore(now, &snapshot));
         let lost = permit.lost().await;
