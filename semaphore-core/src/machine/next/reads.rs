@@ -190,7 +190,7 @@ impl Reads {
     pub(super) fn poll_ended(&mut self, now: Instant) -> Option<(Target, Index, bool)> {
         let poll = self.poll.take()?;
         // Its clock may run slow by as much.
-        let is_early = now.saturating_since(poll.sent_at) < poll.wait - poll.wait / 10;
+        let is_early = now.saturating_since(poll.sent_at) < poll.wait / 10 * 9;
         Some((poll.target, poll.from, is_early))
     }
 

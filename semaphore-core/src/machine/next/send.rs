@@ -129,9 +129,7 @@ impl Participant {
             });
         }
         // Proofs look after those who share sessions.
-        if self.lone.is_none() {
-            return None;
-        }
+        self.lone.as_ref()?;
         let holds = |(_, it): &(ContenderNo, &Contender)| {
             it.key.is_some() && it.slot_since + self.settings.session.ttl() / 15 <= now
         };

@@ -105,7 +105,7 @@ impl Participant {
         has_news
     }
 
-    /// Whether the process looks after it together with others, instead of a poll of its own.
+    /// Whether the process looks after it together with others, instead of its own poll.
     pub(super) fn is_looked_after(&self) -> bool {
         self.lone.is_none() && self.readers == Readers::Shared && self.only_waits()
     }

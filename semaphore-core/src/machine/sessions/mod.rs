@@ -2,7 +2,7 @@
 //!
 //! A process needs as many sessions as it wants slots in any one semaphore: its slots in different
 //! semaphores use the same sessions. Each session is renewed once, however many use it. A semaphore
-//! that shares its sessions with nobody has a pool of its own.
+//! that shares its sessions with nobody has its own pool.
 //!
 //! ```text
 //!            place a    place b    place c
@@ -189,7 +189,6 @@ impl Pool {
         };
         let was_held = shared.is_held();
         match step {
-            LoanStep::Lend => {}
             LoanStep::Hold => {
                 if self.held == 0 {
                     self.proofs.begin(now);
@@ -199,7 +198,7 @@ impl Pool {
             LoanStep::LetGo if shared.stance(tenant) == Some(Stance::Holds) => {
                 shared.stand(tenant, Some(Stance::Waits));
             }
-            LoanStep::LetGo => {}
+            LoanStep::Lend | LoanStep::LetGo => {}
             LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
             LoanStep::Leave => shared.stand(tenant, Some(Stance::Leaves)),
             LoanStep::Stay => shared.stand(tenant, Some(Stance::Waits)),

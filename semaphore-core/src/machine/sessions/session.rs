@@ -97,7 +97,7 @@ impl Need {
     }
 }
 
-/// Where in its span the next renewal comes: drawn anew for each, so that sessions that began
+/// Where in its span the next renewal comes: drawn again for each, so that sessions that began
 /// together are not renewed together for ever.
 #[derive(Clone, Copy, Debug)]
 struct Spread(u32);
@@ -110,7 +110,7 @@ impl Spread {
     }
 
     fn between(self, least: Duration, most: Duration) -> Duration {
-        least + (most - least) / Self::WHOLE * self.0
+        least + most.saturating_sub(least) / Self::WHOLE * self.0
     }
 }
 

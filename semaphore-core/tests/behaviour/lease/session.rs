@@ -349,7 +349,7 @@ fn a_new_leader_that_has_not_caught_up_costs_nobody_a_slot_or_a_place_in_the_que
     let keys = contender_keys(&world);
     world.elect_leader_behind(&empty);
     world.advance(secs(8));
-    let trace = world.trace().to_string();
+    let trace = world.trace();
     for host in ["a", "b"] {
         let answers = trace
             .lines()

@@ -98,7 +98,7 @@ impl Lease {
         if is_on(Defect::LeaseMarginGone) {
             return self.length;
         }
-        self.length - self.length / MARGIN
+        self.length / MARGIN * (MARGIN - 1)
     }
 
     /// When the request was sent from which it counts.
