@@ -3,8 +3,8 @@
 //! Consul refuses the `lock` of a dead holder's key during its lock delay, and while somebody has it.
 //! It has no lock delay where a key was deleted by hand, or where a new leader forgot it: then our own
 //! clock counts, from the first list without a key that we had seen. A key that another session has
-//! is nobody's: there is nothing to lock then, so that it stays so is checked, and one that had not
-//! seen it before waits for the longest lock delay.
+//! can't be locked, but nobody holds with it. That it stays so is checked, and who had not seen it
+//! before waits for the longest lock delay.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

@@ -180,7 +180,8 @@ impl Situation<'_> {
         // A record of another limit takes nobody, unless the claim may write ours.
         let is_taking = !self.is_conflict() || self.may_resize(false);
         let dead = self.missing.prunable(self.now).count();
-        is_known && is_taking && self.free() + dead >= self.line.len() + ticket.permits as usize
+        let needed = self.names() + self.line.len() + ticket.permits as usize;
+        is_known && is_taking && self.limit() + dead >= needed
     }
 
     /// Rule 7. Whether the room of the present record is room for PATIENCE to count: enough for the

@@ -112,6 +112,10 @@ impl RequestEnd {
 #[derive(Default)]
 pub(crate) struct Outage {
     failing: Option<Failing>,
+    /// When a read and a write were last served. What was sent before, and fails later, is of an
+    /// outage that was over by then.
+    read_at: Option<Instant>,
+    write_at: Option<Instant>,
     news: VecDeque<Notice>,
 }
 
@@ -136,9 +140,18 @@ impl Outage {
     /// Hears how a request ended.
     pub(crate) fn hear(&mut self, end: &RequestEnd) {
         self.let_time_pass(end.at);
+        let served = match end.purpose {
+            Purpose::Read | Purpose::Poll => &mut self.read_at,
+            Purpose::Write => &mut self.write_at,
+            Purpose::Question => &mut None,
+        };
         match &end.failure {
+            Some((since, _)) if served.is_some_and(|at| *since < at) => {}
             Some((since, cause)) => self.failed(end.at, end.purpose, *since, cause),
-            None => self.served(end.at, end.purpose),
+            None => {
+                *served = Some(end.at);
+                self.served(end.at, end.purpose);
+            }
         }
     }
 
@@ -254,6 +267,17 @@ mod tests {
         let error = TransportError::new(TransportErrorKind::NotSent);
         let error = RequestError::Transport(error);
         outage.hear(&RequestEnd::failed(at(now), purpose, at(since), error));
+    }
+
+    #[test]
+    fn a_request_of_an_outage_that_is_over_does_not_begin_it_again() {
+        let mut outage = Outage::default();
+        fail(&mut outage, 3_000, 0, Purpose::Write);
+        serve(&mut outage, 4_000, Purpose::Write);
+        fail(&mut outage, 5_000, 2_000, Purpose::Write);
+        assert!(outage.trouble(at(5_000)).is_none());
+        fail(&mut outage, 8_000, 5_000, Purpose::Write);
+        assert!(outage.trouble(at(8_000)).is_some());
     }
 
     fn serve(outage: &mut Outage, now: u64, purpose: Purpose) {

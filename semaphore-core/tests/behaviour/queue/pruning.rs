@@ -287,6 +287,25 @@ fn keys_of_another_prefix_keep_nobody_alive() {
     assert_eq!(holders(&world), [""; 0]);
 }
 
+/// As after a limit was lowered under its holders.
+#[test]
+fn a_try_is_refused_at_once_where_the_slots_of_the_dead_are_not_enough() {
+    let world = MockConsul::new(4);
+    let holds = Stranger::enters(&world);
+    let dead = "00000000-0000-0000-0000-00000000dead";
+    let session = &holds.session;
+    let record = format!(r#"{{"Limit":1,"Holders":{{"{session}":true,"{dead}":true}}}}"#);
+    operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+    let semaphore = semaphore(&world, "a", 1);
+    let before = world.now();
+    let refused = world.run(semaphore.try_acquire()).expect("an answer");
+    assert!(refused.is_err());
+    assert!(world.now().saturating_since(before) < secs(1));
+    holds.leaves(&world);
+    let permit = world.run(semaphore.acquire()).expect("its turn");
+    world.run(permit.release()).expect("released");
+}
+
 #[test]
 fn who_does_not_see_its_own_key_any_more_prunes_nobody() {
     let world = MockConsul::new(4);
