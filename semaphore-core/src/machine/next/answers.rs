@@ -10,7 +10,7 @@ use crate::error::{Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::process::moment::Moment;
-use crate::machine::process::tenancy::loan::Seen;
+use crate::machine::process::tenancy::loan::{Seen, SeenRecord};
 use crate::subject::Subject;
 use crate::time::Instant;
 use crate::view::{Contender as Shown, ContenderFlags, Lock, View};
@@ -203,7 +203,7 @@ impl Participant {
 
     /// Takes what a proof has shown of the record and of the key of one of ours.
     pub(super) fn take_seen(&mut self, now: Instant, no: ContenderNo, seen: &Seen) {
-        if let Some(lock) = &seen.record {
+        if let SeenRecord::There(lock) = &seen.record {
             let moment = self.moment();
             let index = lock.modify_index;
             let is_later = self.known.record.seen_at() < seen.sent_at;
@@ -212,7 +212,9 @@ impl Participant {
             if news == News::Older && is_later {
                 self.reads.require(Due::ConfirmedList);
             }
-        } else if self.known.record.get().is_some() {
+        }
+        let is_missing = matches!(seen.record, SeenRecord::Missing);
+        if is_missing && self.known.record.get().is_some() {
             self.reads.require(Due::List);
         }
         let Some(contender) = self.ours.get(no) else {

@@ -52,7 +52,9 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
-use crate::machine::process::tenancy::loan::{LoanNews, LoanStep, LoanWish, Rest, Seen, Shown};
+use crate::machine::process::tenancy::loan::{
+    LoanNews, LoanStep, LoanWish, Rest, Seen, SeenRecord, Shown,
+};
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
 use crate::time::Instant;
@@ -467,7 +469,12 @@ impl Pool {
             let key = tied(asked, shown).map(|it| Contender::new(asked.session.clone(), it));
             let seen = Seen {
                 sent_at: proof.sent_at,
-                record: shown.get(asked.record.as_str()).map(|it| Lock::new(it)),
+                record: match &asked.record {
+                    None => SeenRecord::Unread,
+                    Some(record) => shown
+                        .get(record.as_str())
+                        .map_or(SeenRecord::Missing, |it| SeenRecord::There(Lock::new(it))),
+                },
                 key,
             };
             let now = shared.shown();
@@ -544,7 +551,7 @@ fn asked_of(
         tenant,
         no: *no,
         key: key_at(place, &session),
-        record: format!("{place}/{LOCK_NAME}"),
+        record: Some(format!("{place}/{LOCK_NAME}")),
         session,
     })
 }

@@ -10,6 +10,7 @@
 //! Sources: Consul's documentation of sessions (`Behavior`: the end of a session unties or deletes
 //! its keys) and of transactions (64 operations; `consistent` for those that only read).
 
+use core::iter;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,6 +35,8 @@ pub(super) struct Proofs {
     /// When the last one was sent.
     sent: Instant,
     waiting: VecDeque<Tenant>,
+    /// The record that was read last in this round.
+    read: Option<String>,
     under_way: BTreeMap<u32, Proof>,
     last: u32,
     /// None of those since the last answer has succeeded.
@@ -54,7 +57,8 @@ pub(super) struct Asked {
     pub(super) no: SessionNo,
     pub(super) session: SessionId,
     pub(super) key: String,
-    pub(super) record: String,
+    /// The record beside it, unless it was read in this round.
+    pub(super) record: Option<String>,
 }
 
 /// A process sends at most five a second: with more than 300 keys and records, rounds take longer.
@@ -73,6 +77,7 @@ impl Proofs {
             began: Instant::ORIGIN,
             sent: Instant::ORIGIN,
             waiting: VecDeque::new(),
+            read: None,
             under_way: BTreeMap::new(),
             last: 0,
             is_unanswered: false,
@@ -114,6 +119,7 @@ impl Proofs {
     pub(super) fn begin_round(&mut self, now: Instant, holders: impl Iterator<Item = Tenant>) {
         self.began = now;
         self.waiting = holders.collect();
+        self.read = None;
     }
 
     pub(super) fn is_round_over(&self) -> bool {
@@ -130,18 +136,20 @@ impl Proofs {
         let mut asked: Vec<Asked> = Vec::new();
         let (mut operations, mut bytes) = (0, 0);
         while let Some(tenant) = self.waiting.pop_front() {
-            let Some(next) = whose(tenant) else {
+            let Some(mut next) = whose(tenant) else {
                 continue;
             };
-            let is_same_record = asked.last().is_some_and(|it| it.record == next.record);
-            let more = if is_same_record { 1 } else { 2 };
-            let length = next.key.len() + next.record.len();
+            next.record.take_if(|it| self.read.as_ref() == Some(it));
+            let record = next.record.as_ref();
+            let more = 1 + usize::from(record.is_some());
+            let length = next.key.len() + record.map_or(0, String::len);
             if operations + more > Txn::MAX_OPERATIONS || bytes + length > MOST_KEY_BYTES {
                 self.waiting.push_front(tenant);
                 break;
             }
             operations += more;
             bytes += length;
+            self.read = next.record.clone().or(self.read.take());
             asked.push(next);
         }
         self.ask(now, asked, settings)
@@ -157,17 +165,11 @@ impl Proofs {
         if asked.is_empty() {
             return None;
         }
-        let mut keys: Vec<&str> = Vec::new();
-        for it in &asked {
-            if keys.last() != Some(&it.record.as_str()) {
-                keys.push(&it.record);
-            }
-            // The record stays the last one, for the next user of the same place.
-            let at = keys.len() - 1;
-            keys.insert(at, &it.key);
-        }
+        let keys = asked
+            .iter()
+            .flat_map(|it| iter::once(&it.key).chain(it.record.as_ref()));
         // A plain `get` of a missing key would refuse all.
-        let operations: Vec<_> = keys.iter().map(|key| Operation::GetFrom { key }).collect();
+        let operations: Vec<_> = keys.map(|key| Operation::GetFrom { key }).collect();
         let txn = Txn {
             operations: &operations,
         };

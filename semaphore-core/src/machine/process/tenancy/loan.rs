@@ -103,11 +103,20 @@ pub struct LoanNews {
     pub(in crate::machine) seen: Option<Seen>,
 }
 
+/// The record at the user's place.
+#[derive(Clone, Debug)]
+pub(in crate::machine) enum SeenRecord {
+    /// It was read with the key of another user.
+    Unread,
+    Missing,
+    There(Lock),
+}
+
 /// What a read that the majority confirmed has shown at the user's place.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Seen {
     pub(in crate::machine) sent_at: Instant,
-    pub(in crate::machine) record: Option<Lock>,
+    pub(in crate::machine) record: SeenRecord,
     /// The user's key, if it is tied to the session.
     pub(in crate::machine) key: Option<Contender>,
 }
