@@ -280,21 +280,17 @@ impl Situation<'_> {
             let free = limit.saturating_sub(names);
             let rank = self.line.rank(group.created);
             let is_newcomer = group.created.is_none();
-            let is_for_try = is_newcomer && !waits.contains(&size);
             // Rule 2. A newcomer claims only if it is alone, and was not refused. In company, or
-            // without a list, it enters, which nobody can refuse.
-            let may_claim = if is_newcomer {
-                let is_fresh = members().all(|it| it.entry == Entry::Settled);
-                is_fresh && is_alone || is_for_try
-            } else {
-                true
-            };
+            // without a list, it enters, which nobody can refuse. A try has listed.
+            let has_rank = !is_newcomer || !waits.contains(&size);
+            let is_fresh = || members().all(|it| it.entry == Entry::Settled);
+            let may_claim = has_rank || is_alone && is_fresh();
             let may_claim = may_claim && !is_blocked && callers.contains(&size);
             let operations = 2 * size;
             // Rule 1. Its turn: all its slots in one write, or none.
             let mut claims = may_claim && rank + size <= free;
             let mut prunes = 0;
-            if may_claim && !claims && is_first && (!is_newcomer || is_for_try) {
+            if may_claim && !claims && is_first && has_rank {
                 // Rule 7. Room that has been there for PATIENCE may be claimed whatever the rank.
                 let is_patient = self.is_patience_over() && self.suffices(group);
                 let needed = size + if is_patient { 0 } else { rank };
