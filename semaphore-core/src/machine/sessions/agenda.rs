@@ -18,7 +18,9 @@ impl SessionNo {
 pub(super) struct Listed {
     /// Its creation.
     pub(super) creation: Option<Instant>,
-    /// Another request.
+    /// Its destruction.
+    pub(super) destruction: Option<Instant>,
+    /// Its renewal.
     pub(super) request: Option<Instant>,
     /// Nobody waits for another turn any more.
     pub(super) end: Option<Instant>,
@@ -29,6 +31,7 @@ pub(super) struct Listed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Agenda {
     creations: BTreeSet<(Instant, SessionNo)>,
+    destructions: BTreeSet<(Instant, SessionNo)>,
     requests: BTreeSet<(Instant, SessionNo)>,
     ends: BTreeSet<(Instant, SessionNo)>,
     unknown: BTreeSet<SessionNo>,
@@ -42,6 +45,11 @@ impl Agenda {
         }
         for (all, before, after) in [
             (&mut self.creations, before.creation, after.creation),
+            (
+                &mut self.destructions,
+                before.destruction,
+                after.destruction,
+            ),
             (&mut self.requests, before.request, after.request),
             (&mut self.ends, before.end, after.end),
         ] {
@@ -62,7 +70,12 @@ impl Agenda {
         self.creations.first().copied()
     }
 
-    /// The first request of another kind.
+    /// The first destruction.
+    pub(super) fn destruction(&self) -> Option<(Instant, SessionNo)> {
+        self.destructions.first().copied()
+    }
+
+    /// The first renewal.
     pub(super) fn request(&self) -> Option<(Instant, SessionNo)> {
         self.requests.first().copied()
     }

@@ -116,8 +116,8 @@ const KEEP: Duration = Duration::from_secs(1);
 /// "Limits and timeouts").
 const MOST_UNDER_WAY: usize = 64;
 
-/// The most sessions that are created at once.
-const MOST_CREATIONS: usize = 8;
+/// The most sessions that are created and destroyed at once.
+const MOST_OTHERS: usize = 8;
 
 impl Pool {
     pub(in crate::machine) fn new(settings: SessionSettings, seed: u64) -> Self {
@@ -326,20 +326,25 @@ impl Pool {
         if let Some(no) = self.agenda.request().and_then(is_due) {
             return Some(no);
         }
-        let no = self.agenda.creation().and_then(is_due)?;
-        let may_create = self.requests.orphans().may_create(now) && self.may_create_more();
-        may_create.then_some(no)
+        if !self.has_room_for_others() {
+            return None;
+        }
+        let destruction = self.agenda.destruction().and_then(is_due);
+        let creation = || self.agenda.creation().and_then(is_due);
+        let may_create = self.requests.orphans().may_create(now);
+        destruction.or_else(|| creation().filter(|_| may_create))
     }
 
-    fn may_create_more(&self) -> bool {
-        let creates = |from| match from {
-            From::Session(no, _) => {
-                let shared = self.sessions.get(&no);
-                shared.is_some_and(|it| it.session.id().is_none())
-            }
+    /// Whether one more session may be created or destroyed at once.
+    fn has_room_for_others(&self) -> bool {
+        let is_other = |from| match from {
+            From::Session(no, _) => self
+                .sessions
+                .get(&no)
+                .is_some_and(|it| it.session.id().is_none() || it.session.is_ending()),
             From::Proof(_) => false,
         };
-        self.requests.count(creates) < MOST_CREATIONS
+        self.requests.count(is_other) < MOST_OTHERS
     }
 
     /// An unknown session of which no proof under way tells.
@@ -490,13 +495,16 @@ impl Pool {
         let rests = self.requests.orphans().timeout();
         let rests = rests.filter(|at| *at > self.timed_at).max(silence);
         let creation = self.agenda.creation().map(|(at, _)| at);
-        let creation = creation.filter(|_| self.may_create_more());
         let creation = creation.max(creation.and(rests));
+        let destruction = self.agenda.destruction().map(|(at, _)| at);
+        let destruction = destruction.max(destruction.and(silence));
+        let others = [creation, destruction].into_iter().flatten();
+        let others = others.min().filter(|_| self.has_room_for_others());
         let request = self.agenda.request().map(|(at, _)| at);
         let request = request.max(request.and(silence));
         let proof = (self.held > 0).then(|| self.proofs.due_at());
         let unknown = self.unknown().map(|_| self.proofs.asks_at());
-        let all = [creation, request, proof, unknown, self.agenda.end()];
+        let all = [others, request, proof, unknown, self.agenda.end()];
         all.into_iter().flatten().min()
     }
 

@@ -230,10 +230,12 @@ impl Shared {
     /// What the pool must know. `held`: with how many sessions somebody holds.
     pub(super) fn agenda(&self, held: usize, settings: &SessionSettings) -> Listed {
         let due = self.session.due_at(self.need(held), settings);
-        let is_new = self.session.wants_creation();
+        let is_new = self.session.id().is_none();
+        let is_ending = self.session.is_ending();
         Listed {
             creation: due.filter(|_| is_new),
-            request: due.filter(|_| !is_new),
+            destruction: due.filter(|_| !is_new && is_ending),
+            request: due.filter(|_| !is_new && !is_ending),
             end: match self.usage {
                 Usage::Used | Usage::Ending => None,
                 Usage::Unused(until) => Some(until),
