@@ -301,6 +301,11 @@ impl Scene {
         format!("{} of {}", self.budget, names.join(" "))
     }
 
+    /// Whether the record is read separately. Then its index is compared with those of lists.
+    pub(crate) fn reads_the_record_alone(&self) -> bool {
+        self.is_crowd || cfg!(semaphore_next) && self.contest == Contest::Semaphore
+    }
+
     pub(crate) fn is_in_clients(&self) -> bool {
         self.sessions != Sessions::Own
     }

@@ -45,7 +45,9 @@ fn small_semaphores() -> Vec<Scene> {
         two().rolling(),
     ];
     let mut scenes = scenes.to_vec();
-    scenes.extend(in_crowds);
+    if cfg!(not(semaphore_next)) {
+        scenes.extend(in_crowds);
+    }
     scenes
 }
 
@@ -162,7 +164,9 @@ fn large_semaphores() -> Vec<Scene> {
         trips(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Destroy]),
     ];
     let mut scenes = scenes.to_vec();
-    scenes.extend(in_crowds.map(Scene::in_crowd));
+    if cfg!(not(semaphore_next)) {
+        scenes.extend(in_crowds.map(Scene::in_crowd));
+    }
     scenes
 }
 

@@ -75,6 +75,7 @@ fn two_participants() {
 }
 
 #[test]
+#[cfg(not(semaphore_next))]
 #[ignore = "long: scripts/nightly runs it"]
 fn two_participants_to_whom_two_are_a_crowd() {
     assert_proved(&two().in_crowd());
@@ -87,6 +88,7 @@ fn two_participants_in_a_rolling_deploy() {
 }
 
 #[test]
+#[cfg(not(semaphore_next))]
 #[ignore = "long: scripts/nightly runs it"]
 fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() {
     assert_proved(&cut_or_without_answer().in_crowd());
@@ -327,6 +329,7 @@ fn states_of_two_that_are_taken_for_one_lead_to_the_same_ones() {
 }
 
 #[test]
+#[cfg(not(semaphore_next))]
 #[ignore = "long: scripts/nightly runs it"]
 fn states_of_a_crowd_that_are_taken_for_one_lead_to_the_same_ones() {
     assert_proved_within(&two().in_crowd(), with_check());

@@ -17,15 +17,25 @@
 //! Participants are interchangeable, so their parts are sorted, each with its own view of what is
 //! shared. The result is hashed to 128 bits.
 
+#[cfg(semaphore_next)]
+mod meaning;
 mod text;
+#[cfg(semaphore_next)]
+mod tree;
 
 use core::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_128;
 
-use self::text::{IdOf, IndexOf};
+#[cfg(semaphore_next)]
+pub(crate) use self::meaning::{fingerprinted, nanos_of};
+#[cfg(semaphore_next)]
+pub(crate) use self::text::untouched;
+pub(crate) use self::text::{IdOf, IndexOf};
 pub(crate) use self::text::{Token, read, session, timer, tokens};
+#[cfg(semaphore_next)]
+pub(crate) use self::tree::{Item, Tree};
 use crate::clock::Clock;
 
 /// The tokens of one state, participant by participant.
@@ -251,6 +261,10 @@ impl Written {
                     self.word(10, rank(&local.reads, &(from, sent)));
                 }
                 Token::Origin(at) => self.word(7, scale.clock.since(at, LONGEST_LEASE)),
+                Token::Since(at, longest) => {
+                    let longest = Duration::from_nanos(longest);
+                    self.word(7, scale.clock.since(at, longest));
+                }
                 Token::Recent(at) => self.word(7, scale.clock.since(at, LONGEST_RECENT)),
                 Token::Poll(at) => self.word(7, scale.clock.since(at, LEAST_POLL)),
                 Token::Timer(_) => self.word(8, 0),

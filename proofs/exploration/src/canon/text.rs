@@ -31,6 +31,9 @@ pub(crate) enum Token {
     Recent(u64),
     /// When a poll was sent. Where it waits shows when it ends.
     Poll(u64),
+    /// A time from which something is measured, up to so many nanoseconds after it.
+    #[cfg_attr(not(semaphore_next), allow(dead_code))]
+    Since(u64, u64),
     /// A time at which something is due. It does not matter how long ago it was.
     Timer(u64),
 }
@@ -66,10 +69,17 @@ pub(crate) enum IdOf {
     Contender,
     Loan,
     Session,
+    /// A request about a session.
+    #[cfg(semaphore_next)]
+    Asked,
+    #[cfg(semaphore_next)]
+    Proof,
 }
 
 /// The text before a token, and how to read the number after it.
-const MARKS: [(&str, Mark); 18] = [
+const MARKS: &[(&str, Mark)] = &[
+    #[cfg(semaphore_next)]
+    ("\"Flags\":", Mark::Flags),
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
@@ -99,6 +109,17 @@ const SESSION: &str = "00000000-0000-4000-8000-";
 /// The flags of a contender key whose contender has claimed the last free slot.
 const CLAIMED: &str = "\"Flags\":16210313421097356769";
 
+/// The flags of a contender key without the number of its touches, which only makes each differ from
+/// the one before. Zero is another program's.
+#[cfg(semaphore_next)]
+pub(crate) fn untouched(flags: u64) -> u64 {
+    const TOUCHES: u64 = 511 << 23;
+    const ONCE: u64 = 1 << 23;
+    let code = flags ^ semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
+    let once = if code & TOUCHES == 0 { 0 } else { ONCE };
+    code & !TOUCHES | once
+}
+
 #[derive(Clone, Copy)]
 enum Mark {
     Instant,
@@ -114,6 +135,8 @@ enum Mark {
     Id(IdOf),
     Nothing,
     Value,
+    #[cfg(semaphore_next)]
+    Flags,
 }
 
 /// Splits a text into tokens.
@@ -138,7 +161,7 @@ fn applied_at(text: &str, tokens: &[Token]) -> Option<Token> {
     Some(Token::Index(IndexOf::Prefix, newest))
 }
 
-fn append(text: &str, tokens: &mut Vec<Token>) {
+pub(super) fn append(text: &str, tokens: &mut Vec<Token>) {
     let bytes = text.as_bytes();
     let (mut start, mut at) = (0, 0);
     while at < bytes.len() {
@@ -164,6 +187,10 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
                 append(&String::from_utf8_lossy(&value), tokens);
                 length
             }
+            #[cfg(semaphore_next)]
+            Some(Mark::IndexOf(IndexOf::Term)) if is_of_contender(rest) => {
+                rest.bytes().take_while(u8::is_ascii_digit).count()
+            }
             Some(mark) => {
                 let length = rest.bytes().take_while(u8::is_ascii_digit).count();
                 let number = rest[..length].parse().unwrap_or(u64::MAX);
@@ -175,6 +202,15 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
         start = at;
     }
     tokens.push(Token::Text(xxh3_64(&bytes[start..])));
+}
+
+/// Whether an entry whose `LockIndex` begins here is a contender's. How often it was acquired has no
+/// effect.
+#[cfg(semaphore_next)]
+fn is_of_contender(rest: &str) -> bool {
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.strip_prefix(",\"Key\":\"")
+        .is_some_and(|key| !key.starts_with(LEADER))
 }
 
 /// The session at the start of a text.
@@ -258,6 +294,9 @@ fn number_token(mark: Mark, before: &str, number: u64, tokens: &mut Vec<Token>) 
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
         // Nothing depends on when a session was created.
         Mark::Created | Mark::Modified if is_sessions(before) => {}
+        // Nothing depends on when the record was created.
+        #[cfg(semaphore_next)]
+        Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
         Mark::Created | Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
@@ -273,6 +312,8 @@ fn number_token(mark: Mark, before: &str, number: u64, tokens: &mut Vec<Token>) 
             tokens.push(Token::Index(IndexOf::Key, number));
         }
         Mark::Id(of) => tokens.push(Token::Id(of, number)),
+        #[cfg(semaphore_next)]
+        Mark::Flags => tokens.push(Token::Text(untouched(number))),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }
 }
@@ -353,7 +394,7 @@ fn unnoticed_reads(before: &str) -> u64 {
 }
 
 /// The nanoseconds of a duration in `Debug` format.
-fn nanos(text: &str) -> u64 {
+pub(super) fn nanos(text: &str) -> u64 {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());

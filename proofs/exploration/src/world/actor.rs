@@ -11,7 +11,7 @@ use semaphore_core::{Error, LockKey, Prefix};
 
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;
-use super::{candidate, participant, values};
+use super::{candidate, values};
 use crate::scene::Scene;
 
 /// A machine that takes commands and can be cloned and shown.
@@ -113,8 +113,16 @@ impl Actor for Participant {
     }
 
     fn shown(&self) -> Shown {
-        participant::shown(&format!("{self:?}"))
+        participant_in(&format!("{self:?}"))
     }
+}
+
+/// What decides what a participant does next, according to its text.
+pub(super) fn participant_in(text: &str) -> Shown {
+    #[cfg(semaphore_next)]
+    return super::next::shown(text);
+    #[cfg(not(semaphore_next))]
+    super::participant::shown(text)
 }
 
 impl Actor for Candidate {

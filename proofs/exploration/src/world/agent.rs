@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use judge::Record;
-use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::{Consul, Entry};
 
@@ -39,7 +39,7 @@ impl Agent {
         let mut agent = Self {
             consul: Consul::without_chance(),
             contest: scene.contest,
-            shows_creation: scene.is_in_clients(),
+            shows_creation: scene.is_in_clients() && cfg!(not(semaphore_next)),
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
@@ -162,7 +162,8 @@ impl Agent {
     pub(super) fn waiters(&self) -> Vec<Waiter> {
         let waiter = |entry: &Entry| {
             let session = entry.session()?.to_owned();
-            let waits = entry.key() != LOCK && !self.holders.contains(&session);
+            let is_parked = cfg!(semaphore_next) && (entry.flags() ^ SEMAPHORE_FLAGS) & 3 == 1;
+            let waits = entry.key() != LOCK && !is_parked && !self.holders.contains(&session);
             waits.then_some((session, entry.create_index()))
         };
         let mut waiters: Vec<_> = self.consul.entries(PREFIX).filter_map(waiter).collect();
@@ -174,6 +175,17 @@ impl Agent {
     pub(super) fn came(&self, session: &str) -> Option<u64> {
         let key = self.consul.entry(&format!("{PREFIX}/{session}"))?;
         Some(key.create_index())
+    }
+
+    /// The index at which a session's contender key was last written.
+    pub(super) fn touched(&self, session: &str) -> Option<u64> {
+        let key = self.consul.entry(&format!("{PREFIX}/{session}"))?;
+        Some(key.modify_index())
+    }
+
+    /// The index of the prefix.
+    pub(super) fn newest(&self) -> u64 {
+        self.consul.prefix_index(PREFIX)
     }
 
     /// How many may hold, or `None` if there is no record.
@@ -188,6 +200,20 @@ impl Agent {
         let record = record.and_then(|it| Record::read(it.value(), it.flags()));
         key.and_then(Entry::session) == Some(session)
             || record.is_some_and(|record| record.holds(session))
+    }
+
+    #[cfg(not(semaphore_next))]
+    fn flags(&self, entry: &Entry) -> u64 {
+        entry.flags()
+    }
+
+    /// How often a contender key was touched has no effect.
+    #[cfg(semaphore_next)]
+    fn flags(&self, entry: &Entry) -> u64 {
+        match self.contest {
+            Contest::Semaphore => canon::untouched(entry.flags()),
+            Contest::Election => entry.flags(),
+        }
     }
 
     /// Whether nothing of any participant is left. If one could not leave in order, the record may
@@ -226,12 +252,14 @@ impl Agent {
             let value = String::from_utf8_lossy(entry.value());
             let _ = write!(
                 text,
-                "{} {value} {} {:?} lock_index: {} ",
+                "{} {value} {} {:?} ",
                 entry.key(),
-                entry.flags(),
+                self.flags(entry),
                 entry.session(),
-                entry.lock_index(),
             );
+            if self.contest == Contest::Election || cfg!(not(semaphore_next)) {
+                let _ = write!(text, "lock_index: {} ", entry.lock_index());
+            }
             let modified = entry.modify_index();
             let created = entry.create_index();
             let _ = if entry.key() == LOCK && self.shows_creation {

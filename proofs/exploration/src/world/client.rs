@@ -19,10 +19,10 @@ use semaphore_core::sans_io::{
     Transmit, TransportError,
 };
 
-use super::actor::{Actor, Won, candidacy, participation};
+use super::actor::{Actor, Won, candidacy, participant_in, participation};
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;
-use super::{candidate, household, participant};
+use super::{candidate, household};
 use crate::scene::Scene;
 
 /// A household of a contender and its neighbour.
@@ -55,6 +55,10 @@ pub(crate) trait Contender: Actor {
     fn of_scene() -> &'static str;
     /// What decides what it does next, according to its text.
     fn shown_in(text: &str) -> Shown;
+    /// The same, and of its household.
+    fn shown_beside(text: &str, contender: Shown) -> Shown {
+        household::shown(text, contender)
+    }
 }
 
 impl Contender for Participant {
@@ -75,7 +79,12 @@ impl Contender for Participant {
     }
 
     fn shown_in(text: &str) -> Shown {
-        participant::shown(text)
+        participant_in(text)
+    }
+
+    #[cfg(semaphore_next)]
+    fn shown_beside(text: &str, contender: Shown) -> Shown {
+        super::next::shown_in_household(text, contender)
     }
 }
 
@@ -259,7 +268,7 @@ impl<A: Contender> Actor for Client<A> {
 
     fn shown(&self) -> Shown {
         let contender = A::shown_in(&self.contender_text());
-        household::shown(&format!("{:?}", self.household), contender)
+        A::shown_beside(&format!("{:?}", self.household), contender)
     }
 
     #[cfg(test)]
@@ -344,7 +353,10 @@ impl<A> fmt::Debug for Seat<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Contender(_) => f.write_str("Contender"),
-            Self::Neighbour(it) => write!(f, "{:?} {:?}", it.phase, it.sessions),
+            Self::Neighbour(it) => {
+                let mut shown = f.debug_tuple("Neighbour");
+                shown.field(&it.phase).field(&it.sessions).finish()
+            }
         }
     }
 }

@@ -20,8 +20,11 @@ mod contest;
 mod household;
 mod message;
 mod monitor;
+#[cfg(semaphore_next)]
+mod next;
 mod node;
 mod options;
+#[cfg(not(semaphore_next))]
 mod participant;
 mod shown;
 mod step;
@@ -235,7 +238,7 @@ impl<A: Actor> State<A> {
             .collect();
         let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
-            is_crowd: scene.is_crowd,
+            is_crowd: scene.reads_the_record_alone(),
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
             loose: self.agent.delays().map(|delay| [delay]).collect(),
             nodes: nodes

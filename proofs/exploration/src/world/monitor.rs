@@ -22,6 +22,8 @@ pub(crate) struct Monitor {
     owners: Vec<(String, usize)>,
     /// Sessions that a write has admitted, with the write's index. Their grants are not known yet.
     admitted: Vec<(String, u64)>,
+    /// Since when a participant has had the slot of each session.
+    slots: Vec<(String, Moment)>,
     /// Grants with the index of the write that admitted them, and their tokens. Only the newest are
     /// kept, and those that a later grant may have to be compared with.
     grants: Vec<(u64, Fencing)>,
@@ -74,6 +76,22 @@ impl Monitor {
 
     pub(crate) fn is_destroyed(&self, session: &str) -> bool {
         self.destroyed.iter().any(|it| it == session)
+    }
+
+    /// A slot went to the next caller of the same process, by the write of this index.
+    pub(super) fn handed_over(&mut self, session: &str, index: u64) {
+        self.admitted.push((session.to_owned(), index));
+        self.show();
+    }
+
+    pub(super) fn slot_since(&self, session: &str) -> Option<Moment> {
+        let found = self.slots.iter().find(|(it, _)| it == session);
+        found.map(|(_, since)| *since)
+    }
+
+    pub(super) fn has_slots_since(&mut self, sessions: &[&String], now: Moment) {
+        let new = sessions.iter().map(|it| ((*it).clone(), now));
+        self.slots.extend(new);
     }
 
     pub(super) fn has_destroyed(&self) -> bool {
@@ -228,6 +246,7 @@ impl Monitor {
         let holders = agent.holders();
         self.admitted
             .retain(|(session, _)| holders.contains(session));
+        self.slots.retain(|(session, _)| holders.contains(session));
         let newest = self.grants.iter().max().copied();
         let oldest_awaited = self.admitted.iter().map(|(_, index)| *index).min();
         self.grants.retain(|grant| {
@@ -255,6 +274,9 @@ impl Monitor {
 
     fn show_queue(&self, text: &mut String) {
         let instant = |at: Moment| Instant::from_origin(at.0);
+        for (session, since) in &self.slots {
+            let _ = write!(text, "{session} released_at: {:?};", instant(*since));
+        }
         if let Some(since) = self.queue.free_since() {
             let _ = write!(text, "free released_at: {:?};", instant(since));
         }

@@ -7,7 +7,7 @@ use semaphore_core::sans_io::{CommandId, Instant, RequestId, Response, Transport
 
 use super::actor::Actor;
 use super::shown::{Shown, number};
-use super::turns::{self, Waiter};
+use super::turns::{self, Told, Waiter};
 use crate::canon::{Token, tokens};
 use crate::scene::{Contest, Scene};
 
@@ -20,6 +20,8 @@ pub(crate) struct Node<A> {
     pub(crate) is_paused: bool,
     /// The waiters of whom it was told.
     pub(super) known: Vec<Waiter>,
+    /// Since when each record of which it was told has left room.
+    pub(super) room_since: Option<Instant>,
     /// The limit that it asks for.
     limit: u32,
     shown: Shown,
@@ -71,6 +73,7 @@ impl<A: Actor> Node<A> {
             callers: vec![caller; scene.callers[at]],
             is_paused: false,
             known: Vec::new(),
+            room_since: None,
             limit: scene.limit_of(at),
             shown: Shown::default(),
         };
@@ -86,16 +89,38 @@ impl<A: Actor> Node<A> {
     }
 
     /// It is told of contenders.
-    pub(super) fn hear(&mut self, scene: &Scene, answer: &Result<Response, TransportError>) {
+    pub(super) fn hear(
+        &mut self,
+        scene: &Scene,
+        now: Instant,
+        answer: &Result<Response, TransportError>,
+    ) {
         let (Contest::Semaphore, Ok(answer)) = (scene.contest, answer) else {
             return;
         };
+        if cfg!(semaphore_next) {
+            let told = Told::by(answer);
+            let served = self.known.iter().filter(|(it, _)| told.served.contains(it));
+            if let Some(last) = served.map(|(_, came)| *came).max() {
+                self.known.retain(|(_, came)| *came > last);
+            }
+            match told.has_room {
+                Some(true) => _ = self.room_since.get_or_insert(now),
+                Some(false) => self.room_since = None,
+                None => {}
+            }
+        }
         for waiter in turns::shown_in(answer) {
             if !self.known.contains(&waiter) {
                 self.known.push(waiter);
             }
         }
         self.known.sort_by_key(|(_, came)| *came);
+    }
+
+    /// Whether a caller waits here.
+    pub(super) fn waits(&self) -> bool {
+        self.actor.is_some() && self.callers.iter().any(|it| it.step == Step::Waits)
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -168,6 +193,9 @@ impl<A: Actor> Node<A> {
         let _ = write!(callers, "{} {}", self.is_paused, self.limit);
         for (session, _) in &self.known {
             let _ = write!(callers, " knows {session}");
+        }
+        if let Some(since) = self.room_since {
+            let _ = write!(callers, " released_at: {since:?}");
         }
         self.shown = match &self.actor {
             Some(actor) if !self.is_done() => actor.shown(),

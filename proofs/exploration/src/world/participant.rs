@@ -109,7 +109,7 @@ fn sender(entry: &str) -> &str {
     sender.unwrap_or_default()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(semaphore_next)))]
 mod tests {
     use semaphore_core::Prefix;
     use semaphore_core::sans_io::{Participant, Settings};

@@ -1,5 +1,6 @@
 //! The effect of an action.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use semaphore_core::sans_io::{
@@ -187,7 +188,7 @@ impl<A: Actor> State<A> {
                 let answer = answer.clone().map_err(TransportError::new);
                 let Some(id) = message.id else { return Ok(()) };
                 let node = self.node(message.node);
-                node.hear(scene, &answer);
+                node.hear(scene, now, &answer);
                 node.call(|actor| actor.handle_response(now, id, answer));
                 self.pump(scene, message.node)
             }
@@ -206,7 +207,9 @@ impl<A: Actor> State<A> {
         };
         Monitor::judge_request(scene.contest, &sent)?;
         let before = self.agent.subject().cloned();
-        let (exchange, response) = self.exchange(request);
+        let endless = without_end(request);
+        let handover = self.handover(scene, request);
+        let (exchange, response) = self.exchange(endless.as_ref().unwrap_or(request));
         let answer = message.id.zip(response);
         let wait = self
             .agent
@@ -236,6 +239,7 @@ impl<A: Actor> State<A> {
         let monitor = Arc::make_mut(&mut self.monitor);
         monitor.judge_change(scene, &sent, before.as_ref(), &self.agent)?;
         self.judge_turn(scene, message, before.as_ref())?;
+        self.judge_handover(message, &handover)?;
         match answer {
             Some((id, response)) => self.answer(scene, message, id, response),
             None => Ok(()),
@@ -291,7 +295,7 @@ impl<A: Actor> State<A> {
             let now = self.now;
             let node = self.node(at);
             let response = Ok(response);
-            node.hear(scene, &response);
+            node.hear(scene, now, &response);
             node.call(|actor| actor.handle_response(now, id, response));
             return self.pump(scene, at);
         }
@@ -444,6 +448,7 @@ impl<A: Actor> State<A> {
         let now = self.now;
         let mut requests = 0;
         loop {
+            self.do_what_is_due(scene, at)?;
             if let Some(Some(transmit)) = self.node(at).call(|it| it.poll_transmit(now)) {
                 let ahead = self.known_ahead(scene, at, &transmit.request);
                 let message = Message::request(now, at, transmit.id, transmit.request);
@@ -472,6 +477,25 @@ impl<A: Actor> State<A> {
             self.end(at);
         }
         Ok(())
+    }
+
+    /// A driver calls a machine whose time has come.
+    fn do_what_is_due(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
+        if cfg!(not(semaphore_next)) || scene.contest == Contest::Election {
+            return Ok(());
+        }
+        let now = self.now;
+        for _ in 0..MOST_REQUESTS {
+            let timeout = self.node(at).call(|it| it.poll_timeout()).flatten();
+            if !self.nodes[at].is_running() || timeout.is_none_or(|at| at > now) {
+                return Ok(());
+            }
+            self.node(at).call(|it| it.handle_timeout(now));
+        }
+        Err(Violation::HotLoop {
+            sender: self.nodes[at].name.into(),
+            requests: 0,
+        })
     }
 
     /// A participant that has finished waits for nothing any more, and its reads are left
@@ -514,6 +538,12 @@ impl<A: Actor> State<A> {
                 ignores_index,
                 ..
             } = parked;
+            // A poll without an end is taken for one that began a while ago.
+            let deadline = if parked.is_endless {
+                self.now + LEFT_OF_A_POLL
+            } else {
+                deadline
+            };
             let message = Message::answer(node, id, answer, deadline, ignores_index);
             self.messages.push(message);
         }
@@ -531,10 +561,24 @@ impl<A: Actor> State<A> {
 /// More requests than any participant of a scene has reason to send at the same time.
 const MOST_REQUESTS: usize = 32;
 
+/// How long the sender of a poll without an end still waits when it is answered.
+const LEFT_OF_A_POLL: Duration = Duration::from_secs(15);
+
+/// A holder's poll of its own key waits for a minute, and then for the next one. That its end brings
+/// nothing is not explored: such a poll has no end.
+fn without_end(request: &Request) -> Option<Request> {
+    let target = request.target();
+    let is_holders = cfg!(semaphore_next) && target.contains("wait=60s");
+    is_holders.then(|| Request::new(Method::Get, target.replace("wait=60s", "wait=600s")))
+}
+
 /// Whether a request's sender ignores the index of the answer: it asks for a session, or reads one
-/// key. Only an election's poll uses that index.
+/// key. Only an election's poll uses that index, and reads of the record.
 fn ignores_index(scene: &Scene, request: &Request) -> bool {
     let target = request.target();
+    if cfg!(semaphore_next) && target.starts_with("/v1/kv/p/.lock") {
+        return false;
+    }
     let is_of_key = request.method() == Method::Get && !target.contains("?recurse");
     is_of_key && (scene.contest == Contest::Semaphore || target.starts_with("/v1/session/"))
 }

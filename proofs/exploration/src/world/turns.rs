@@ -9,8 +9,10 @@
 
 use std::sync::Arc;
 
-use judge::Moment;
-use judge::queue::{Filled, Pace};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use judge::queue::{Filled, LEFT_UNUSED, Pace, STAYS_FOR};
+use judge::{Moment, Record};
 use semaphore_core::sans_io::{Request, Response};
 use serde_json::Value;
 use transport_mock::consul::Entry;
@@ -19,7 +21,6 @@ use super::State;
 use super::actor::Actor;
 use super::agent::{LOCK, PREFIX};
 use super::message::Message;
-use super::node::Step;
 use super::transaction::Transaction;
 use crate::scene::{Contest, Scene};
 use crate::violation::Violation;
@@ -31,7 +32,10 @@ impl<A: Actor> State<A> {
     /// The waiters of others that a request must not pass: those of whom its sender knows.
     pub(super) fn known_ahead(&self, scene: &Scene, at: usize, request: &Request) -> Vec<String> {
         if scene.contest == Contest::Election || !self.claims(request) {
-            return Vec::new();
+            return match self.handover(scene, request) {
+                sessions if sessions.is_empty() => Vec::new(),
+                sessions => self.passed_by_handover(at, &sessions),
+            };
         }
         let (now, queue) = (self.moment(), &self.monitor.queue);
         let known = self.nodes[at].known.iter();
@@ -41,7 +45,15 @@ impl<A: Actor> State<A> {
         });
         let waits = self.agent.waiters();
         let ahead = others.filter(|it| waits.contains(it));
-        let ahead = ahead.filter(|(_, came)| !queue.may_pass(Pace::EXACT, (now, now), *came));
+        let ahead = ahead.filter(|(_, came)| {
+            if cfg!(semaphore_next) {
+                // Rule 7: by the records that it saw.
+                let since = self.nodes[at].room_since;
+                since.is_none_or(|since| now.0 < since.since_origin() + LEFT_UNUSED)
+            } else {
+                !queue.may_pass(Pace::EXACT, (now, now), *came)
+            }
+        });
         ahead.map(|(session, _)| session.clone()).collect()
     }
 
@@ -82,23 +94,28 @@ impl<A: Actor> State<A> {
         let ahead: Vec<_> = ahead.collect();
         let limit = self.agent.limit().unwrap_or(scene.limit) as usize;
         let has_room = has.len() + ahead.len() <= limit;
+        // PROTOCOL: a claim follows the line, whoever held the slot before.
+        let is_of_the_dead = is_of_the_dead && cfg!(not(semaphore_next));
+        let stays = stays && cfg!(not(semaphore_next));
+        let live = self.live_holders();
         let monitor = Arc::make_mut(&mut self.monitor);
         let mut passed = None;
         if !has_room && !is_of_the_dead {
             passed = ahead.into_iter().find(|(session, _)| {
                 let is_known = message.known_ahead().contains(session);
                 let owner = monitor.owner(session).map(|owner| &self.nodes[owner]);
-                let waits = owner.is_some_and(|it| {
-                    it.actor.is_some() && it.callers.iter().any(|it| it.step == Step::Waits)
-                });
+                let waits = owner.is_some_and(|it| it.waits());
                 is_known && waits && !(stays && monitor.queue.may_stay(Pace::EXACT, now, session))
             });
         }
         let filled = Filled {
-            is_free: has.len() < limit && !waits.is_empty(),
+            is_free: live < limit && !waits.is_empty(),
             is_of_the_dead,
             newest: waits.last().map(|(_, came)| *came).unwrap_or_default(),
         };
+        if cfg!(semaphore_next) {
+            monitor.has_slots_since(&added, now);
+        }
         monitor.queue.changed(Pace::EXACT, now, filled, added);
         match passed {
             Some((session, _)) => Err(Violation::OutOfTurn {
@@ -116,7 +133,7 @@ impl<A: Actor> State<A> {
         }
         let (now, waits) = (self.moment(), self.agent.waiters());
         let limit = self.agent.limit().unwrap_or(scene.limit) as usize;
-        let is_free = self.agent.holders().len() < limit && !waits.is_empty();
+        let is_free = self.live_holders() < limit && !waits.is_empty();
         let mut queue = self.monitor.queue.clone();
         queue.is_free(now, is_free);
         queue.forget(Pace::EXACT, now, &waits);
@@ -136,9 +153,145 @@ impl<A: Actor> State<A> {
         }
     }
 
+    /// How many hold. The next machine takes a holder whose key is gone for room, too.
+    fn live_holders(&self) -> usize {
+        let holders = self.agent.holders().iter();
+        let lives = |it: &&String| cfg!(not(semaphore_next)) || self.agent.is_tied(it);
+        holders.filter(lives).count()
+    }
+
+    /// The sessions whose slots a request hands over to the next caller in the same process: it
+    /// touches their keys, and leaves the record alone.
+    pub(super) fn handover(&self, scene: &Scene, request: &Request) -> Vec<String> {
+        if cfg!(not(semaphore_next)) || scene.contest == Contest::Election {
+            return Vec::new();
+        }
+        let Some(transaction) = Transaction::of(request) else {
+            return Vec::new();
+        };
+        if transaction.holders_in(LOCK).is_some() {
+            return Vec::new();
+        }
+        let holders = self.agent.holders();
+        let sessions = transaction.tied().map(str::to_owned);
+        sessions.filter(|it| holders.contains(it)).collect()
+    }
+
+    /// The waiters of others whom a handover must not pass, if the slots have stayed for too long.
+    fn passed_by_handover(&self, at: usize, sessions: &[String]) -> Vec<String> {
+        let now = self.moment();
+        let may_stay = |session: &String| {
+            let since = self.monitor.slot_since(session);
+            since.is_none_or(|since| now.0 <= since.0 + STAYS_FOR)
+        };
+        if sessions.iter().all(may_stay) {
+            return Vec::new();
+        }
+        let known = self.nodes[at].known.iter();
+        let others = known.filter(|(session, _)| {
+            let owner = self.monitor.owner(session);
+            owner.is_some_and(|owner| owner != at)
+        });
+        others.map(|(session, _)| session.clone()).collect()
+    }
+
+    /// Judges a write that has handed slots over, if it was applied.
+    pub(super) fn judge_handover(
+        &mut self,
+        message: &Message,
+        sessions: &[String],
+    ) -> Result<(), Violation> {
+        let agent = Arc::clone(&self.agent);
+        let newest = agent.newest();
+        let is_applied = |session: &&String| agent.touched(session) == Some(newest);
+        let mut applied = sessions.iter().filter(is_applied).peekable();
+        if applied.peek().is_none() {
+            return Ok(());
+        }
+        let monitor = Arc::make_mut(&mut self.monitor);
+        for session in applied {
+            monitor.handed_over(session, newest);
+        }
+        let waits = agent.waiters();
+        let passed = waits.into_iter().find(|(session, _)| {
+            let is_known = message.known_ahead().contains(session);
+            let owner = self.monitor.owner(session).map(|owner| &self.nodes[owner]);
+            is_known && owner.is_some_and(|it| it.waits())
+        });
+        match passed {
+            Some((session, _)) => Err(Violation::OutOfTurn {
+                writer: self.nodes[message.node].name.into(),
+                session,
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn moment(&self) -> Moment {
         Moment(self.now.since_origin())
     }
+}
+
+/// What an answer tells of the line.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Who was served: the record names them, or their key was touched since they came. They and all
+    /// before them have left the line of whoever sees it (rule 5), until a list shows it again.
+    pub(super) served: Vec<String>,
+    /// Whether the record leaves room, or names somebody without a key; nothing if it is not shown.
+    pub(super) has_room: Option<bool>,
+}
+
+impl Told {
+    pub(super) fn by(answer: &Response) -> Self {
+        let mut told = Self::default();
+        if answer.status() == 404 {
+            told.has_room = Some(true);
+        }
+        let Ok(body) = serde_json::from_slice::<Value>(answer.body()) else {
+            return told;
+        };
+        let entries: Vec<_> = entries_of(&body).collect();
+        let is_tied = |name: &str| entries.iter().any(|it| it["Session"] == *name);
+        for entry in &entries {
+            let is_touched = entry["ModifyIndex"].as_u64() > entry["CreateIndex"].as_u64();
+            if let Some(session) = entry["Session"].as_str().filter(|_| is_touched) {
+                told.served.push(session.to_owned());
+            }
+            if entry["Key"] != LOCK {
+                continue;
+            }
+            let value = entry["Value"].as_str();
+            let value = value.and_then(|it| STANDARD.decode(it).ok());
+            let flags = entry["Flags"].as_u64().unwrap_or_default();
+            let record = value.and_then(|it| Record::read(&it, flags));
+            // An applied write of one's own shows no value.
+            told.has_room = Some(record.as_ref().is_none_or(|record| {
+                let lists = entries.len() > 1;
+                let live = record.holders().filter(|it| !lists || is_tied(it));
+                live.count() < record.limit() as usize
+            }));
+            let holders = record.iter().flat_map(Record::holders);
+            told.served.extend(holders.map(str::to_owned));
+        }
+        // A list, or a tree after an entry, without the record.
+        if !entries.iter().any(|it| it["Key"] == LOCK) && entries.len() > 1 {
+            told.has_room = Some(true);
+        }
+        told
+    }
+}
+
+fn entries_of(body: &Value) -> impl Iterator<Item = &Value> {
+    let results = body["Results"].as_array();
+    let entries = results.or_else(|| body.as_array()).into_iter().flatten();
+    entries.map(|entry| {
+        if entry["KV"].is_object() {
+            &entry["KV"]
+        } else {
+            entry
+        }
+    })
 }
 
 /// The contender keys that an answer shows.
@@ -146,17 +299,10 @@ pub(super) fn shown_in(answer: &Response) -> Vec<Waiter> {
     let Ok(body) = serde_json::from_slice::<Value>(answer.body()) else {
         return Vec::new();
     };
-    let results = body["Results"].as_array();
-    let entries = results.or_else(|| body.as_array()).into_iter().flatten();
     let waiter = |entry: &Value| {
-        let entry = if entry["KV"].is_object() {
-            &entry["KV"]
-        } else {
-            entry
-        };
         let session = entry["Session"].as_str()?;
         let is_contenders = entry["Key"] == format!("{PREFIX}/{session}");
         is_contenders.then_some((session.to_owned(), entry["CreateIndex"].as_u64()?))
     };
-    entries.filter_map(waiter).collect()
+    entries_of(&body).filter_map(waiter).collect()
 }

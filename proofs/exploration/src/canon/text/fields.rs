@@ -23,6 +23,10 @@ const MOST_STATES: usize = 400;
 fn each_field_that_is_not_text_has_a_known_meaning() {
     let mut found = BTreeMap::new();
     for scene in scenes::small() {
+        // Those of the next semaphore machine have a list of their own.
+        if cfg!(semaphore_next) && scene.contest == Contest::Semaphore {
+            continue;
+        }
         match (scene.contest, scene.is_in_clients()) {
             (Contest::Semaphore, false) => look::<Participant>(&scene, &mut found),
             (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, &mut found),
@@ -40,7 +44,16 @@ fn each_field_that_is_not_text_has_a_known_meaning() {
         .map(|(field, meaning)| (field.as_str(), meaning.as_str()))
         .filter(|it| !is_rare(&it))
         .collect();
-    assert_eq!(found, KNOWN, "{found:#?}");
+    let known: Vec<_> = if cfg!(semaphore_next) {
+        KNOWN
+            .iter()
+            .filter(|it| found.contains(it))
+            .copied()
+            .collect()
+    } else {
+        KNOWN.to_vec()
+    };
+    assert_eq!(found, known, "{found:#?}");
 }
 
 /// The first states of the small scenes may not show these fields.

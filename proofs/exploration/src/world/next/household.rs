@@ -1,0 +1,60 @@
+//! The parts of a household that decide what it does next. Its contender is shown separately.
+
+use crate::canon::{Token, Tree, fingerprinted};
+use crate::world::shown::Shown;
+
+use super::pool;
+
+/// Adds the household to its contender.
+pub(in crate::world) fn shown(text: &str, contender: Shown) -> Shown {
+    let mut tree = Tree::read(text);
+    // The timers are those of the members.
+    tree.cut(&["rng", "timed_at", "timers"]);
+    let sent = tree
+        .field_mut("traffic")
+        .map_or(Tree::NOTHING, |it| it.take(&["sent"]));
+    tree.cut(&["traffic"]);
+    let mut pools = Vec::new();
+    if let Some(commons) = tree.field_mut("commons").and_then(Tree::items_mut) {
+        for common in commons {
+            pools.push(simplify(&mut common.value));
+        }
+    }
+    let mut shown = Shown {
+        tokens: contender.tokens,
+        waiting: Vec::new(),
+    };
+    shown.tokens.extend(fingerprinted(&tree));
+    for item in sent.items() {
+        let [from, number] = item.value.items() else {
+            continue;
+        };
+        let own = number.value.number();
+        let place = from.value.number();
+        let waiting = match from.value.name() {
+            "Member" if place == Some(0) => Some(&contender.waiting),
+            "Sessions" => place
+                .and_then(|it| usize::try_from(it).ok())
+                .and_then(|it| pools.get(it)),
+            _ => None,
+        };
+        let mut waiting = waiting.into_iter().flatten();
+        let found = waiting.find(|(known, _)| Some(*known) == own);
+        let id = item.key.as_ref().and_then(Tree::number);
+        shown
+            .waiting
+            .extend(id.zip(found.map(|(_, tokens)| tokens.clone())));
+    }
+    shown
+}
+
+fn simplify(common: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
+    for checks in ["checks", "waits"] {
+        if let Some(checks) = common.field_mut(checks) {
+            // So few members poll for themselves. It only matters which of them were told so.
+            *checks = checks.take(&["told"]);
+        }
+    }
+    let pool = common.field_mut("pool").and_then(Tree::inner_mut);
+    pool.map(pool::simplify).unwrap_or_default()
+}
