@@ -202,20 +202,6 @@ impl Agent {
             || record.is_some_and(|record| record.holds(session))
     }
 
-    #[cfg(not(semaphore_next))]
-    fn flags(&self, entry: &Entry) -> u64 {
-        entry.flags()
-    }
-
-    /// How often a contender key was touched has no effect.
-    #[cfg(semaphore_next)]
-    fn flags(&self, entry: &Entry) -> u64 {
-        match self.contest {
-            Contest::Semaphore => canon::untouched(entry.flags()),
-            Contest::Election => entry.flags(),
-        }
-    }
-
     /// Whether nothing of any participant is left. If one could not leave in order, the record may
     /// name its dead session until somebody else wants the slot.
     pub(crate) fn is_clean(&self, may_name_dead: bool) -> bool {
@@ -254,7 +240,7 @@ impl Agent {
                 text,
                 "{} {value} {} {:?} ",
                 entry.key(),
-                self.flags(entry),
+                flags(self.contest, entry),
                 entry.session(),
             );
             if self.contest == Contest::Election || cfg!(not(semaphore_next)) {
@@ -287,5 +273,19 @@ impl Agent {
             tokens(&format!("{key} until: {until:?}"))
         });
         self.delays = delays.collect();
+    }
+}
+
+#[cfg(not(semaphore_next))]
+fn flags(_: Contest, entry: &Entry) -> u64 {
+    entry.flags()
+}
+
+/// How often a contender key was touched has no effect.
+#[cfg(semaphore_next)]
+fn flags(contest: Contest, entry: &Entry) -> u64 {
+    match contest {
+        Contest::Semaphore => canon::untouched(entry.flags()),
+        Contest::Election => entry.flags(),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn cut<'a>(text: &'a str, start: &str, end: &str) -> (String, &'a str
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(semaphore_next)))]
 mod tests {
     use semaphore_core::Prefix;
     use semaphore_core::sans_io::{Instant, Machine as _, Participant, Settings};

@@ -94,7 +94,7 @@ impl<A: Actor> State<A> {
         let ahead: Vec<_> = ahead.collect();
         let limit = self.agent.limit().unwrap_or(scene.limit) as usize;
         let has_room = has.len() + ahead.len() <= limit;
-        // PROTOCOL: a claim follows the line, whoever held the slot before.
+        // PROTOCOL: a claim follows the line. It does not matter who held the slot before.
         let is_of_the_dead = is_of_the_dead && cfg!(not(semaphore_next));
         let stays = stays && cfg!(not(semaphore_next));
         let live = self.live_holders();
@@ -236,7 +236,7 @@ impl<A: Actor> State<A> {
 #[derive(Default)]
 pub(super) struct Told {
     /// Who was served: the record names them, or their key was touched since they came. They and all
-    /// before them have left the line of whoever sees it (rule 5), until a list shows it again.
+    /// before them have left the line of those who see it (rule 5), until a list shows it again.
     pub(super) served: Vec<String>,
     /// Whether the record leaves room, or names somebody without a key; nothing if it is not shown.
     pub(super) has_room: Option<bool>,

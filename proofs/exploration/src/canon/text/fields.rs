@@ -23,7 +23,7 @@ const MOST_STATES: usize = 400;
 fn each_field_that_is_not_text_has_a_known_meaning() {
     let mut found = BTreeMap::new();
     for scene in scenes::small() {
-        // Those of the next semaphore machine have a list of their own.
+        // The next semaphore machine has a separate list.
         if cfg!(semaphore_next) && scene.contest == Contest::Semaphore {
             continue;
         }
