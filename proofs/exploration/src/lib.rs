@@ -32,6 +32,9 @@
 //! without notice, a test lists every field with a time, a moment or an index, and its treatment.
 //! Another test checks that the machines only use the derived `Debug`.
 //!
+//! The next semaphore machine (`--cfg semaphore_next`) is read as a tree. `canon::meaning` says what each
+//! of its fields means by the field's whole name, and `world::next` what is left out.
+//!
 //! # What must hold
 //! In every state: S1 (nobody believes beyond the limit, even if a session has ended early and its
 //! holder does not know; and every belief is founded on the record, or on the session of the
@@ -39,7 +42,10 @@
 //! requested and nobody holds. An election's key is written by `acquire` and `release` only, with a
 //! value that its leader was asked to write, and nothing older than the last confirmed value is
 //! left. A claim passes no waiter that came earlier and of whom its sender knew, with the
-//! exceptions of PROMISES (Queue). At every event: L4 (a transient fault causes no loss and no failure). While nothing has
+//! exceptions of PROMISES (Queue). The next machine's claims are judged by the causes of
+//! `docs/PROTOCOL.md` alone: the order that the sender was shown, moved up by those whom it saw served
+//! (rule 5), and room for PATIENCE by the records that it saw (rule 7). A slot is handed over within
+//! the process for STAY only (rule 3). At every event: L4 (a transient fault causes no loss and no failure). While nothing has
 //! gone wrong: L2 (a finished caller has left nothing behind). In a client, this holds after faults,
 //! too: a contender at rest has left nothing on the session that lives on. When all states are known: L1 and
 //! the rest of L2. From *each* state, without more faults, a state can be reached where all are
@@ -59,6 +65,10 @@
 //!   to blocking queries that had to wait still come at any time.
 //! - Consul expires a session at any time between one and two TTLs after the last renewal that
 //!   arrived. All clocks have the same rate: the margin of the lease is not explored.
+//! - A holder's poll of its own key, which waits for a minute, has no end (next machine). Its end
+//!   brings nothing but the next one.
+//! - How often a contender key was touched has no effect (next machine): each touch is bound to the
+//!   key's index, and differs from what the key was.
 //! - No run is so long that Consul forgets a deletion (a quarter of an hour), or that the limit of
 //!   the watch's reads matters.
 //! - Participants are interchangeable, and so are the callers of each. So are session ids: of two

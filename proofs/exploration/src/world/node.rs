@@ -6,6 +6,7 @@ use semaphore_core::Error;
 use semaphore_core::sans_io::{CommandId, Instant, RequestId, Response, TransportError};
 
 use super::actor::Actor;
+use super::agent::Agent;
 use super::shown::{Shown, number};
 use super::turns::{self, Told, Waiter};
 use crate::canon::{Token, tokens};
@@ -93,6 +94,7 @@ impl<A: Actor> Node<A> {
         &mut self,
         scene: &Scene,
         now: Instant,
+        agent: &Agent,
         answer: &Result<Response, TransportError>,
     ) {
         let (Contest::Semaphore, Ok(answer)) = (scene.contest, answer) else {
@@ -100,8 +102,8 @@ impl<A: Actor> Node<A> {
         };
         if cfg!(semaphore_next) {
             let told = Told::by(answer);
-            let served = self.known.iter().filter(|(it, _)| told.served.contains(it));
-            if let Some(last) = served.map(|(_, came)| *came).max() {
+            let named = told.served.iter().filter_map(|it| agent.came(it));
+            if let Some(last) = named.chain(told.touched).max() {
                 self.known.retain(|(_, came)| *came > last);
             }
             match told.has_room {

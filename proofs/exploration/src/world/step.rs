@@ -187,8 +187,9 @@ impl<A: Actor> State<A> {
                 let now = self.now;
                 let answer = answer.clone().map_err(TransportError::new);
                 let Some(id) = message.id else { return Ok(()) };
+                let agent = Arc::clone(&self.agent);
                 let node = self.node(message.node);
-                node.hear(scene, now, &answer);
+                node.hear(scene, now, &agent, &answer);
                 node.call(|actor| actor.handle_response(now, id, answer));
                 self.pump(scene, message.node)
             }
@@ -293,9 +294,10 @@ impl<A: Actor> State<A> {
         let is_prompt = scene.messages == Messages::RoundTrips && !request.is_slow;
         if is_prompt && self.nodes[at].is_running() {
             let now = self.now;
+            let agent = Arc::clone(&self.agent);
             let node = self.node(at);
             let response = Ok(response);
-            node.hear(scene, now, &response);
+            node.hear(scene, now, &agent, &response);
             node.call(|actor| actor.handle_response(now, id, response));
             return self.pump(scene, at);
         }

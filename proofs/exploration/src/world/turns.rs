@@ -236,8 +236,11 @@ impl<A: Actor> State<A> {
 #[derive(Default)]
 pub(super) struct Told {
     /// Who was served: the record names them, or their key was touched since they came. They and all
-    /// before them have left the line of those who see it (rule 5), until a list shows it again.
+    /// before them have left the line of those who see it (rule 5), until a list shows it again. These
+    /// are the named ones.
     pub(super) served: Vec<String>,
+    /// The places of those whose keys were touched.
+    pub(super) touched: Vec<u64>,
     /// Whether the record leaves room, or names somebody without a key; nothing if it is not shown.
     pub(super) has_room: Option<bool>,
 }
@@ -254,11 +257,12 @@ impl Told {
         let entries: Vec<_> = entries_of(&body).collect();
         let is_tied = |name: &str| entries.iter().any(|it| it["Session"] == *name);
         for entry in &entries {
-            let is_touched = entry["ModifyIndex"].as_u64() > entry["CreateIndex"].as_u64();
-            if let Some(session) = entry["Session"].as_str().filter(|_| is_touched) {
-                told.served.push(session.to_owned());
-            }
             if entry["Key"] != LOCK {
+                let created = entry["CreateIndex"].as_u64();
+                let is_touched = entry["ModifyIndex"].as_u64() > created;
+                let is_tied = entry["Session"].is_string();
+                told.touched
+                    .extend(created.filter(|_| is_touched && is_tied));
                 continue;
             }
             let value = entry["Value"].as_str();
