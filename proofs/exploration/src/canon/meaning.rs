@@ -69,6 +69,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Line.listed_at: Instant", Meaning::Together),
     ("Line.shown: Index", Meaning::Together),
     ("Listed.creation: Instant", Meaning::Due(AT_ONCE)),
+    ("Listed.destruction: Instant", Meaning::Due(AT_ONCE)),
     ("Listed.end: Instant", Meaning::Due(AT_ONCE)),
     ("Listed.request: Instant", Meaning::Due(AT_ONCE)),
     ("Orphans.ends: Instant", Meaning::Due(AT_ONCE)),

@@ -93,7 +93,8 @@ fn contenders(tree: &mut Tree<'_>) {
     ours.each("Contender", &mut |contender| {
         contender.cut(&["touches"]);
         contender.each("Key", &mut |key| key.cut(&["lock_index"]));
-        let holds = contender.field("course").map(Tree::name) == Some("Holding");
+        let course = contender.field("course").map(Tree::name);
+        let holds = course.is_none_or(|it| it == "Holding");
         contender.each("Lease", &mut |lease| {
             lease.cut(&["renew_after"]);
             if !holds {

@@ -43,9 +43,11 @@ fn numbers_of_proofs(proofs: &mut Tree<'_>) {
 }
 
 fn session(shared: &mut Tree<'_>) {
-    let is_held = shared
-        .field("holders")
-        .is_some_and(|it| !it.items().is_empty());
+    // Without the list of users nothing may be left out.
+    let is_held = shared.field("users").is_none_or(|users| {
+        let mut all = users.items().iter();
+        all.any(|it| it.value.name() == "Holds")
+    });
     shared.each("Asked", &mut |asked| {
         let number = asked.field("no").and_then(Tree::number).unwrap_or(0);
         asked.put("no", Tree::Token(Token::Id(IdOf::Asked, number)));
