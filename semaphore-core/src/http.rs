@@ -44,7 +44,7 @@ pub enum Priority {
     Renewal,
     /// What frees a slot.
     Urgent,
-    /// Every other write.
+    /// Every other write, and each read that a write waits for.
     Write,
     /// A read that is answered at once.
     Read,

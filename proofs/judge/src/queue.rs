@@ -9,8 +9,9 @@ use crate::event::Moment;
 /// After this time a free slot that the first waiter leaves unused may be taken by others.
 pub const LEFT_UNUSED: Duration = Duration::from_millis(500);
 
-/// How long who was passed may be passed again.
-pub const PASSED_FOR: Duration = Duration::from_secs(5);
+/// When somebody was served, all who wait before it count as served until the next list, which comes
+/// after this time for each place in the line (docs/PROTOCOL.md, rules 5 and 6).
+pub const POLL: Duration = Duration::from_secs(5);
 
 /// The longest time for which a slot stays in its process while another one's waiter is first.
 pub const STAYS_FOR: Duration = Duration::from_millis(300);
@@ -49,7 +50,8 @@ impl Pace {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
     free_since: Option<Moment>,
-    left_unused: Option<(u64, Moment)>,
+    /// The newest waiter that counts as served, and since when.
+    passed: BTreeMap<u64, Moment>,
     passed_within: BTreeMap<String, Moment>,
 }
 
@@ -62,21 +64,27 @@ pub struct Filled {
     pub is_of_the_dead: bool,
     /// The number of the newest waiter.
     pub newest: u64,
+    /// The number of the newest waiter ahead of those who were served.
+    pub ahead: Option<u64>,
 }
 
 impl Queue {
-    /// Whether a claim that was sent then, and applied at `at`, may pass this waiter: a slot had been
-    /// left unused, or one was so a short time before, and this waiter saw it.
-    pub fn may_pass(&self, pace: Pace, (sent_at, at): (Moment, Moment), came: u64) -> bool {
+    /// Whether a claim that was sent then, and applied at `at`, may pass this waiter, one of so many
+    /// ahead: a slot had been left unused, or this waiter was passed before.
+    pub fn may_pass(
+        &self,
+        pace: Pace,
+        (sent_at, at): (Moment, Moment),
+        came: u64,
+        ahead: usize,
+    ) -> bool {
         let left = pace.at_least(LEFT_UNUSED);
         let is_left = self
             .free_since
             .is_some_and(|since| sent_at.0 >= since.0 + left);
-        let again = pace.at_most(PASSED_FOR);
-        is_left
-            || self
-                .left_unused
-                .is_some_and(|(newest, left)| came <= newest && at.0 <= left.0 + again)
+        let again = pace.at_most(lists_within(ahead));
+        let mut passed = self.passed.range(came..);
+        is_left || passed.any(|(_, passed)| at.0 <= passed.0 + again)
     }
 
     /// Whether a slot may still pass this waiter within another process.
@@ -95,9 +103,12 @@ impl Queue {
     ) {
         let left = pace.at_least(LEFT_UNUSED);
         let was_left = self.free_since.is_some_and(|since| at.0 >= since.0 + left);
-        if was_left || filled.is_of_the_dead {
-            self.left_unused = Some((filled.newest, at));
-        }
+        let passed = if was_left || filled.is_of_the_dead {
+            Some(filled.newest)
+        } else {
+            filled.ahead
+        };
+        self.passed.extend(passed.map(|newest| (newest, at)));
         self.is_free(at, filled.is_free);
         for session in added {
             self.passed_within.remove(session);
@@ -111,9 +122,9 @@ impl Queue {
 
     /// Forgets what can't be of importance any more, if these are all who wait, with their numbers.
     pub fn forget(&mut self, pace: Pace, at: Moment, waiting: &[(String, u64)]) {
-        let again = pace.at_most(PASSED_FOR);
-        self.left_unused = self.left_unused.filter(|(newest, left)| {
-            at.0 <= left.0 + again && waiting.iter().any(|(_, came)| came <= newest)
+        let again = pace.at_most(lists_within(waiting.len()));
+        self.passed.retain(|newest, passed| {
+            at.0 <= passed.0 + again && waiting.iter().any(|(_, came)| came <= newest)
         });
         self.passed_within
             .retain(|session, _| waiting.iter().any(|(waiter, _)| waiter == session));
@@ -124,10 +135,9 @@ impl Queue {
         self.free_since
     }
 
-    /// When a slot was last filled that had been left unused or was a dead holder's, with the number of
-    /// the newest waiter then.
-    pub fn left_unused(&self) -> Option<(u64, Moment)> {
-        self.left_unused
+    /// The newest waiters that count as served, each with the moment since which they do.
+    pub fn passed(&self) -> impl Iterator<Item = (u64, Moment)> {
+        self.passed.iter().map(|(newest, at)| (*newest, *at))
     }
 
     /// Since when each waiter has been passed within another process.
@@ -135,6 +145,11 @@ impl Queue {
         let passed = self.passed_within.iter();
         passed.map(|(session, since)| (session.as_str(), *since))
     }
+}
+
+/// How long a waiter with so many ahead relies on one list.
+fn lists_within(ahead: usize) -> Duration {
+    POLL.saturating_mul(u32::try_from(ahead + 1).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -146,7 +161,7 @@ mod tests {
     }
 
     fn may_pass(queue: &Queue, now: u64, came: u64) -> bool {
-        queue.may_pass(Pace::EXACT, (at(now), at(now)), came)
+        queue.may_pass(Pace::EXACT, (at(now), at(now)), came, 1)
     }
 
     fn fill(queue: &mut Queue, now: u64, is_of_the_dead: bool) {
@@ -154,6 +169,7 @@ mod tests {
             is_free: false,
             is_of_the_dead,
             newest: 7,
+            ahead: None,
         };
         queue.changed(Pace::EXACT, at(now), filled, []);
     }
@@ -171,19 +187,33 @@ mod tests {
     }
 
     #[test]
-    fn who_saw_a_slot_left_unused_or_a_dead_holders_may_be_passed_for_five_seconds() {
+    fn who_saw_a_slot_left_unused_or_a_dead_holders_counts_as_served_until_the_next_list() {
         for is_of_the_dead in [false, true] {
             let mut queue = Queue::default();
             queue.is_free(at(if is_of_the_dead { 1_900 } else { 1_000 }), true);
             fill(&mut queue, 2_000, is_of_the_dead);
-            assert!(may_pass(&queue, 7_000, 7), "it waited then");
-            assert!(!may_pass(&queue, 7_000, 8), "it came later");
-            assert!(!may_pass(&queue, 7_001, 7), "it is too late");
+            assert!(may_pass(&queue, 12_000, 7), "it waited then");
+            assert!(!may_pass(&queue, 12_000, 8), "it came later");
+            assert!(!may_pass(&queue, 12_001, 7), "it is too late");
         }
         let mut queue = Queue::default();
         queue.is_free(at(1_900), true);
         fill(&mut queue, 2_000, false);
         assert!(!may_pass(&queue, 2_001, 7), "it was used at once");
+    }
+
+    #[test]
+    fn who_stands_ahead_of_one_that_was_served_counts_as_served() {
+        let mut queue = Queue::default();
+        let filled = Filled {
+            is_free: true,
+            is_of_the_dead: false,
+            newest: 9,
+            ahead: Some(7),
+        };
+        queue.changed(Pace::EXACT, at(2_000), filled, []);
+        assert!(may_pass(&queue, 2_001, 7));
+        assert!(!may_pass(&queue, 2_001, 8), "it stands behind");
     }
 
     #[test]

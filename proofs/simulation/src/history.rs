@@ -214,9 +214,10 @@ pub enum Happening {
     SessionEnded { session: String, by: Ending },
     /// The record, or the election's key, was written or deleted.
     Changed(Change),
-    /// The contender keys of these holders were locked again: their slots may have been handed over.
+    /// The contender keys of these holders were written: their slots may have been handed over.
     Touched {
         prefix: usize,
+        by: Who,
         sessions: Vec<String>,
     },
     /// An operator or the end of a node took away what this session depends on at a prefix. A

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use judge::queue::{LEFT_UNUSED, PASSED_FOR, Pace, Queue};
+use judge::queue::{LEFT_UNUSED, POLL, Pace, Queue};
 
 use super::holds::{Holds, Ours};
 use super::reach::spells;
@@ -208,7 +208,7 @@ impl<'l> Waiting<'l> {
     /// for as long as who was passed may be passed again.
     fn was_full(&self, passed: &Passed<'_>) -> bool {
         let end = passed.after().event.end;
-        let begin = end.minus(PASSED_FOR + PACE.travel);
+        let begin = end.minus(POLL * 2 + PACE.travel);
         let states = &self.states[passed.first.saturating_sub(1)..=passed.before];
         let late = states.partition_point(|line| line.at < begin);
         let states = &states[late.saturating_sub(1)..];

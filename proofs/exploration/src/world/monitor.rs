@@ -280,7 +280,7 @@ impl Monitor {
         if let Some(since) = self.queue.free_since() {
             let _ = write!(text, "free released_at: {:?};", instant(since));
         }
-        if let Some((newest, left)) = self.queue.left_unused() {
+        for (newest, left) in self.queue.passed() {
             let left = instant(left);
             let _ = write!(text, "create_index: Index({newest}) left: {left:?};");
         }

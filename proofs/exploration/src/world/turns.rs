@@ -51,7 +51,7 @@ impl<A: Actor> State<A> {
                 let since = self.nodes[at].room_since;
                 since.is_none_or(|since| now.0 < since.since_origin() + LEFT_UNUSED)
             } else {
-                !queue.may_pass(Pace::EXACT, (now, now), *came)
+                !queue.may_pass(Pace::EXACT, (now, now), *came, waits.len())
             }
         });
         ahead.map(|(session, _)| session.clone()).collect()
@@ -112,6 +112,7 @@ impl<A: Actor> State<A> {
             is_free: live < limit && !waits.is_empty(),
             is_of_the_dead,
             newest: waits.last().map(|(_, came)| *came).unwrap_or_default(),
+            ahead: None,
         };
         if cfg!(semaphore_next) {
             monitor.has_slots_since(&added, now);

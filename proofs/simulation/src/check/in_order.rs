@@ -5,7 +5,9 @@
 //! - if there are slots for all who wait before it and for those who passed it,
 //! - if its key is newer than what the other host knew when it sent its claim,
 //! - if its host could not act, the other one may not see it, or a slot had been free for half a
-//!   second: it was left unused. A waiter that was passed so may be passed again for 5 s,
+//!   second: it was left unused,
+//! - if another one behind it was served: it counts as served until the next list, which comes after
+//!   5 s for each place in the line,
 //! - if a slot passes among the callers of one process, for 70 ms, or 3 ms for each slot and 300 ms
 //!   at most,
 //! - if the slot was that of a dead holder: it goes to the waiter whose clock is first to say that the
@@ -31,6 +33,8 @@ pub(super) struct InOrder {
     /// The hosts whose requests wait for connections.
     sharing: BTreeSet<usize>,
     prefixes: BTreeMap<usize, Queue>,
+    /// When each session has ended. A dead holder's slot is one that is left unused, too.
+    ended: BTreeMap<String, Instant>,
     /// When a session was taken out of the record: it was no waiter before.
     left: BTreeMap<(usize, String), Instant>,
     /// How long the state is known that each host relies on at each prefix: when it learned it, and of
@@ -51,6 +55,7 @@ impl InOrder {
             callers: Callers::default(),
             sharing: BTreeSet::new(),
             prefixes: BTreeMap::new(),
+            ended: BTreeMap::new(),
             left: BTreeMap::new(),
             informed: BTreeMap::new(),
             counts: Counts::default(),
@@ -79,6 +84,7 @@ impl InOrder {
             is_of_the_dead: change.removed.iter().any(|it| !it.is_alive)
                 || !matches!(change.by, Who::Ours(_)) && !change.added.is_empty(),
             newest: order(at),
+            ahead: change.ahead.iter().map(|it| order(it.since)).max(),
         };
         let queue = self.prefixes.entry(change.prefix).or_default();
         queue.changed(self.pace, moment(at), filled, &change.added);
@@ -100,23 +106,43 @@ impl InOrder {
         if change.waiting == 0 {
             return Ok(());
         }
-        let has_room_for_all = holders + change.ahead.len() <= limit;
-        let is_of_the_dead = change.removed.iter().any(|it| !it.is_alive);
+        let sent_at = change.sent_at.unwrap_or(at);
+        let is_dead = |it: &String| {
+            let ended = self.ended.get(it);
+            ended.is_some_and(|ended| *ended + LEFT_UNUSED <= sent_at)
+        };
+        let is_of_the_dead = change.removed.iter().any(|it| !it.is_alive)
+            || after.holders().any(|it| is_dead(&it.to_owned()));
         let sees_all = self.vigour.since(host, change.prefix).is_some();
-        if change.ahead.is_empty() || has_room_for_all || is_of_the_dead || !sees_all {
+        if change.ahead.is_empty() || is_of_the_dead || !sees_all {
             self.counts.came(change.ahead.is_empty());
             return Ok(());
         }
-        let sent_at = change.sent_at.unwrap_or(at);
         let known = self.known_at((host, change.prefix), sent_at);
+        // Who was just taken out of the record waits from then on, if at all.
+        let since = |waiting: &Waiting| {
+            let left = (change.prefix, waiting.session.clone());
+            self.left.get(&left).map_or(waiting.since, |left| (*left).max(waiting.since))
+        };
+        let travel = self.pace.travel;
+        let known_ahead: Vec<(&Waiting, Instant)> = change
+            .ahead
+            .iter()
+            .map(|it| (it, since(it)))
+            .filter(|(_, since)| *since + travel < known)
+            .collect();
+        if holders + known_ahead.len() <= limit {
+            self.counts.came(false);
+            return Ok(());
+        }
         let (pace, queue) = (self.pace, self.prefixes.entry(change.prefix).or_default());
         let passes_within = change.removed.iter().any(|it| it.owner == Some(change.by));
         let mut wrong = None;
-        for waiting in &change.ahead {
+        for (waiting, since) in &known_ahead {
             let Waiting {
                 session,
                 owner: Who::Ours(owner),
-                since,
+                ..
             } = waiting
             else {
                 continue;
@@ -128,14 +154,11 @@ impl InOrder {
             let is_expected = callers.is_some_and(|waiting| {
                 !waiting.is_wide() && sent_at > waiting.since + pace.travel + LEFT_UNUSED
             });
-            let left = self.left.get(&(change.prefix, session.clone()));
-            let since = left.map_or(*since, |left| *left.max(since));
-            let was_known = since + pace.travel < known;
             // The claim was decided when it was sent.
             let sent = (moment(sent_at), moment(at));
-            let may_pass = queue.may_pass(pace, sent, order(since));
+            let may_pass = queue.may_pass(pace, sent, order(*since), known_ahead.len());
             let is_within = passes_within && queue.may_stay(pace, moment(at), session);
-            if may_pass || !can_act || !is_expected || !was_known || is_within {
+            if may_pass || !can_act || !is_expected || is_within {
                 continue;
             }
             wrong.get_or_insert_with(|| session.clone());
@@ -175,9 +198,17 @@ impl Check for InOrder {
                     informed.drain(..256);
                 }
             }
+            Happening::SessionEnded { session, .. } => {
+                self.ended.insert(session.clone(), at);
+            }
             // Indexes no longer tell who came first.
             Happening::NewEpoch | Happening::Revived { .. } => self.informed.clear(),
             Happening::Changed(change) => {
+                // Before the first record, every slot is free.
+                if let Subject::Record { before: None, .. } = &change.of {
+                    let queue = self.prefixes.entry(change.prefix).or_default();
+                    queue.is_free(Moment::default(), true);
+                }
                 let verdict = match change.by {
                     Who::Ours(host) if !change.added.is_empty() => self.judge(at, change, host),
                     _ => Ok(()),

@@ -47,7 +47,9 @@ impl Commits {
     /// What it does to this request.
     pub(super) fn fault(self, request: &Request) -> Option<Fault> {
         let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
-        let is_slow = request.method() != Method::Get && (self.renewals || !is_renewal);
+        // A confirmed read in a transaction is no commit.
+        let is_write = request.method() != Method::Get && !request.target().contains("consistent");
+        let is_slow = is_write && (self.renewals || !is_renewal);
         is_slow.then_some(Fault::Delay(self.takes))
     }
 }

@@ -454,9 +454,16 @@ impl Run<'_> {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) {
+        let servers = self.plan.hosts.iter().filter_map(|it| it.server);
+        let nodes: Vec<String> = servers.map(Plan::node).collect();
         let revived = self.world.consul(|consul, now| {
             let before = Seen::contenders(consul);
+            let there: Vec<_> = nodes.iter().filter(|it| consul.has_node(it)).collect();
             consul.restore(now, snapshot);
+            // A leader registers the servers that are there.
+            for node in there {
+                consul.register_node(now, node);
+            }
             let after = Seen::contenders(consul);
             let back = after.difference(&before);
             back.map(|(_, session)| session.clone())

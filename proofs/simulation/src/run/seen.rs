@@ -187,9 +187,12 @@ impl Seen {
         let prefix = site.prefix.clone();
         let key = prefix.record_key();
         let touched = site.touched(consul);
+        let last = writes.and_then(|writes| writes.last());
+        let by = last.and_then(|it| who(&it.host)).unwrap_or(Who::Operator);
         if !touched.is_empty() && writes.is_some() {
             changes.push(Happening::Touched {
                 prefix: number,
+                by,
                 sessions: touched,
             });
         }
@@ -202,11 +205,9 @@ impl Seen {
         let before = std::mem::replace(&mut site.state, after.clone());
         site.index = index;
         site.touched(consul);
-        let last = writes.and_then(|writes| writes.last());
         if last.is_none() && before == after {
             return;
         }
-        let by = last.and_then(|it| who(&it.host)).unwrap_or(Who::Operator);
         let (had, has) = (before.holders(), after.holders());
         let removed: Vec<_> = had
             .difference(&has)

@@ -63,6 +63,18 @@ impl Queue {
         self.tickets.first_key_value().map(|(_, ticket)| ticket)
     }
 
+    /// The caller who came last.
+    #[cfg(semaphore_next)]
+    pub(in crate::machine) fn newest(&self) -> Option<CommandId> {
+        self.tickets.last_key_value().map(|(id, _)| *id)
+    }
+
+    /// How many slots somebody wants at most.
+    #[cfg(semaphore_next)]
+    pub(in crate::machine) fn widest(&self) -> u32 {
+        self.wide.last().map_or(1, |(permits, _)| *permits)
+    }
+
     /// The waiters, in order.
     pub(in crate::machine) fn first(&self) -> impl Iterator<Item = &Ticket> {
         self.tickets.values()

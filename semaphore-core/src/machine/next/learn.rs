@@ -148,7 +148,11 @@ impl Participant {
             return false;
         }
         if view.is_filtered() && !is_on(Defect::PruneFiltered) {
-            // Nothing follows from what it lacks.
+            // What it shows is there. Nothing follows from what it lacks.
+            if let Some(lock) = view.lock().cloned() {
+                self.learn_record(now, reading.moment, Some(lock), view.index(), true);
+            }
+            self.compare_keys(now, view, reading);
             self.reads.failed(now, &mut self.rng);
             self.reads.satisfied(Due::ConfirmedList);
             self.fail_incomplete(now);
@@ -170,6 +174,9 @@ impl Participant {
             self.known.listed = reading.moment;
         }
         self.reads.satisfied(Due::ConfirmedList);
+        if reading.is_confirmed {
+            self.reads.is_touched = false;
+        }
         self.observe_missing(now, view, reading);
         if self.situation(now).has_company() {
             self.known.line.saw_company(now);
@@ -209,6 +216,10 @@ impl Participant {
                 continue;
             }
             // A key that is still tied was hidden when its session was taken for gone.
+            let is_absent = matches!(view.key(&session), Key::Absent);
+            if is_absent && view.is_filtered() {
+                continue;
+            }
             if contender.loan.is_gone() && !matches!(view.key(&session), Key::Tied(_)) {
                 self.ours.change(no, |it| it.key = None);
                 continue;

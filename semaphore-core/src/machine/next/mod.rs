@@ -48,7 +48,7 @@ use self::contenders::Contenders;
 use self::line::Line;
 use self::lone::Lone;
 use self::missing::Missing;
-use self::reads::Reads;
+use self::reads::{Due, Reads};
 use self::record::KnownRecord;
 use self::rules::Situation;
 use self::step::Step;
@@ -468,6 +468,11 @@ impl Machine for Participant {
         if self.is_in_a_hurry() && self.writes.step.as_ref().is_some_and(is_late) {
             self.requests.abort(|from| matches!(from, From::Step(_)));
             self.outcome_unknown(now);
+        }
+        if self.reads.poll_late_at().is_some_and(|at| at <= now) {
+            self.reads.drop_poll();
+            self.requests.abort(|from| from.polls());
+            self.reads.require(Due::List);
         }
         self.settle(now);
     }

@@ -45,7 +45,6 @@ impl Participant {
         self.requests.abort(|_| true);
         self.reads.forget(&self.settings);
         self.known.missing.forget();
-        self.known.record.forget_conflict(self.settings.limit);
         self.requests.forget_services();
     }
 

@@ -282,12 +282,18 @@ impl Participant {
             }
         }
         if refused.other || !refused.ended.is_empty() {
-            self.reads.require(Due::List);
             self.writes.unfounded += 1;
+            // The agent's list may lag behind.
+            let is_again = self.writes.unfounded > 1;
+            self.reads.require(if is_again {
+                Due::ConfirmedList
+            } else {
+                Due::List
+            });
             if self.writes.unfounded == 2 {
                 tracing::warn!(name: "writes-doubled", "Consul refuses writes of the record that it has applied: a proxy on the way may send requests twice");
             }
-            if self.writes.unfounded > 1 {
+            if is_again {
                 self.writes.pause.begin(now, &mut self.rng);
             }
         } else if refused.record {

@@ -205,6 +205,11 @@ impl Reads {
         self.poll_pause.reset();
     }
 
+    /// When a poll is given up that was not answered. It may have waited for a connection all the time.
+    pub(super) fn poll_late_at(&self) -> Option<Instant> {
+        self.poll.as_ref().map(|poll| poll.sent_at + poll.wait * 2)
+    }
+
     /// Gives the poll up.
     pub(super) fn drop_poll(&mut self) -> bool {
         self.poll.take().is_some()
@@ -223,7 +228,8 @@ impl Reads {
         let read = self.pause.timeout().filter(|_| self.read.is_none());
         let wants_poll = wants_poll && self.poll.is_none() && self.read.is_none();
         let poll = wants_poll.then(|| self.poll_pause.due().max(self.budget.ready_at()));
-        let later = read.into_iter().chain(poll).filter(|at| *at > now);
+        let late = self.poll_late_at();
+        let later = [read, poll, late].into_iter().flatten().filter(|at| *at > now);
         later.min()
     }
 }
@@ -237,7 +243,7 @@ fn wait(target: &Target) -> Duration {
 
 impl Read {
     pub(super) fn request(self, settings: &Settings) -> Request {
-        match self {
+        let request = match self {
             Self::Record => ReadKey {
                 key: &settings.prefix.record_key(),
                 wait: None,
@@ -250,7 +256,9 @@ impl Read {
                 consistent: is_confirmed,
             }
             .request(settings.scope()),
-        }
+        };
+        // A write waits for it.
+        request.with_priority(Priority::Write)
     }
 }
 

@@ -157,18 +157,6 @@ impl KnownRecord {
         core::mem::replace(&mut self.content, content)
     }
 
-    /// Nobody of ours contends. What made our callers fail may be over when the next one comes.
-    pub(super) fn forget_conflict(&mut self, limit: u32) {
-        let is_conflict = match &self.content {
-            Content::Record(record) => record.limit() != limit,
-            Content::Unreadable(_) => true,
-            Content::Unknown | Content::Missing => false,
-        };
-        if is_conflict {
-            *self = Self::new();
-        }
-    }
-
     /// Whether there is room now, for which nobody else claims. It counts from the first of the
     /// records that all left some.
     pub(super) fn leaves_room(

@@ -20,9 +20,8 @@ use crate::time::Instant;
 /// is as old as this for each place in the line before it is read again (rule 6).
 pub(super) const POLL: Duration = Duration::from_secs(5);
 
-/// The most contenders that wait for callers of one slot each, so that the next is in the line when
-/// a slot becomes free.
-const MOST_WAITING: usize = 8;
+/// As many contenders wait for callers of one slot each while no slot is free.
+const FEW_WAITING: usize = 8;
 
 /// How long a slot stays with one participant while it passes from caller to caller (rule 3), at
 /// least, and for each slot of the semaphore: with many slots, one turns up more often.
@@ -166,12 +165,18 @@ impl Situation<'_> {
                 break;
             }
             slots += ticket.permits as usize;
-            if slots > MOST_WAITING && !wanted.is_empty() {
+            if slots > self.most_waiting() && !wanted.is_empty() {
                 break;
             }
             wanted.push(ticket.permits as usize);
         }
         wanted
+    }
+
+    /// How many contenders wait here for callers of one slot each: a few, so that the next is in the
+    /// line when a slot becomes free, and as many as one write admits while slots are free.
+    fn most_waiting(&self) -> usize {
+        FEW_WAITING.max(self.free().min(Room::most_handed_over()))
     }
 
     /// Rule 2. A try enters only to claim at once: it needs more room than all in the line.
@@ -340,7 +345,8 @@ impl Situation<'_> {
 
     /// The sizes of the groups of those who wait until there is a slot.
     fn patient_callers(&self, served: usize) -> Vec<usize> {
-        let callers = self.queue.first().skip(served).take(2 * MOST_WAITING);
+        let most = 2 * self.most_waiting();
+        let callers = self.queue.first().skip(served).take(most);
         let patient = callers.filter(|ticket| ticket.patience != Patience::None);
         patient.map(|ticket| ticket.permits as usize).collect()
     }

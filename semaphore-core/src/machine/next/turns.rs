@@ -1,6 +1,7 @@
 //! The callers' side: who asks, gives back or loses, and whose wait fails.
 
 use super::contender::{Contender, ContenderNo, Course, Stand};
+use super::reads::Due;
 use super::record::Content;
 use super::step::{Act, Exit, Room, Step};
 use super::{Participant, Slots};
@@ -10,6 +11,7 @@ use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::machine::callers::{Caller, Patience, Ticket};
+use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::loan::Rest;
 use crate::machine::process::tenancy::past::Past;
 use crate::record::Record;
@@ -324,7 +326,9 @@ impl Participant {
             Content::Unreadable(conflict) => conflict.clone(),
             Content::Record(record) => {
                 let theirs = record.limit();
-                if let Some(too_large) = self.lacks_room(record) {
+                if let Some(too_large) = self.lacks_room(record)
+                    && self.is_read_for_all()
+                {
                     self.fail_waiting(now, |_| too_large.clone().into());
                 }
                 self.judge_limit(now, theirs);
@@ -343,7 +347,7 @@ impl Participant {
             conflict: conflict.clone(),
             on: Subject::default(),
         };
-        if !self.callers.queue().is_empty() {
+        if self.is_read_for_all() {
             self.fail_waiting(now, |_| error());
         }
         // A name in it is never removed, since it is never overwritten.
@@ -368,6 +372,17 @@ impl Participant {
         })
     }
 
+    /// Whether the record was read after the last caller came. Nobody fails by what was seen before. The
+    /// list shows who is dead, too.
+    fn is_read_for_all(&mut self) -> bool {
+        let newest = self.callers.queue().newest();
+        let is_read = newest.is_none_or(|id| self.known.record.seen() > Moment(id.0));
+        if !is_read {
+            self.reads.require(Due::List);
+        }
+        is_read
+    }
+
     fn judge_limit(&mut self, now: Instant, theirs: u32) {
         let ours = self.settings.limit;
         if theirs == ours {
@@ -385,7 +400,7 @@ impl Participant {
         };
         if let Some(limit) = settled {
             self.fail_over(now, limit);
-        } else if self.known.former_limit != Some(theirs) {
+        } else if self.known.former_limit != Some(theirs) && self.is_read_for_all() {
             self.fail_waiting(now, |_| Error::LimitConflict {
                 ours,
                 theirs,
@@ -396,6 +411,9 @@ impl Participant {
 
     /// Fails those who want more slots than there are.
     fn fail_over(&mut self, now: Instant, limit: u32) {
+        if self.callers.queue().widest() <= limit || !self.is_read_for_all() {
+            return;
+        }
         let over = self.callers.take_over(limit);
         self.fail(now, over, |ticket| {
             let wanted = ticket.permits;

@@ -7,8 +7,9 @@
 //! Creating ───────────▶ Live ──┬──┐
 //!                        │ │   └──┘ a key of it was seen: p
 //!                        │ └── unknown to Consul, and no key of it is seen ──▶ Gone
-//!                        ▼ nothing needs it any more
-//!                    Destroying ──▶ Ended
+//!                        ▼ nothing needs it any more                            │
+//!                    Destroying ◀───────────────────────────────────────────────┘
+//!                        └──▶ Ended
 //! ```
 //! - A lost answer to a creation leaves a session that ends by its TTL.
 //! - A waiter's session is renewed each T/4 to T/3, a holder's each T/16 to T/15. While a holder's
@@ -57,7 +58,7 @@ enum State {
     Creating,
     Registering,
     Live(SessionId, Lease),
-    Gone(Option<SessionId>),
+    Gone(SessionId),
     Destroying(SessionId),
     Ended,
 }
@@ -132,8 +133,7 @@ impl Session {
     /// The id, once it is known.
     pub(super) fn id(&self) -> Option<&SessionId> {
         match &self.state {
-            State::Live(id, _) | State::Destroying(id) => Some(id),
-            State::Gone(id) => id.as_ref(),
+            State::Live(id, _) | State::Gone(id) | State::Destroying(id) => Some(id),
             State::Creating | State::Registering | State::Ended => None,
         }
     }
@@ -218,7 +218,7 @@ impl Session {
         self.failure = None;
         self.unknown_since = None;
         if let Some(id) = self.lease().and_then(|_| self.id()).cloned() {
-            self.state = State::Gone(Some(id));
+            self.state = State::Gone(id);
         }
     }
 
@@ -229,7 +229,10 @@ impl Session {
         self.pause.reset();
         self.pause.end();
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
-            State::Live(id, _) | State::Destroying(id) if !is_on(Defect::SessionLeftBehind) => {
+            // A leader that has not applied its log calls a session gone that is there.
+            State::Live(id, _) | State::Gone(id) | State::Destroying(id)
+                if !is_on(Defect::SessionLeftBehind) =>
+            {
                 State::Destroying(id)
             }
             _ => State::Ended,

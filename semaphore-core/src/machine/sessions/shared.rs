@@ -220,7 +220,8 @@ impl Shared {
             Usage::Used | Usage::Ending => now + kept,
         };
         self.usage = Usage::Unused(until);
-        let is_reusable = self.session.is_sound() && !self.is_retired;
+        let is_fresh = self.session.lease().is_some_and(|it| it.is_fresh(now));
+        let is_reusable = self.session.is_sound() && is_fresh && !self.is_retired;
         if !is_reusable || until <= now {
             self.session.end();
             self.usage = Usage::Ending;

@@ -44,7 +44,12 @@ impl Admissions {
                 }
                 self.admit(change);
             }
-            Happening::Touched { prefix, sessions } => self.touch(*prefix, sessions),
+            // Who asks a holder to leave writes its key, too.
+            Happening::Touched {
+                prefix,
+                by: Who::Ours(_),
+                sessions,
+            } => self.touch(*prefix, sessions),
             Happening::Granted { belief, token } if matches!(belief.who, Who::Ours(_)) => {
                 return self.grant(belief, *token);
             }
