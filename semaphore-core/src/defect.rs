@@ -83,8 +83,6 @@ defects! {
     ReleaseNotFenced breaks L2,
     /// A write that changes nothing is sent as it is, so that it moves no index and fences nothing.
     FenceWithoutChange breaks S5,
-    /// A refused decision is written again, on the index of the next view.
-    StaleDecision breaks S3,
     /// The record is written without check-and-set.
     WriteWithoutCas breaks S4,
     /// A record that is not understood is replaced.
@@ -95,8 +93,6 @@ defects! {
     TokenOfQueue breaks S5,
     /// All that one write admits have one fencing token.
     TokenRepeated breaks S5,
-    /// Whom the first write of a record admits has the token of the next one.
-    FirstTokenRepeated breaks S5,
     /// Observers are not told of a loss.
     LossNotNoticed breaks Soundness,
     /// A holder does not look whether the record, or the election's key, still names it.

@@ -214,10 +214,7 @@ impl Driver {
     }
 
     fn is_quiet(&mut self) -> bool {
-        #[cfg(semaphore_next)]
         let is_left_alone = self.household.has_only_held_up();
-        #[cfg(not(semaphore_next))]
-        let is_left_alone = self.household.has_no_sessions();
         is_left_alone && self.household.members_mut().all(|(_, it)| it.is_quiet())
     }
 

@@ -3,7 +3,6 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::defect::{Defect, is_on};
 use crate::input::InvalidInput;
 
 /// The id of a Consul session: a UUID in lower case, whatever the case of the input.
@@ -110,12 +109,9 @@ impl fmt::Display for CommandId {
 /// election. Send it to the resource with every operation, and let the resource refuse any that is
 /// lower than one it has seen.
 ///
-/// For a semaphore it is 1,024 times the `ModifyIndex` of the record that the claim replaced, plus
-/// the number of the acquisition among those that the same write admits, of which there are at most
-/// 1,024. A check-and-set succeeds once per `ModifyIndex`, and Consul's indexes only grow.
-/// If the write created the record, the index before the record's `CreateIndex` is used instead.
-/// Earlier grants are older than that, even if somebody deleted the record meanwhile. For an
-/// election it is the `ModifyIndex` of the key in the leader's term. A restored snapshot takes the
+/// For a semaphore it is 1,024 times the index at which the write was applied that gave the slot,
+/// plus the number of the acquisition among those that the same write serves. Consul's indexes only
+/// grow. For an election it is the `ModifyIndex` of the key in the leader's term. A restored snapshot takes the
 /// indexes back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);
@@ -125,26 +121,8 @@ impl FencingToken {
     pub(crate) const MOST_OF_A_WRITE: u16 = 1024;
 
     /// The token of the grant with this number in a write that was applied at this index.
-    #[cfg(semaphore_next)]
     pub(crate) fn of_grant(index: Index, number: u64) -> Self {
         Self(index.0.saturating_mul(Self::MOST_OF_A_WRITE.into()) | number)
-    }
-
-    /// The token of the acquisition with this number in a write that replaces the record of this
-    /// index.
-    pub(crate) fn of_claim(replaced: Index, number: u64) -> Self {
-        Self(replaced.0.saturating_mul(Self::MOST_OF_A_WRITE.into()) | number)
-    }
-
-    /// The same for a write that created the record at this index. The next admitting write
-    /// replaces the record of this index, so its tokens are higher.
-    pub(crate) fn of_first_claim(created: Index, number: u64) -> Self {
-        let replaced = if is_on(Defect::FirstTokenRepeated) {
-            created
-        } else {
-            Index(created.0.saturating_sub(1))
-        };
-        Self::of_claim(replaced, number)
     }
 }
 
@@ -212,10 +190,9 @@ mod tests {
     #[test]
     fn the_tokens_of_a_write_are_lower_than_those_of_the_next() {
         let last = u64::from(FencingToken::MOST_OF_A_WRITE) - 1;
-        let token = |index, number| FencingToken::of_claim(Index(index), number);
+        let token = |index, number| FencingToken::of_grant(Index(index), number);
         assert!(token(7, 0) < token(7, last));
         assert!(token(7, last) < token(8, 0));
-        assert_eq!(FencingToken::of_first_claim(Index(8), last), token(7, last));
     }
 
     #[test]

@@ -241,12 +241,6 @@ impl Record {
         value
     }
 
-    /// Changes the value without changing its content, by white space. Consul does not change a
-    /// key's `ModifyIndex` when a write changes nothing.
-    pub(crate) fn respell(&mut self) {
-        self.padded = !self.padded;
-    }
-
     /// Its format.
     pub fn dialect(&self) -> Dialect {
         self.dialect
@@ -291,22 +285,12 @@ impl Record {
         }
     }
 
-    /// How many slots nobody holds; 0 if there are more holders than slots.
-    pub(crate) fn free(&self) -> usize {
-        (self.limit as usize).saturating_sub(self.holders.list.len())
-    }
-
     /// The length of its encoding at most, if its holders are sessions.
     pub(crate) fn bytes_at_most(&self) -> usize {
         let extra = self.extra.iter();
         let extra = extra.map(|(name, kept)| name.len() + kept.0.get().len());
         let fields = self.extra.len() + 2;
         extra.sum::<usize>() + (fields + self.holders.list.len()) * BYTES_AT_MOST
-    }
-
-    /// How many slots this session holds.
-    pub(crate) fn slots_of(&self, session: &str) -> usize {
-        self.holders.places_of(session).count()
     }
 
     /// All holders in the order of their sessions, each with its place in the record.
@@ -528,23 +512,6 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_respelled_is_another_value_and_says_the_same() {
-        for found in [
-            r#"{"Holders":{"a":true},"Limit":3}"#,
-            "{\"Holders\":{\"a\":true},\"Limit\":3}\n",
-            r#"{"Limit": 3, "Holders": {"a": true}}"#,
-            "{\"Limit\": 3, \"Holders\": {\"a\": true}} ",
-        ] {
-            let mut record = decode(found).unwrap();
-            record.respell();
-            let written = String::from_utf8(record.encode()).unwrap();
-            assert_ne!(written, found);
-            let read = decode(&written).unwrap();
-            assert_eq!((read.limit(), read.holds("a")), (3, true));
-        }
-    }
-
-    #[test]
     fn marks_are_written_back_as_they_were_found() {
         let value = r#"{"Holders":{"a":true,"b":false,"c":null},"Limit":3}"#;
         assert_eq!(decode(value).unwrap().encode(), value.as_bytes());
@@ -591,7 +558,6 @@ mod tests {
     fn who_is_taken_out_leaves_each_of_its_slots() {
         let found = decode(r#"{"Limit":9,"Holders":["d","a","c","a","b"]}"#).unwrap();
         let mut record = found.clone();
-        assert_eq!(["a", "b", "e"].map(|it| record.slots_of(it)), [2, 1, 0]);
         record.remove(["e", "aa"]);
         assert!(record.has_holders_of(&found));
         record.remove(["a", "e", "d"]);

@@ -1,8 +1,6 @@
 //! One read of the prefix: the record, and the contenders in the order of the queue.
 
-mod changed;
 mod flags;
-mod passed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,17 +13,13 @@ use crate::one_line::line;
 use crate::record::Record;
 use crate::work;
 
-pub(crate) use flags::{Claimed, ContenderFlags};
+pub(crate) use flags::ContenderFlags;
 
 /// What one read of a prefix showed.
 #[derive(Clone, Debug)]
 pub struct View {
     index: Index,
-    /// The index up to which all entries into the queue are shown.
-    listed: Index,
     version: Index,
-    /// The highest index of those of ours who have entered since.
-    entered: Index,
     filtered: bool,
     lock: Option<Lock>,
     /// In the order of the queue.
@@ -44,18 +38,6 @@ pub struct View {
     free: BTreeMap<SessionId, Index>,
     /// Those that are tied to another session, with their indexes.
     taken: BTreeMap<SessionId, Index>,
-    source: Source,
-}
-
-/// How a view was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// A list. It says if keys were left out.
-    List,
-    /// A transaction. It does not say so, so nobody counts as dead because of it.
-    Transaction,
-    /// The record is newer than the list: its holders may have come after the list.
-    NewerRecord,
 }
 
 /// The key `<prefix>/.lock`.
@@ -64,8 +46,6 @@ pub(crate) enum Source {
 pub struct Lock {
     /// The index for a check-and-set.
     pub modify_index: Index,
-    /// The index of its creation, from which the first claim's token is made.
-    pub(crate) create_index: Index,
     /// Its record, or why it is not one.
     pub record: Result<Record, Conflict>,
 }
@@ -107,11 +87,6 @@ impl Contender {
                 .map(Arc::from),
         }
     }
-
-    /// Its order in the queue. Those who entered in one transaction are ordered by session.
-    fn place_in_queue(&self) -> (Index, &[u8]) {
-        (self.create_index, self.session.as_bytes())
-    }
 }
 
 /// A key's value as the reason of an eviction, in one line.
@@ -152,17 +127,29 @@ impl View {
                 None => {}
             }
         }
-        view.listed = view.version;
         view.line_up();
         view
+    }
+
+    /// The prefix as read by a transaction that also wrote below it, at `index`.
+    pub(crate) fn of_tree(
+        prefix: &Prefix,
+        index: Index,
+        entries: Vec<Entry<'_>>,
+        filtered: bool,
+    ) -> Self {
+        let list = KeyList {
+            index,
+            filtered,
+            entries,
+        };
+        Self::new(prefix, &list)
     }
 
     fn empty() -> Self {
         Self {
             index: Index::ZERO,
-            listed: Index::ZERO,
             version: Index::ZERO,
-            entered: Index::ZERO,
             filtered: false,
             lock: None,
             contenders: Vec::new(),
@@ -173,7 +160,6 @@ impl View {
             strangers: BTreeSet::new(),
             free: BTreeMap::new(),
             taken: BTreeMap::new(),
-            source: Source::List,
         }
     }
 
@@ -253,11 +239,6 @@ impl View {
         self.waiting = waiting.map(|(_, at)| at).collect();
     }
 
-    /// The beginning of the value of this session's contender key, if it has one.
-    pub(crate) fn value_of(&self, session: &str) -> Option<&str> {
-        self.contender(session)?.value.as_deref()
-    }
-
     fn contender(&self, session: &str) -> Option<&Contender> {
         let place = *self.places.get(self.rank_of(session))?;
         let found = &self.contenders[place];
@@ -271,49 +252,21 @@ impl View {
             .partition_point(|place| of(place) < session.as_bytes())
     }
 
-    /// The places of this session's only key, in the order of sessions and in the queue. `None` if
-    /// it has no key, or several.
-    fn only_key(&self, session: &SessionId) -> Option<(usize, usize)> {
-        let rank = self.rank_of(session.as_str());
-        let is_its = |rank: usize| {
-            let place = self.places.get(rank).copied();
-            place.filter(|place| self.contenders[*place].session == *session)
-        };
-        let place = is_its(rank)?;
-        is_its(rank + 1).is_none().then_some((rank, place))
-    }
-
     /// `X-Consul-Index` of the read.
     pub fn index(&self) -> Index {
         self.index
-    }
-
-    /// Whether everybody is shown who entered before this contender. It is false if one of ours
-    /// entered after the last read of the whole prefix.
-    pub(crate) fn shows_all_before(&self, contender: &Contender) -> bool {
-        contender.create_index <= self.listed
     }
 
     /// How new its content is: the index of the read, or a higher index in its content. An agent's
     /// index is never too low, but a gateway may mix headers up. With an index that is too low,
     /// every older view would pass for a newer one.
     pub(crate) fn version(&self) -> Index {
-        self.version.max(self.entered)
-    }
-
-    /// The same without those of ours who have entered since.
-    pub(crate) fn version_before_entries(&self) -> Index {
         self.version
     }
 
     /// Whether the server says that it left keys out. Then nobody may be pruned (S3).
     pub fn is_filtered(&self) -> bool {
         self.filtered
-    }
-
-    #[cfg(test)]
-    pub(crate) fn set_filtered(&mut self) {
-        self.filtered = true;
     }
 
     /// The record's key, if it exists.
@@ -353,7 +306,6 @@ impl View {
     }
 
     /// The index of this session's contender key, if it is tied to another session.
-    #[cfg(semaphore_next)]
     pub(crate) fn taken_at(&self, session: &str) -> Option<Index> {
         self.taken.get(&SessionId::read(session)?).copied()
     }
@@ -389,7 +341,6 @@ impl Lock {
         };
         Self {
             modify_index: entry.modify_index(),
-            create_index: entry.create_index(),
             record,
         }
     }
@@ -450,7 +401,7 @@ mod tests {
             let entry = key(&format!("jobs/{A}"), A, 1);
             let value = format!(r#""Value":"{encoded}""#);
             let view = view(&[entry.replace(r#""Value":null"#, &value)]);
-            view.value_of(A).map(str::to_owned)
+            view.contenders()[0].value.as_deref().map(str::to_owned)
         };
         let long = "é".repeat(100_000);
         let shown = format!("{}…", "é".repeat(200));
@@ -581,5 +532,25 @@ mod tests {
         let view = view(&[lock("garbage")]);
         assert!(view.lock().is_some_and(|lock| lock.record.is_err()));
         assert!(view.record().is_none());
+    }
+
+    #[test]
+    fn what_a_transaction_read_is_a_view_at_its_index() {
+        let body = [
+            key(&format!("jobs/{B}"), B, 40),
+            key(&format!("jobs/{A}"), A, 30),
+        ];
+        let response =
+            Response::new(200, format!("[{}]", body.join(","))).with_header("X-Consul-Index", "1");
+        let entries = ListKeys::parse(&response).unwrap().entries;
+        let prefix = Prefix::new("jobs").unwrap();
+        assert!(View::of_tree(&prefix, Index(35), Vec::new(), true).is_filtered());
+        let view = View::of_tree(&prefix, Index(35), entries, false);
+        assert_eq!(view.index(), Index(35));
+        assert_eq!(view.version(), Index(40));
+        assert!(!view.is_filtered());
+        let contenders = view.contenders().iter().map(|it| it.session.as_str());
+        assert_eq!(contenders.collect::<Vec<_>>(), [A, B]);
+        assert!(view.lock().is_none());
     }
 }

@@ -32,8 +32,8 @@
 //! without notice, a test lists every field with a time, a moment or an index, and its treatment.
 //! Another test checks that the machines only use the derived `Debug`.
 //!
-//! The next semaphore machine (`--cfg semaphore_next`) is read as a tree. `canon::meaning` says what each
-//! of its fields means by the field's whole name, and `world::next` what is left out.
+//! The semaphore's machine is read as a tree. `canon::meaning` says what each of its fields means by the
+//! field's whole name, and `world::participant` what is left out.
 //!
 //! # What must hold
 //! In every state: S1 (nobody believes beyond the limit, even if a session has ended early and its
@@ -41,9 +41,8 @@
 //! election's key). At every write: S3, S4 and S5. For S4, the limit changes only if that was
 //! requested and nobody holds. An election's key is written by `acquire` and `release` only, with a
 //! value that its leader was asked to write, and nothing older than the last confirmed value is
-//! left. A claim passes no waiter that came earlier and of whom its sender knew, with the
-//! exceptions of PROMISES (Queue). The next machine's claims are judged by the causes of
-//! `docs/PROTOCOL.md` alone: the order that the sender was shown, moved up by those whom it saw served
+//! left. A claim passes no waiter that came earlier and of whom its sender knew
+//! (Queue). It is judged by the causes of `docs/PROTOCOL.md` alone: the order that the sender was shown, moved up by those whom it saw served
 //! (rule 5), and room for PATIENCE by the records that it saw (rule 7). A slot is handed over within
 //! the process for STAY only (rule 3). At every event: L4 (a transient fault causes no loss and no failure). While nothing has
 //! gone wrong: L2 (a finished caller has left nothing behind). In a client, this holds after faults,
@@ -65,9 +64,9 @@
 //!   to blocking queries that had to wait still come at any time.
 //! - Consul expires a session at any time between one and two TTLs after the last renewal that
 //!   arrived. All clocks have the same rate: the margin of the lease is not explored.
-//! - A holder's poll of its own key, which waits for a minute, has no end (next machine). Its end
+//! - A holder's poll of its own key, which waits for a minute, has no end. Its end
 //!   brings nothing but the next one.
-//! - How often a contender key was touched has no effect (next machine): each touch is bound to the
+//! - How often a contender key was touched has no effect: each touch is bound to the
 //!   key's index, and differs from what the key was.
 //! - No run is so long that Consul forgets a deletion (a quarter of an hour), or that the limit of
 //!   the watch's reads matters.

@@ -16,8 +16,6 @@ pub struct Scene {
     pub callers: Vec<usize>,
     /// Whose sessions the contenders use.
     pub sessions: Sessions,
-    /// Whether two contenders are a crowd. In a crowd, not everybody watches the whole prefix.
-    pub is_crowd: bool,
     /// How often each caller acquires and releases.
     pub rounds: u8,
     /// Whether callers come at any time, or all at the start.
@@ -160,7 +158,6 @@ impl Scene {
             limit,
             callers,
             sessions: Sessions::Own,
-            is_crowd: false,
             rounds: 1,
             arrivals: Arrivals::AtAnyTime,
             messages: Messages::Each,
@@ -192,14 +189,6 @@ impl Scene {
     pub fn with_faults(mut self, budget: u8, faults: &[Fault]) -> Self {
         self.budget = budget;
         self.faults = faults.to_vec();
-        self
-    }
-
-    /// The same scene, in which two contenders are a crowd.
-    #[must_use]
-    pub fn in_crowd(mut self) -> Self {
-        self.is_crowd = true;
-        self.name.push_str(", in a crowd");
         self
     }
 
@@ -299,11 +288,6 @@ impl Scene {
         }
         let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
         format!("{} of {}", self.budget, names.join(" "))
-    }
-
-    /// Whether the record is read separately. Then its index is compared with those of lists.
-    pub(crate) fn reads_the_record_alone(&self) -> bool {
-        self.is_crowd || cfg!(semaphore_next) && self.contest == Contest::Semaphore
     }
 
     pub(crate) fn is_in_clients(&self) -> bool {

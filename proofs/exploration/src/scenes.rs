@@ -24,12 +24,6 @@ pub fn large() -> Vec<Scene> {
 fn small_semaphores() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let two = || Scene::new(1, &[1, 1]).together().in_round_trips();
-    let in_crowds = [
-        two().in_crowd(),
-        one()
-            .with_faults(1, &[Fault::Cut, Fault::LoseAnswer])
-            .in_crowd(),
-    ];
     let scenes = [
         one(),
         one().with_cancels(),
@@ -44,11 +38,7 @@ fn small_semaphores() -> Vec<Scene> {
         two(),
         two().rolling(),
     ];
-    let mut scenes = scenes.to_vec();
-    if cfg!(not(semaphore_next)) {
-        scenes.extend(in_crowds);
-    }
-    scenes
+    scenes.to_vec()
 }
 
 fn small_elections() -> Vec<Scene> {
@@ -90,7 +80,7 @@ fn large_semaphores() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let each = |limit, callers: &[usize]| Scene::new(limit, callers).together();
     let trips = |limit, callers: &[usize]| each(limit, callers).in_round_trips();
-    let in_crowds = [
+    let of_two = [
         trips(1, &[1, 1]).with_faults(1, &[Crash]),
         trips(1, &[1, 1]).with_faults(1, &[Destroy]),
         trips(1, &[1, 1]).with_faults(1, &[LoseServer]),
@@ -163,11 +153,7 @@ fn large_semaphores() -> Vec<Scene> {
         trips(1, &[1, 1]).with_rounds(2),
         trips(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Destroy]),
     ];
-    let mut scenes = scenes.to_vec();
-    if cfg!(not(semaphore_next)) {
-        scenes.extend(in_crowds.map(Scene::in_crowd));
-    }
-    scenes
+    [scenes.to_vec(), of_two.to_vec()].concat()
 }
 
 fn large_elections() -> Vec<Scene> {

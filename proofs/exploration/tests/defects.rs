@@ -34,7 +34,6 @@ fn a_neighbour_that_destroys_the_session_of_a_holder_when_it_goes_is_found() {
 }
 
 /// Of a slot that is handed over, only the contender key is written.
-#[cfg(semaphore_next)]
 #[test]
 fn a_second_grant_with_the_token_of_the_first_is_found_although_the_record_stays() {
     let scene = "limit 1, callers 2, round trips: none";
@@ -43,7 +42,6 @@ fn a_second_grant_with_the_token_of_the_first_is_found_although_the_record_stays
     assert!(text.starts_with("token-of-queue: S5: "), "{text}");
 }
 
-#[cfg(semaphore_next)]
 #[test]
 fn a_record_that_nobody_can_read_and_that_is_replaced_is_found() {
     let scene = "limit 1, callers 1, garbage: none";

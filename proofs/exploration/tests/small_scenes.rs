@@ -75,23 +75,9 @@ fn two_participants() {
 }
 
 #[test]
-#[cfg(not(semaphore_next))]
-#[ignore = "long: scripts/nightly runs it"]
-fn two_participants_to_whom_two_are_a_crowd() {
-    assert_proved(&two().in_crowd());
-}
-
-#[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn two_participants_in_a_rolling_deploy() {
     assert_proved(&two().rolling());
-}
-
-#[test]
-#[cfg(not(semaphore_next))]
-#[ignore = "long: scripts/nightly runs it"]
-fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() {
-    assert_proved(&cut_or_without_answer().in_crowd());
 }
 
 #[test]
@@ -326,13 +312,6 @@ fn states_with_broken_connections_that_are_taken_for_one_lead_to_the_same_ones()
 #[ignore = "long: scripts/nightly runs it"]
 fn states_of_two_that_are_taken_for_one_lead_to_the_same_ones() {
     assert_same(&[Scene::new(1, &[2]).in_round_trips(), two()]);
-}
-
-#[test]
-#[cfg(not(semaphore_next))]
-#[ignore = "long: scripts/nightly runs it"]
-fn states_of_a_crowd_that_are_taken_for_one_lead_to_the_same_ones() {
-    assert_proved_within(&two().in_crowd(), with_check());
 }
 
 #[test]

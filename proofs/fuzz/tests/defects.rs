@@ -16,7 +16,6 @@ const DEFECTS: &[Defect] = &[
     Defect::PruneWithoutOwnKey,
     Defect::PruneWithoutInquest,
     Defect::FenceWithoutChange,
-    Defect::StaleDecision,
     Defect::WriteWithoutCas,
     Defect::GarbageOverwritten,
     Defect::LimitExceeded,

@@ -129,22 +129,6 @@ impl Queue {
         self.passed_within
             .retain(|session, _| waiting.iter().any(|(waiter, _)| waiter == session));
     }
-
-    /// Since when a slot has been free.
-    pub fn free_since(&self) -> Option<Moment> {
-        self.free_since
-    }
-
-    /// The newest waiters that count as served, each with the moment since which they do.
-    pub fn passed(&self) -> impl Iterator<Item = (u64, Moment)> {
-        self.passed.iter().map(|(newest, at)| (*newest, *at))
-    }
-
-    /// Since when each waiter has been passed within another process.
-    pub fn passed_within(&self) -> impl Iterator<Item = (&str, Moment)> {
-        let passed = self.passed_within.iter();
-        passed.map(|(session, since)| (session.as_str(), *since))
-    }
 }
 
 /// How long a waiter with so many ahead relies on one list.

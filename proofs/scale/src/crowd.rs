@@ -18,7 +18,6 @@ pub(crate) struct Crowd {
     pub(crate) time: Duration,
     pub(crate) latency: Duration,
     pub(crate) seed: u64,
-    pub(crate) watches_whole: Option<usize>,
     pub(crate) others: u32,
     pub(crate) others_bytes: usize,
     pub(crate) value_bytes: Option<usize>,
@@ -127,10 +126,7 @@ impl Crowd {
             Some(bytes) => vec![b'x'; bytes],
             None => name.into_bytes(),
         };
-        let mut builder = Semaphore::builder("service/db", self.limit).value(value);
-        if let Some(crowd) = self.watches_whole {
-            builder = builder.crowd(crowd);
-        }
+        let builder = Semaphore::builder("service/db", self.limit).value(value);
         let semaphore = builder.connect(client.clone());
         semaphore.unwrap_or_else(|error| unreachable!("no input of a user: {error}"))
     }

@@ -44,9 +44,6 @@ struct Flags {
     /// The seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many contenders are a crowd
-    #[arg(long)]
-    crowd: Option<usize>,
     /// How many keys of others lie below the prefix
     #[arg(long, default_value_t = 0)]
     others: u32,
@@ -93,7 +90,6 @@ fn main() -> ExitCode {
         time: Duration::from_millis(flags.time_ms),
         latency: Duration::from_micros(flags.latency_us),
         seed: flags.seed,
-        watches_whole: flags.crowd,
         others: flags.others,
         others_bytes: flags.others_bytes,
         value_bytes: flags.value_bytes,

@@ -19,7 +19,6 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --from SEED     the first seed (0)
   --jobs N        how many threads (as many as there are processors)
   --fail-fast     stop at the first seed that fails
-  --strict        what is left to the next machine counts as everything else
   --no-story      name what failed, without its story
   --digests       a digest of the story of each seed, for a comparison with another state of the code
   --stories       the whole story of each seed, whether it fails or not
@@ -44,7 +43,6 @@ pub(crate) struct Arguments {
     from: u64,
     pub(crate) jobs: usize,
     pub(crate) fails_fast: bool,
-    pub(crate) is_strict: bool,
     pub(crate) tells: bool,
     pub(crate) shows: Shows,
     pub(crate) defects: Defects,
@@ -162,7 +160,6 @@ impl Arguments {
             from: 0,
             jobs: std::thread::available_parallelism().map_or(1, NonZero::get),
             fails_fast: false,
-            is_strict: false,
             tells: true,
             shows: Shows::default(),
             defects: Defects::None,
@@ -182,7 +179,6 @@ impl Arguments {
                 Long("fail-fast") => arguments.fails_fast = true,
                 Long("digests") => arguments.shows = Shows::Digest,
                 Long("stories") => arguments.shows = Shows::Story,
-                Long("strict") => arguments.is_strict = true,
                 Long("no-story") => arguments.tells = false,
                 Long("defect") => arguments.defects = Defects::One(parser.value()?.string()?),
                 Long("defects") => arguments.defects = Defects::Remembered,

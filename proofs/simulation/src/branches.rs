@@ -24,18 +24,15 @@ pub enum Of {
 /// The branches that at least one world in any thousand must take, by the names of their events.
 /// Others are counted, too. For example, `write-unfounded` needs a snapshot that is restored in the
 /// instant before a write, which happens in one of several hundred worlds.
-pub const BRANCHES: [(&str, Of); 32] = [
-    // Dead holders: missed, asked about, left alone for their lock delay, removed.
-    ("vanished", Of::Semaphores),
-    ("inquiry", Of::Semaphores),
-    ("hidden-holder", Of::Semaphores),
+pub const BRANCHES: [(&str, Of); 27] = [
+    // Dead holders: missed, left alone for their lock delay, removed.
+    ("holder-without-key", Of::Semaphores),
     ("lock-delay", Of::Semaphores),
-    ("prune", Of::Semaphores),
+    ("vanished", Of::Semaphores),
     // A new limit when nobody holds.
     ("limit-replaced", Of::Semaphores),
-    // Slots and sessions that are kept for the next turn.
-    ("slot-passed", Of::Semaphores),
-    ("session-kept", Of::Semaphores),
+    // A slot that goes to the next caller of its process.
+    ("handed-over", Of::Semaphores),
     // Shared sessions: several holds use one, one may have leftovers, one leaves, a key comes late.
     ("session-shared", Of::Semaphores),
     ("session-retired", Of::Semaphores),
@@ -45,10 +42,7 @@ pub const BRANCHES: [(&str, Of); 32] = [
     ("asked-together", Of::Semaphores),
     ("change-found", Of::Semaphores),
     // Contenders that leave a free slot unused.
-    ("patience-over", Of::Semaphores),
     ("others-passed", Of::Semaphores),
-    // Crowds.
-    ("crowd", Of::Semaphores),
     // The possible effects of an answer.
     ("index-reset", Of::Both),
     ("early-answer", Of::Both),
@@ -57,7 +51,7 @@ pub const BRANCHES: [(&str, Of); 32] = [
     // The sessions of holders and leaders, seen in the requests.
     ("renewal-confirmed", Of::Both),
     ("renewal-revoked", Of::Both),
-    ("confirmed-together", Of::Semaphores),
+    ("confirmed-together", Of::Elections),
     ("missing-session-found", Of::Both),
     // Elections.
     ("unknown-attempt", Of::Elections),

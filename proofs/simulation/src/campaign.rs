@@ -18,8 +18,6 @@ pub(crate) struct Campaign {
     pub(crate) figures: Figures,
     /// The violations by seed.
     pub(crate) violations: Vec<(u64, Violation)>,
-    /// What is left to the next machine, by seed.
-    pub(crate) left: Vec<(u64, Violation)>,
     took: Duration,
 }
 
@@ -46,7 +44,6 @@ pub(crate) fn run_all(
             };
             let outcome = run(&plan, false);
             own.figures.add(&outcome.figures);
-            own.left.extend(outcome.left.map(|it| (seed, it)));
             if let Some(violation) = outcome.violation {
                 is_found.fetch_or(is_looked_for(&violation), Ordering::Relaxed);
                 own.violations.push((seed, violation));
@@ -55,7 +52,6 @@ pub(crate) fn run_all(
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
         sum.figures.add(&own.figures);
         sum.violations.append(&mut own.violations);
-        sum.left.append(&mut own.left);
     };
     thread::scope(|scope| {
         for _ in 0..jobs {
@@ -64,7 +60,6 @@ pub(crate) fn run_all(
     });
     let mut campaign = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     campaign.violations.sort_by_key(|(seed, _)| *seed);
-    campaign.left.sort_by_key(|(seed, _)| *seed);
     campaign.took = start.elapsed();
     campaign
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use semaphore_core::defect::{Defect, switch_on as switch};
-use simulation::check::{Violation, be_strict};
+use simulation::check::Violation;
 
 use crate::arguments::{Arguments, Defects, Only, Worlds};
 use crate::campaign;
@@ -84,7 +84,6 @@ fn concerns(only: Only, defect: Defect) -> bool {
 /// Runs schedules with each defect until one shows it. The remembered one comes first, unless a
 /// search is asked for. Fails if a defect stays hidden.
 pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
-    be_strict();
     let remembers =
         arguments.defects == Defects::Remembered && arguments.worlds == Worlds::default();
     let (mut tried, mut hidden) = (0, 0);

@@ -7,7 +7,7 @@ mod stories;
 
 use std::process::ExitCode;
 
-use simulation::check::{self, Violation};
+use simulation::check::Violation;
 use simulation::{run, shrink};
 
 use self::arguments::{Arguments, Defects, Shows, USAGE, Worlds};
@@ -29,9 +29,6 @@ fn main() -> ExitCode {
     };
     // A panic inside a run is a violation. It is reported with its seed.
     std::panic::set_hook(Box::new(|_| {}));
-    if arguments.is_strict {
-        check::be_strict();
-    }
     match &arguments.defects {
         Defects::None => {}
         Defects::One(name) => {
@@ -50,9 +47,6 @@ fn main() -> ExitCode {
     });
     println!("{}", result.figures);
     println!("{}", result.pace());
-    for (seed, left) in &result.left {
-        println!("seed {seed}, left to the next machine: {left}");
-    }
     for (seed, violation) in &result.violations {
         println!("seed {seed} violates {violation}");
     }

@@ -155,7 +155,6 @@ fn host(number: usize, clock: f64) -> HostPlan {
         lock_delay: None,
         clock,
         rolling: None,
-        crowd: 8,
         keeps_lost: None,
         follows: false,
         shared: None,

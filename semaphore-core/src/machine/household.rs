@@ -12,13 +12,11 @@
 //! [`Household::handle_timeout`] looks at a few at a time and must be called again. No renewal
 //! waits until all were looked at.
 
-#[cfg(semaphore_next)]
 mod pools;
 
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-#[cfg(semaphore_next)]
 use self::pools::Pool;
 use crate::http::{Priority, Response};
 use crate::id::RequestId;
@@ -27,8 +25,6 @@ use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews, Stance};
 use crate::machine::process::reader::checks::{Checks, Whom};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
-#[cfg(not(semaphore_next))]
-use crate::machine::process::tenancy::pool::Pool;
 use crate::machine::process::tenancy::pool::Shares;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place};
@@ -200,10 +196,9 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// Sets how many members that only hold may poll separately. If there are more, none does: a
-    /// transaction checks up to 64 of them at once, four times within the TTL of their sessions.
-    /// The same number of waiting members poll separately; the others are checked once a second.
-    /// The default is 16.
+    /// Sets how many waiting members poll separately; the others are checked once a second. The same
+    /// number of leaders may poll. If there are more, none does: a transaction checks up to 64 of
+    /// them at once, four times within the TTL of their sessions. The default is 16.
     #[must_use]
     pub fn with_own_polls(self, most: usize) -> Self {
         Self {
@@ -236,7 +231,6 @@ impl<R: Reach> Household<R> {
         self.ready.insert(no);
     }
 
-    #[cfg_attr(not(semaphore_next), allow(unused_variables))]
     fn common(&mut self, settings: SessionSettings, place: &Place) -> usize {
         let mut known = self.commons.iter();
         let known = known.position(|it| *it.pool.settings() == settings);
@@ -244,9 +238,6 @@ impl<R: Reach> Household<R> {
             let mut look_after =
                 |whom| Checks::new(&settings, whom, self.most_polls, self.rng.u64(..));
             let (checks, waits) = (look_after(Whom::Holders), look_after(Whom::Waiters));
-            #[cfg(not(semaphore_next))]
-            let pool = Pool::new(settings, self.rng.u64(..));
-            #[cfg(semaphore_next)]
             let pool = Pool::new(settings, place, self.rng.u64(..));
             let common = Common {
                 pool,
@@ -281,7 +272,6 @@ impl<R: Reach> Household<R> {
     }
 
     /// Whether only shared sessions are left that could not be ended so far.
-    #[cfg(semaphore_next)]
     pub(crate) fn has_only_held_up(&self) -> bool {
         self.commons.iter().all(|it| it.pool.is_held_up())
     }

@@ -8,10 +8,11 @@
 //!          │           │                 │           │             │
 //!       callers ───────┼─────────────────┘           │             │         who waits, who holds, what they are told
 //!                  process ──────────────────────────┴─────────────┘         what one process shares:
-//!                     tenancy   sessions and their leases, of one machine or shared by many
+//!                     tenancy   leases, and the sessions of elections
 //!                     reader    what is asked again: from which index, how often, when after a failure
 //!                     requests  what is under way
 //! ```
+//! The sessions of semaphores are in `sessions`, one pool for a participant or for a process.
 //! A [`Household`] runs several of them on shared sessions. Lower modules know nothing of those
 //! above.
 
@@ -22,16 +23,9 @@ mod election;
 mod fixture;
 mod follow;
 mod household;
-#[cfg(semaphore_next)]
-mod next;
 mod notice;
 mod process;
-#[cfg_attr(
-    semaphore_next,
-    allow(dead_code, unreachable_pub, reason = "the other one is chosen")
-)]
 mod semaphore;
-#[cfg(semaphore_next)]
 mod sessions;
 mod status;
 
@@ -48,13 +42,9 @@ pub(crate) use notice::name_of_loss;
 pub(crate) use process::outage::{Outage, Purpose, RequestEnd};
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
-#[cfg(semaphore_next)]
-pub use next::Participant;
 pub use process::reader::check::{Check, CheckNews};
 pub use process::tenancy::loan::{LoanNews, LoanNo, LoanWish};
 pub use process::tenancy::pool::Shares;
 pub use process::tenancy::tenant::MemberNo;
-#[cfg(not(semaphore_next))]
-pub use semaphore::Participant;
-pub use semaphore::{Availability, Grant, Settings};
+pub use semaphore::{Availability, Grant, Participant, Settings};
 pub use status::{FirstWaiter, Status, Trouble};

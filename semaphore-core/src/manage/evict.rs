@@ -28,11 +28,7 @@ const ASKED_FOR: Duration = Duration::from_secs(10);
 /// soon as the holder gives its permit back. If it has not done so after ten seconds, its session
 /// is ended.
 ///
-/// Some only learn that their session has ended, without the reason. They are holders in a crowd
-/// (see [`Settings::with_crowd`]) and those without [separate polls](crate::Builder::own_polls),
-/// since they watch only the record, clients of other kinds, and waiters.
-///
-/// [`Settings::with_crowd`]: crate::sans_io::Settings::with_crowd
+/// Clients of other kinds only learn that their session has ended, without the reason.
 #[derive(Clone, Debug)]
 pub struct Evict {
     prefix: Prefix,

@@ -97,21 +97,18 @@ impl ContenderFlags {
     }
 
     /// What a key with these flags is in the line, if a contender of this crate has written it.
-    #[cfg(semaphore_next)]
     pub(crate) fn in_line(flags: u64) -> Option<Self> {
         let state = (flags ^ SEMAPHORE_FLAGS) & CLAIM_MASK;
         Self::decode(flags).filter(|known| known.touches != 0 && state != 2)
     }
 
     /// Whether the contender waits for nothing: it only keeps others' late writes off its key.
-    #[cfg(semaphore_next)]
     pub(crate) fn is_parked(flags: u64) -> bool {
         let state = (flags ^ SEMAPHORE_FLAGS) & CLAIM_MASK;
         Self::in_line(flags).is_some() && state == PARKED
     }
 
     /// The flags of a key that is parked.
-    #[cfg(semaphore_next)]
     pub(crate) fn parked(self) -> u64 {
         let waiting = Self {
             claim: Claimed::None,
@@ -144,7 +141,6 @@ impl ContenderFlags {
 
 const CLAIM_BITS: u32 = 2;
 const CLAIM_MASK: u64 = 3;
-#[cfg(semaphore_next)]
 const PARKED: u64 = 1;
 const MILLIS_MASK: u64 = 0xFFFF;
 const DEFAULT_MILLIS: u64 = 15_000;

@@ -1,10 +1,6 @@
 //! How semaphores and elections behave, on virtual time against the Consul in memory: one folder per promise, one
 //! file per behaviour.
 
-#![cfg_attr(
-    semaphore_next,
-    allow(unused, reason = "helpers of tests that go with today's machine")
-)]
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod client;
@@ -14,7 +10,6 @@ mod failures;
 mod follow;
 mod lease;
 mod machine;
-#[cfg(semaphore_next)]
 mod protocol;
 mod queue;
 mod record;

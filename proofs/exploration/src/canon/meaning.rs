@@ -72,6 +72,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Listed.destruction: Instant", Meaning::Due(AT_ONCE)),
     ("Listed.end: Instant", Meaning::Due(AT_ONCE)),
     ("Listed.request: Instant", Meaning::Due(AT_ONCE)),
+    ("Listed.unknown: Instant", Meaning::Since(LEASE)),
     ("Orphans.ends: Instant", Meaning::Due(AT_ONCE)),
     ("Orphans.rests_until: Instant", Meaning::Over(AT_ONCE)),
     ("Part.expected: Index", Meaning::Index(IndexOf::Key)),

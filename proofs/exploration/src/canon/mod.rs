@@ -17,10 +17,8 @@
 //! Participants are interchangeable, so their parts are sorted, each with its own view of what is
 //! shared. The result is hashed to 128 bits.
 
-#[cfg(semaphore_next)]
 mod meaning;
 mod text;
-#[cfg(semaphore_next)]
 mod tree;
 
 use core::time::Duration;
@@ -28,13 +26,10 @@ use core::time::Duration;
 use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_128;
 
-#[cfg(semaphore_next)]
 pub(crate) use self::meaning::{fingerprinted, nanos_of};
-#[cfg(semaphore_next)]
 pub(crate) use self::text::untouched;
 pub(crate) use self::text::{IdOf, IndexOf};
 pub(crate) use self::text::{Token, read, session, timer, tokens};
-#[cfg(semaphore_next)]
 pub(crate) use self::tree::{Item, Tree};
 use crate::clock::Clock;
 
@@ -42,7 +37,7 @@ use crate::clock::Clock;
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
     /// Whether the record is read separately. Then its index is compared with those of lists.
-    pub(crate) is_crowd: bool,
+    pub(crate) is_semaphore: bool,
     /// Tokens that belong to no participant.
     pub(crate) common: Vec<&'a [Token]>,
     /// More common tokens, whose order does not matter.
@@ -130,7 +125,7 @@ impl Names {
 
 /// Tokens that are ranked in the whole state.
 struct Ranks {
-    is_crowd: bool,
+    is_semaphore: bool,
     locks: Vec<u64>,
     keys: Vec<u64>,
     prefixes: Vec<u64>,
@@ -141,7 +136,7 @@ impl Ranks {
     fn new(parts: &Parts<'_>) -> Self {
         // Zero stands for no index, and stays zero.
         let mut ranks = Self {
-            is_crowd: parts.is_crowd,
+            is_semaphore: parts.is_semaphore,
             locks: vec![0],
             keys: vec![0],
             prefixes: vec![0],
@@ -150,9 +145,9 @@ impl Ranks {
         let common = parts.common.iter().copied().flatten();
         for token in common.chain(parts.nodes.iter().flat_map(NodeParts::all)) {
             if let Token::Index(of, index) = *token {
-                let is_crowd = ranks.is_crowd;
+                let is_semaphore = ranks.is_semaphore;
                 for (kind, indexes) in ranks.indexes_mut() {
-                    if kind.holds(of, is_crowd) {
+                    if kind.holds(of, is_semaphore) {
                         indexes.push(index);
                     }
                 }
@@ -236,7 +231,7 @@ impl Written {
                 Token::Text(hash) => self.word(1, hash),
                 Token::Index(of, index) => {
                     for (kind, indexes) in scale.ranks.indexes() {
-                        if kind.holds(of, scale.ranks.is_crowd) {
+                        if kind.holds(of, scale.ranks.is_semaphore) {
                             self.word(2, rank(indexes, &index));
                         }
                     }

@@ -32,7 +32,6 @@ pub(crate) enum Token {
     /// When a poll was sent. Where it waits shows when it ends.
     Poll(u64),
     /// A time from which something is measured, up to so many nanoseconds after it.
-    #[cfg_attr(not(semaphore_next), allow(dead_code))]
     Since(u64, u64),
     /// A time at which something is due. It does not matter how long ago it was.
     Timer(u64),
@@ -55,8 +54,8 @@ pub(crate) enum IndexOf {
 
 impl IndexOf {
     /// Whether indexes of the other kind are ranked among those of this kind.
-    pub(super) fn holds(self, other: Self, is_crowd: bool) -> bool {
-        let is_one_of_all = other != Self::Term && is_crowd && self == Self::Prefix;
+    pub(super) fn holds(self, other: Self, is_semaphore: bool) -> bool {
+        let is_one_of_all = other != Self::Term && is_semaphore && self == Self::Prefix;
         self == other || other == Self::Any && self != Self::Term || is_one_of_all
     }
 }
@@ -70,15 +69,12 @@ pub(crate) enum IdOf {
     Loan,
     Session,
     /// A request about a session.
-    #[cfg(semaphore_next)]
     Asked,
-    #[cfg(semaphore_next)]
     Proof,
 }
 
 /// The text before a token, and how to read the number after it.
 const MARKS: &[(&str, Mark)] = &[
-    #[cfg(semaphore_next)]
     ("\"Flags\":", Mark::Flags),
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
@@ -111,7 +107,6 @@ const CLAIMED: &str = "\"Flags\":16210313421097356769";
 
 /// The flags of a contender key without the number of its touches, which only makes each differ from
 /// the one before. Zero is another program's.
-#[cfg(semaphore_next)]
 pub(crate) fn untouched(flags: u64) -> u64 {
     const TOUCHES: u64 = 511 << 23;
     const ONCE: u64 = 1 << 23;
@@ -135,7 +130,6 @@ enum Mark {
     Id(IdOf),
     Nothing,
     Value,
-    #[cfg(semaphore_next)]
     Flags,
 }
 
@@ -187,7 +181,6 @@ pub(super) fn append(text: &str, tokens: &mut Vec<Token>) {
                 append(&String::from_utf8_lossy(&value), tokens);
                 length
             }
-            #[cfg(semaphore_next)]
             Some(Mark::IndexOf(IndexOf::Term)) if is_of_contender(rest) => {
                 rest.bytes().take_while(u8::is_ascii_digit).count()
             }
@@ -206,7 +199,6 @@ pub(super) fn append(text: &str, tokens: &mut Vec<Token>) {
 
 /// Whether an entry whose `LockIndex` begins here is a contender's. How often it was acquired has no
 /// effect.
-#[cfg(semaphore_next)]
 fn is_of_contender(rest: &str) -> bool {
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     rest.strip_prefix(",\"Key\":\"")
@@ -295,7 +287,6 @@ fn number_token(mark: Mark, before: &str, number: u64, tokens: &mut Vec<Token>) 
         // Nothing depends on when a session was created.
         Mark::Created | Mark::Modified if is_sessions(before) => {}
         // Nothing depends on when the record was created.
-        #[cfg(semaphore_next)]
         Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
         Mark::Created | Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
@@ -312,7 +303,6 @@ fn number_token(mark: Mark, before: &str, number: u64, tokens: &mut Vec<Token>) 
             tokens.push(Token::Index(IndexOf::Key, number));
         }
         Mark::Id(of) => tokens.push(Token::Id(of, number)),
-        #[cfg(semaphore_next)]
         Mark::Flags => tokens.push(Token::Text(untouched(number))),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }

@@ -119,9 +119,6 @@ impl Actor for Participant {
 
 /// What decides what a participant does next, according to its text.
 pub(super) fn participant_in(text: &str) -> Shown {
-    #[cfg(semaphore_next)]
-    return super::next::shown(text);
-    #[cfg(not(semaphore_next))]
     super::participant::shown(text)
 }
 
@@ -160,14 +157,9 @@ impl Actor for Candidate {
 
 /// The settings of the participant at this position, for this prefix.
 pub(super) fn participation(scene: &Scene, at: usize, prefix: &str) -> Result<Settings, Error> {
-    let settings = Settings::new(Prefix::new(prefix)?, scene.limit_of(at))?
+    Ok(Settings::new(Prefix::new(prefix)?, scene.limit_of(at))?
         .with_limit_adopted(scene.is_rolling)
-        .with_limit_replaced_if_idle(scene.is_rolling);
-    Ok(if scene.is_crowd {
-        settings.with_crowd(0)
-    } else {
-        settings
-    })
+        .with_limit_replaced_if_idle(scene.is_rolling))
 }
 
 /// The settings of a candidate, for this key.

@@ -23,9 +23,6 @@ pub(crate) const LEADER: &str = "p/leader";
 pub(crate) struct Agent {
     pub(crate) consul: Consul,
     contest: Contest,
-    /// Whether the creation of the record is shown, too. A client that was lent another session
-    /// compares it with its last write.
-    shows_creation: bool,
     /// The session of a stranger, which is no actor of the scene.
     stranger: Option<String>,
     holders: Vec<String>,
@@ -39,7 +36,6 @@ impl Agent {
         let mut agent = Self {
             consul: Consul::without_chance(),
             contest: scene.contest,
-            shows_creation: scene.is_in_clients() && cfg!(not(semaphore_next)),
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
@@ -162,7 +158,7 @@ impl Agent {
     pub(super) fn waiters(&self) -> Vec<Waiter> {
         let waiter = |entry: &Entry| {
             let session = entry.session()?.to_owned();
-            let is_parked = cfg!(semaphore_next) && (entry.flags() ^ SEMAPHORE_FLAGS) & 3 == 1;
+            let is_parked = (entry.flags() ^ SEMAPHORE_FLAGS) & 3 == 1;
             let waits = entry.key() != LOCK && !is_parked && !self.holders.contains(&session);
             waits.then_some((session, entry.create_index()))
         };
@@ -243,14 +239,12 @@ impl Agent {
                 flags(self.contest, entry),
                 entry.session(),
             );
-            if self.contest == Contest::Election || cfg!(not(semaphore_next)) {
+            if self.contest == Contest::Election {
                 let _ = write!(text, "lock_index: {} ", entry.lock_index());
             }
             let modified = entry.modify_index();
             let created = entry.create_index();
-            let _ = if entry.key() == LOCK && self.shows_creation {
-                write!(text, "base: Index({created}) base: Index({modified});")
-            } else if entry.key() == LOCK {
+            let _ = if entry.key() == LOCK {
                 write!(text, "base: Index({modified});")
             } else {
                 write!(
@@ -276,13 +270,7 @@ impl Agent {
     }
 }
 
-#[cfg(not(semaphore_next))]
-fn flags(_: Contest, entry: &Entry) -> u64 {
-    entry.flags()
-}
-
 /// How often a contender key was touched has no effect.
-#[cfg(semaphore_next)]
 fn flags(contest: Contest, entry: &Entry) -> u64 {
     match contest {
         Contest::Semaphore => canon::untouched(entry.flags()),

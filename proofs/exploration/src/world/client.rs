@@ -82,9 +82,8 @@ impl Contender for Participant {
         participant_in(text)
     }
 
-    #[cfg(semaphore_next)]
     fn shown_beside(text: &str, contender: Shown) -> Shown {
-        super::next::shown_in_household(text, contender)
+        super::participant::shown_in_household(text, contender)
     }
 }
 

@@ -200,7 +200,7 @@ impl Parked {
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
-        let is_endless = cfg!(semaphore_next) && request.target().contains("wait=60s");
+        let is_endless = request.target().contains("wait=60s");
         let text = if is_endless {
             format!("parked {}", request.target())
         } else {
@@ -225,9 +225,6 @@ impl Parked {
 /// A proof shows keys and records of neighbours, too. It only matters that a key is there, and whose
 /// session has it.
 fn without_neighbours(body: &str) -> String {
-    if cfg!(not(semaphore_next)) {
-        return body.to_owned();
-    }
     let mut parts = body.split("{\"KV\":");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |all, entry| {

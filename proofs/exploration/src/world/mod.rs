@@ -20,11 +20,8 @@ mod contest;
 mod household;
 mod message;
 mod monitor;
-#[cfg(semaphore_next)]
-mod next;
 mod node;
 mod options;
-#[cfg(not(semaphore_next))]
 mod participant;
 mod shown;
 mod step;
@@ -238,7 +235,7 @@ impl<A: Actor> State<A> {
             .collect();
         let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
-            is_crowd: scene.reads_the_record_alone(),
+            is_semaphore: scene.contest == Contest::Semaphore,
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
             loose: self.agent.delays().map(|delay| [delay]).collect(),
             nodes: nodes

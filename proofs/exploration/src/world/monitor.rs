@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use judge::Moment;
-use judge::queue::Queue;
 use semaphore_core::sans_io::{Instant, Request};
 use transport_mock::consul::Entry;
 
@@ -31,8 +30,6 @@ pub(crate) struct Monitor {
     destroyed: Vec<String>,
     /// The values that leaders have asked for.
     pub(super) values: Values,
-    /// Until when waiters may be passed.
-    pub(super) queue: Queue,
     tokens: Vec<Token>,
 }
 
@@ -276,16 +273,6 @@ impl Monitor {
         let instant = |at: Moment| Instant::from_origin(at.0);
         for (session, since) in &self.slots {
             let _ = write!(text, "{session} released_at: {:?};", instant(*since));
-        }
-        if let Some(since) = self.queue.free_since() {
-            let _ = write!(text, "free released_at: {:?};", instant(since));
-        }
-        for (newest, left) in self.queue.passed() {
-            let left = instant(left);
-            let _ = write!(text, "create_index: Index({newest}) left: {left:?};");
-        }
-        for (session, since) in self.queue.passed_within() {
-            let _ = write!(text, "{session} released_at: {:?};", instant(since));
         }
     }
 }

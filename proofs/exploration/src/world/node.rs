@@ -100,17 +100,15 @@ impl<A: Actor> Node<A> {
         let (Contest::Semaphore, Ok(answer)) = (scene.contest, answer) else {
             return;
         };
-        if cfg!(semaphore_next) {
-            let told = Told::by(answer);
-            let named = told.served.iter().filter_map(|it| agent.came(it));
-            if let Some(last) = named.chain(told.touched).max() {
-                self.known.retain(|(_, came)| *came > last);
-            }
-            match told.has_room {
-                Some(true) => _ = self.room_since.get_or_insert(now),
-                Some(false) => self.room_since = None,
-                None => {}
-            }
+        let told = Told::by(answer);
+        let named = told.served.iter().filter_map(|it| agent.came(it));
+        if let Some(last) = named.chain(told.touched).max() {
+            self.known.retain(|(_, came)| *came > last);
+        }
+        match told.has_room {
+            Some(true) => _ = self.room_since.get_or_insert(now),
+            Some(false) => self.room_since = None,
+            None => {}
         }
         for waiter in turns::shown_in(answer) {
             if !self.known.contains(&waiter) {

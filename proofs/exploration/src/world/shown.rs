@@ -71,34 +71,3 @@ pub(super) fn cut<'a>(text: &'a str, start: &str, end: &str) -> (String, &'a str
         None => (text.to_owned(), ""),
     }
 }
-
-#[cfg(all(test, not(semaphore_next)))]
-mod tests {
-    use semaphore_core::Prefix;
-    use semaphore_core::sans_io::{Instant, Machine as _, Participant, Settings};
-
-    use super::*;
-
-    #[test]
-    fn each_request_under_way_is_shown_by_itself() {
-        let prefix = Prefix::new("p").expect("a prefix");
-        let settings = Settings::new(prefix, 1).expect("a limit");
-        let mut machine = Participant::new(settings, 1);
-        let now = Instant::default();
-        machine.acquire(now, 1, None).expect("a command");
-        let mut sent = Vec::new();
-        while let Some(transmit) = machine.poll_transmit(now) {
-            sent.extend(number(transmit.id));
-        }
-        let text = format!("{machine:?}");
-        let (rest, waiting) = without_requests(&text);
-        assert!(sent.len() > 1, "{sent:?}");
-        let shown: Vec<_> = waiting.iter().map(|(id, _)| *id).collect();
-        assert_eq!(shown, sent);
-        for (_, entry) in waiting {
-            let is_whole = entry.starts_with("InFlight { from: ") && entry.ends_with(" }");
-            assert!(is_whole && !entry.contains("steps"), "{entry}");
-        }
-        assert!(rest.contains("in_flight: {}, steps: {, aborts: "), "{rest}");
-    }
-}

@@ -483,7 +483,7 @@ impl<A: Actor> State<A> {
 
     /// A driver calls a machine whose time has come.
     fn do_what_is_due(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
-        if cfg!(not(semaphore_next)) || scene.contest == Contest::Election {
+        if scene.contest == Contest::Election {
             return Ok(());
         }
         let now = self.now;
@@ -570,7 +570,7 @@ const LEFT_OF_A_POLL: Duration = Duration::from_secs(15);
 /// nothing is not explored: such a poll has no end.
 fn without_end(request: &Request) -> Option<Request> {
     let target = request.target();
-    let is_holders = cfg!(semaphore_next) && target.contains("wait=60s");
+    let is_holders = target.contains("wait=60s");
     is_holders.then(|| Request::new(Method::Get, target.replace("wait=60s", "wait=600s")))
 }
 
@@ -578,7 +578,7 @@ fn without_end(request: &Request) -> Option<Request> {
 /// key. Only an election's poll uses that index, and reads of the record.
 fn ignores_index(scene: &Scene, request: &Request) -> bool {
     let target = request.target();
-    if cfg!(semaphore_next) && target.starts_with("/v1/kv/p/.lock") {
+    if target.starts_with("/v1/kv/p/.lock") {
         return false;
     }
     let is_of_key = request.method() == Method::Get && !target.contains("?recurse");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use judge::queue::{Filled, LEFT_UNUSED, Pace, STAYS_FOR};
+use judge::queue::{LEFT_UNUSED, STAYS_FOR};
 use judge::{Moment, Record};
 use semaphore_core::sans_io::{Request, Response};
 use serde_json::Value;
@@ -37,7 +37,7 @@ impl<A: Actor> State<A> {
                 sessions => self.passed_by_handover(at, &sessions),
             };
         }
-        let (now, queue) = (self.moment(), &self.monitor.queue);
+        let now = self.moment();
         let known = self.nodes[at].known.iter();
         let others = known.filter(|(session, _)| {
             let owner = self.monitor.owner(session);
@@ -45,14 +45,10 @@ impl<A: Actor> State<A> {
         });
         let waits = self.agent.waiters();
         let ahead = others.filter(|it| waits.contains(it));
-        let ahead = ahead.filter(|(_, came)| {
-            if cfg!(semaphore_next) {
-                // Rule 7: by the records that it saw.
-                let since = self.nodes[at].room_since;
-                since.is_none_or(|since| now.0 < since.since_origin() + LEFT_UNUSED)
-            } else {
-                !queue.may_pass(Pace::EXACT, (now, now), *came, waits.len())
-            }
+        let ahead = ahead.filter(|_| {
+            // Rule 7: by the records that it saw.
+            let since = self.nodes[at].room_since;
+            since.is_none_or(|since| now.0 < since.since_origin() + LEFT_UNUSED)
         });
         ahead.map(|(session, _)| session.clone()).collect()
     }
@@ -79,10 +75,6 @@ impl<A: Actor> State<A> {
         let had = had.unwrap_or_default();
         let has = self.agent.holders().to_vec();
         let added: Vec<_> = has.iter().filter(|it| !had.contains(it)).collect();
-        let is_own = |it: &String| self.monitor.owner(it) == Some(message.node);
-        let mut removed = had.iter().filter(|it| !has.contains(it));
-        let stays = removed.clone().any(&is_own);
-        let is_of_the_dead = removed.any(|it| !is_own(it));
         let last = added
             .iter()
             .filter_map(|it| self.agent.came(it))
@@ -94,30 +86,18 @@ impl<A: Actor> State<A> {
         let ahead: Vec<_> = ahead.collect();
         let limit = self.agent.limit().unwrap_or(scene.limit) as usize;
         let has_room = has.len() + ahead.len() <= limit;
-        // PROTOCOL: a claim follows the line. It does not matter who held the slot before.
-        let is_of_the_dead = is_of_the_dead && cfg!(not(semaphore_next));
-        let stays = stays && cfg!(not(semaphore_next));
-        let live = self.live_holders();
         let monitor = Arc::make_mut(&mut self.monitor);
         let mut passed = None;
-        if !has_room && !is_of_the_dead {
+        // A claim follows the line. It does not matter who held the slot before.
+        if !has_room {
             passed = ahead.into_iter().find(|(session, _)| {
                 let is_known = message.known_ahead().contains(session);
                 let owner = monitor.owner(session).map(|owner| &self.nodes[owner]);
                 let waits = owner.is_some_and(|it| it.waits());
-                is_known && waits && !(stays && monitor.queue.may_stay(Pace::EXACT, now, session))
+                is_known && waits
             });
         }
-        let filled = Filled {
-            is_free: live < limit && !waits.is_empty(),
-            is_of_the_dead,
-            newest: waits.last().map(|(_, came)| *came).unwrap_or_default(),
-            ahead: None,
-        };
-        if cfg!(semaphore_next) {
-            monitor.has_slots_since(&added, now);
-        }
-        monitor.queue.changed(Pace::EXACT, now, filled, added);
+        monitor.has_slots_since(&added, now);
         match passed {
             Some((session, _)) => Err(Violation::OutOfTurn {
                 writer: self.nodes[message.node].name.into(),
@@ -132,17 +112,7 @@ impl<A: Actor> State<A> {
         if scene.contest == Contest::Election {
             return;
         }
-        let (now, waits) = (self.moment(), self.agent.waiters());
-        let limit = self.agent.limit().unwrap_or(scene.limit) as usize;
-        let is_free = self.live_holders() < limit && !waits.is_empty();
-        let mut queue = self.monitor.queue.clone();
-        queue.is_free(now, is_free);
-        queue.forget(Pace::EXACT, now, &waits);
-        if queue != self.monitor.queue {
-            let monitor = Arc::make_mut(&mut self.monitor);
-            monitor.queue = queue;
-            monitor.show();
-        }
+        let waits = self.agent.waiters();
         for node in &mut self.nodes {
             if node.known.iter().any(|it| !waits.contains(it)) {
                 let node = Arc::make_mut(node);
@@ -154,17 +124,10 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// How many hold. The next machine takes a holder whose key is gone for room, too.
-    fn live_holders(&self) -> usize {
-        let holders = self.agent.holders().iter();
-        let lives = |it: &&String| cfg!(not(semaphore_next)) || self.agent.is_tied(it);
-        holders.filter(lives).count()
-    }
-
     /// The sessions whose slots a request hands over to the next caller in the same process: it
     /// touches their keys, and leaves the record alone.
     pub(super) fn handover(&self, scene: &Scene, request: &Request) -> Vec<String> {
-        if cfg!(not(semaphore_next)) || scene.contest == Contest::Election {
+        if scene.contest == Contest::Election {
             return Vec::new();
         }
         let Some(transaction) = Transaction::of(request) else {

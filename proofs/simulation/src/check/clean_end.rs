@@ -167,7 +167,8 @@ impl Check for CleanEnd {
                     let tied = change.added.iter().map(|it| (it.clone(), at));
                     self.tied_at.extend(tied);
                 }
-                if self.is_late(at, change) {
+                // What an operator writes back, its owner may know nothing of.
+                if self.is_late(at, change) || change.by == Who::Operator {
                     self.late.extend(change.added.iter().cloned());
                 }
                 let (by, added) = (change.by, &change.added);

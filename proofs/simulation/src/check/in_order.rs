@@ -122,7 +122,9 @@ impl InOrder {
         // Who was just taken out of the record waits from then on, if at all.
         let since = |waiting: &Waiting| {
             let left = (change.prefix, waiting.session.clone());
-            self.left.get(&left).map_or(waiting.since, |left| (*left).max(waiting.since))
+            self.left
+                .get(&left)
+                .map_or(waiting.since, |left| (*left).max(waiting.since))
         };
         let travel = self.pace.travel;
         let known_ahead: Vec<(&Waiting, Instant)> = change

@@ -26,7 +26,6 @@ mod vigour;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
@@ -99,17 +98,6 @@ impl Counts {
         self.armed += other.armed;
         self.decided += other.decided;
     }
-}
-
-/// What today's machine is known to break: this is said of each seed, and does not end a run. The next
-/// machine (DESIGN's protocol) must not break it.
-pub const LEFT_TO_THE_NEXT_MACHINE: &[Invariant] = &[Invariant::Queue];
-
-static STRICT: AtomicBool = AtomicBool::new(false);
-
-/// From now on, what is left to the next machine counts as everything else, in the whole process.
-pub fn be_strict() {
-    STRICT.store(true, Ordering::Relaxed);
 }
 
 /// How often each check must decide in 600 worlds: about half as often as it was seen to.
@@ -205,8 +193,6 @@ impl Bounds {
 /// All checks of one run.
 pub struct Judge {
     told: told::Told,
-    /// What is left to the next machine, once for each run.
-    left: Option<Violation>,
     checks: Vec<Box<dyn Check>>,
 }
 
@@ -215,7 +201,6 @@ impl Judge {
     pub fn new(bounds: Bounds) -> Self {
         Self {
             told: told::Told::new(bounds),
-            left: None,
             checks: vec![
                 Box::new(loss_is_noticed::LossIsNoticed::default()),
                 Box::new(lost_is_kept::LostIsKept::default()),
@@ -254,11 +239,6 @@ impl Judge {
         self.ask(at, |check| check.settle(at, held))
     }
 
-    /// The first violation that is left to the next machine, if there was one.
-    pub fn left(&self) -> Option<&Violation> {
-        self.left.as_ref()
-    }
-
     /// What each check has done so far.
     pub fn counts(&self) -> BTreeMap<&'static str, Counts> {
         let own = self.checks.iter().map(|check| check.counts());
@@ -275,16 +255,11 @@ impl Judge {
             let Err(what) = ask(&mut **check) else {
                 continue;
             };
-            let violation = Violation {
+            return Err(Violation {
                 invariant,
                 at,
                 what,
-            };
-            let is_left = LEFT_TO_THE_NEXT_MACHINE.contains(&invariant);
-            if !is_left || STRICT.load(Ordering::Relaxed) {
-                return Err(violation);
-            }
-            self.left.get_or_insert(violation);
+            });
         }
         Ok(())
     }

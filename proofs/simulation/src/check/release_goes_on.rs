@@ -48,8 +48,11 @@ impl ReleaseGoesOn {
         } else {
             ENOUGH_PAUSES
         };
+        // Where no answer need come in time, nothing need ever end.
+        let is_heard = bounds.latency * 2 <= bounds.request_timeout;
+        let pauses = if is_heard { pauses } else { u32::MAX };
         Self {
-            enough: ENOUGH.max(bounds.retry_cap * pauses),
+            enough: ENOUGH.max(bounds.retry_cap.saturating_mul(pauses)),
             ..Self::default()
         }
     }

@@ -1,18 +1,18 @@
 //! L1 of semaphores: while a slot is free and live contenders wait, one of them is admitted in
 //! bounded time. It is judged in the storm, too: while no host that contends is kept from Consul.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::callers::{Callers, Waiting};
+use super::callers::Callers;
 use super::vigour::Vigour;
 use super::{Bounds, Check, Counts, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject, Who};
 
 /// How long a slot may stay free: the patience with who does not use it, and the pauses and polls of
-/// a crowd, on a clock that may run slow.
+/// who waits, on a clock that may run slow.
 const FILLED_WITHIN: Duration = Duration::from_secs(6);
 
 pub(super) struct SlotIsFilled {
@@ -20,6 +20,9 @@ pub(super) struct SlotIsFilled {
     vigour: Vigour,
     callers: Callers,
     prefixes: BTreeMap<usize, Prefix>,
+    /// The hosts at which somebody has waited for several slots, and at which prefix. Their keys may not
+    /// have gone yet when the host stops.
+    wide: BTreeSet<(usize, usize)>,
     /// How much longer it may take on each host.
     held_up: BTreeMap<usize, Duration>,
     counts: Counts,
@@ -30,7 +33,7 @@ struct Prefix {
     /// How many slots are free, and since when at least one is.
     free: usize,
     free_since: Instant,
-    /// Until when the keys may stand of those who waited for several when their host stopped.
+    /// Until when the keys may stand of those who waited for several at a host that has stopped.
     kept_until: Instant,
 }
 
@@ -41,6 +44,7 @@ impl SlotIsFilled {
             vigour: Vigour::default(),
             callers: Callers::default(),
             prefixes: BTreeMap::new(),
+            wide: BTreeSet::new(),
             held_up: BTreeMap::new(),
             counts: Counts::default(),
         }
@@ -62,7 +66,13 @@ impl SlotIsFilled {
             since = Some(since.map_or(able, |since| since.max(able)));
         }
         let free_since = prefix.free_since.max(prefix.kept_until);
-        let within = FILLED_WITHIN + self.bounds.latency * 30 + self.bounds.lost_poll;
+        // Who may replace the limit waits until the dead are removed.
+        let replaces = if self.bounds.changes_limits {
+            self.bounds.longest_session + self.bounds.longest_lock_delay
+        } else {
+            Duration::ZERO
+        };
+        let within = FILLED_WITHIN + replaces + self.bounds.latency * 30 + self.bounds.lost_poll;
         Some(since?.max(free_since) + within)
     }
 }
@@ -78,16 +88,22 @@ impl Check for SlotIsFilled {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.vigour.happen(at, what);
-        if let Happening::Stopped { host } = what {
-            for (number, prefix) in &mut self.prefixes {
-                if self
-                    .callers
-                    .of(*number, *host)
-                    .is_some_and(Waiting::is_wide)
-                {
-                    prefix.kept_until = at + self.bounds.longest_session;
+        match what {
+            Happening::Waits {
+                host,
+                prefix,
+                permits: 2..,
+            } => {
+                self.wide.insert((*host, *prefix));
+            }
+            Happening::Stopped { host } => {
+                for (number, prefix) in &mut self.prefixes {
+                    if self.wide.remove(&(*host, *number)) {
+                        prefix.kept_until = at + self.bounds.longest_session;
+                    }
                 }
             }
+            _ => {}
         }
         self.callers.happen(at, what);
         match what {

@@ -54,7 +54,6 @@ impl Plan {
     fn draw_with(seed: u64, semaphores: Option<usize>) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
-        draw_crowds(&mut plan, &mut Rng::with_seed(!seed));
         election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         server::draw_servers(&mut plan, &mut Rng::with_seed(seed ^ SERVERS));
         claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
@@ -309,7 +308,6 @@ impl Draft {
             lock_delay: None,
             clock: clock(rng),
             rolling: None,
-            crowd: 0,
             keeps_lost: None,
             follows: false,
             shared: None,
@@ -419,14 +417,6 @@ impl Draft {
             }
         };
         Trouble::Fault(fault)
-    }
-}
-
-/// Decides how many are a crowd to whom. The rest of the plan does not depend on this.
-fn draw_crowds(plan: &mut Plan, rng: &mut Rng) {
-    let crowds = pick(rng, &[[0, 0], [1, 2], [3, 3], [0, 8], [8, 8], [8, 8]]);
-    for host in &mut plan.hosts {
-        host.crowd = pick(rng, &crowds);
     }
 }
 

@@ -151,8 +151,6 @@ pub struct HostPlan {
     pub clock: f64,
     /// Its limit in a rolling deploy, if it differs from the others' limit.
     pub rolling: Option<Rolling>,
-    /// How many contenders of a semaphore are not yet a crowd to it.
-    pub crowd: usize,
     /// If its semaphores keep lost slots until they are given back, how long its users take to stop.
     pub keeps_lost: Option<Duration>,
     /// Whether it also follows the leader, in an election.

@@ -63,8 +63,8 @@ fn write_host(f: &mut fmt::Formatter<'_>, plan: &Plan, host: &HostPlan) -> fmt::
     let prefix = Plan::prefix(host.prefix);
     writeln!(
         f,
-        "node-{} on {prefix}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
-        host.number, host.clock, host.crowd
+        "node-{} on {prefix}, whose clock runs at {:.3}:",
+        host.number, host.clock
     )?;
     if !host.starts_at.is_zero() {
         writeln!(f, "  it starts at {:?}", host.starts_at)?;

@@ -97,7 +97,7 @@ impl Run<'_> {
         match plan.place(number) {
             Place::Semaphore => {
                 let limit = host.rolling.map_or(plan.limit, |it| it.limit);
-                let builder = Semaphore::builder(prefix.as_str(), limit).crowd(host.crowd);
+                let builder = Semaphore::builder(prefix.as_str(), limit);
                 let mut builder = self.told(builder, host, number);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);

@@ -66,8 +66,6 @@ pub struct Outcome {
     pub figures: Figures,
     /// The first broken invariant.
     pub violation: Option<Violation>,
-    /// The first violation that is left to the next machine.
-    pub left: Option<Violation>,
     /// The messages and events, if they were kept.
     pub story: String,
 }
@@ -76,7 +74,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     let world = MockConsul::with_profile(plan.seed, plan.profile);
     world.set_tracing(keeps_story);
-    let seen = std::sync::Mutex::new((Figures::default(), None));
+    let seen = std::sync::Mutex::new(Figures::default());
     let (end, mut taken) = branches::count(|| {
         catch_unwind(AssertUnwindSafe(|| {
             let mut run = match Run::new(plan, &world, keeps_story) {
@@ -85,7 +83,7 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
             };
             let violation = run.execute().err();
             if let Ok(mut seen) = seen.lock() {
-                *seen = (run.figures(), run.judge.left().cloned());
+                *seen = run.figures();
             }
             violation
         }))
@@ -94,7 +92,7 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
         Ok(violation) => violation,
         Err(panic) => Some(soundness(&world, text_of(&*panic))),
     };
-    let (mut figures, left) = seen.into_inner().unwrap_or_default();
+    let mut figures = seen.into_inner().unwrap_or_default();
     taken.append(&mut figures.branches);
     figures.branches = taken;
     figures.schedules = 1;
@@ -110,7 +108,6 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     Outcome {
         figures,
         violation,
-        left,
         story,
     }
 }

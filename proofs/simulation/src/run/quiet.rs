@@ -196,7 +196,7 @@ impl Run<'_> {
                     let record = Record::read(entry.value(), entry.flags());
                     // While there is room, nobody needs the slot of a dead holder.
                     let has_room = |it: &Record| it.holders().len() < it.limit() as usize;
-                    if cfg!(semaphore_next) && record.as_ref().is_some_and(has_room) {
+                    if record.as_ref().is_some_and(has_room) {
                         continue;
                     }
                     let holders = record.iter().flat_map(Record::holders);

@@ -301,7 +301,7 @@ impl Seen {
                 continue;
             }
             // A parked key only keeps late writes off.
-            if cfg!(semaphore_next) && (entry.flags() ^ SEMAPHORE_FLAGS) & 3 == 1 {
+            if (entry.flags() ^ SEMAPHORE_FLAGS) & 3 == 1 {
                 continue;
             }
             count += 1;

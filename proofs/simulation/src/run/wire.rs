@@ -301,7 +301,7 @@ impl Wire {
     /// Notes the holders that are gone, according to an answer of the watch.
     fn look_at(&self, answer: &Response, sent: &Sent) {
         // What was not confirmed only asks for what is.
-        if cfg!(semaphore_next) && !sent.is_consistent {
+        if !sent.is_consistent {
             return;
         }
         let Some(index) = index(answer) else {
@@ -409,6 +409,7 @@ impl Transport for Wire {
             .then(|| Partial::begin(&self.line, self.place))
             .flatten();
         let creates = RequestKind::of(&request) == RequestKind::SessionCreate;
+        let is_write = RequestKind::of(&request) == RequestKind::Txn && !sent.is_consistent;
         self.book.happened(Happening::Sent { host, prefix, what });
         let (answer, was_met) = self.send_on(request).await;
         if answer.as_ref().is_ok_and(is_over_limit) {
@@ -428,6 +429,13 @@ impl Transport for Wire {
                     self.is_shown_all(answer, &sent);
                 }
             }
+        }
+        if let (true, Ok(answer)) = (is_write, &answer) {
+            // What was read before an applied write of ours is older than what we know.
+            let written = written_at(answer);
+            let mut line = self.line.lock();
+            let sight = line.sight(self.place);
+            sight.highest_index = sight.highest_index.max(written);
         }
         if let (true, Ok(answer)) = (creates, &answer)
             && let Some(session) = session_of(answer)
@@ -452,6 +460,14 @@ pub(super) fn is_over_limit(answer: &Response) -> bool {
 
 fn index(answer: &Response) -> Option<u64> {
     answer.header("X-Consul-Index")?.parse().ok()
+}
+
+/// The highest index in the answer to a transaction.
+fn written_at(answer: &Response) -> u64 {
+    let body: serde_json::Value = serde_json::from_slice(answer.body()).unwrap_or_default();
+    let results = body["Results"].as_array().into_iter().flatten();
+    let indexes = results.filter_map(|it| it["KV"]["ModifyIndex"].as_u64());
+    indexes.max().unwrap_or_default()
 }
 
 /// The session that a request renews or reads.

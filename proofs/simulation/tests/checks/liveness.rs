@@ -392,7 +392,6 @@ fn waiter(since: u64) -> Waiting {
 
 #[test]
 fn queue_whoever_came_first_is_admitted_first() {
-    simulation::check::be_strict();
     let begin = || history().then(&booted(0, None)).then(&booted(1, None));
     let verdict = passes(29, 30, waiter(10), begin());
     assert_eq!(verdict, Some(Invariant::Queue));

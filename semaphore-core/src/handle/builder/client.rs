@@ -19,17 +19,15 @@ pub struct Anything {
 }
 
 impl<T: Contends<Settings = Anything>> Builder<T> {
-    /// Sets how many semaphores of the client may watch their records by separate polls while they
-    /// only hold. The default is 16. The same number applies to the elections that it leads.
+    /// Sets how many waiting semaphores of the client have separate polls. The default is 16. Their
+    /// waiters learn of their turn at once. The client asks for the others once a second, 32 in a
+    /// request: a thousand waiting semaphores cost 32 requests a second. From 2,000 on it asks less
+    /// often, so that it sends at most 64 requests a second for them. Who holds a semaphore has no
+    /// poll: it learns of its eviction with the next proof, within a fifteenth of the TTL.
     ///
-    /// If there are more, none of them has a separate poll. The client then asks for dozens at
-    /// once, four times within the TTL of their sessions, so it needs few connections and requests.
-    /// A holder learns of its eviction within a quarter of the TTL instead of at once. Of the
-    /// semaphores that somebody waits for, the same number have separate polls, and their waiters
-    /// learn of their turn at once. The client asks for the others once a second, 32 in a request:
-    /// a thousand waiting semaphores cost 32 requests a second. From 2,000 on it asks less often,
-    /// so that it sends at most 64 requests a second for them. The same number applies to the
-    /// elections that it waits for or follows, together. Of these it asks for 64 in a request.
+    /// The same number applies to the elections that it waits for or follows, together, of which it
+    /// asks for 64 in a request, and to those that it leads. If it leads more, none of them has a
+    /// separate poll: it asks for dozens at once, four times within the TTL of their sessions.
     pub fn own_polls(self, most: usize) -> Self {
         self.checked(|told| {
             told.subject.settings.own_polls = Some(most);

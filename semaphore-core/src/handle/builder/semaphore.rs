@@ -57,12 +57,6 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         }))
     }
 
-    /// Sets up to how many contenders each participant watches the whole prefix, see
-    /// [`Settings::with_crowd`].
-    pub fn crowd(self, crowd: usize) -> Self {
-        self.setting(|settings| settings.with_crowd(crowd))
-    }
-
     /// Adopts another limit from the semaphore's record instead of failing with
     /// [`Error::LimitConflict`].
     pub fn adopt_limit(self) -> Self {

@@ -72,7 +72,6 @@ impl<G, T> Callers<G, T> {
         self.is_closed = true;
     }
 
-    #[cfg(semaphore_next)]
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }

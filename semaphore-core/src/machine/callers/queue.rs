@@ -64,13 +64,11 @@ impl Queue {
     }
 
     /// The caller who came last.
-    #[cfg(semaphore_next)]
     pub(in crate::machine) fn newest(&self) -> Option<CommandId> {
         self.tickets.last_key_value().map(|(id, _)| *id)
     }
 
     /// How many slots somebody wants at most.
-    #[cfg(semaphore_next)]
     pub(in crate::machine) fn widest(&self) -> u32 {
         self.wide.last().map_or(1, |(permits, _)| *permits)
     }
@@ -91,11 +89,6 @@ impl Queue {
     /// Whether anybody waits, other than instant tries.
     pub(in crate::machine) fn has_waiters(&self) -> bool {
         self.tickets.len() > self.tries.len()
-    }
-
-    /// How many permits all waiters want.
-    pub(in crate::machine) fn wanted(&self) -> u32 {
-        u32::try_from(self.wanted).unwrap_or(u32::MAX)
     }
 
     pub(in crate::machine) fn remove(&mut self, id: CommandId) -> Option<Ticket> {
@@ -196,22 +189,6 @@ mod tests {
         assert_eq!(numbers(&queue.drain()), [1, 3]);
         assert!(queue.is_empty());
         assert_eq!(head(&queue), None);
-    }
-
-    #[test]
-    fn what_is_wanted_is_the_sum_of_all_permits() {
-        let mut queue = queue(&[
-            (u32::MAX, Patience::Unlimited),
-            (2, Patience::Unlimited),
-            (3, Patience::None),
-        ]);
-        assert_eq!(queue.wanted(), u32::MAX);
-        queue.remove(CommandId(0));
-        assert_eq!(queue.wanted(), 5);
-        queue.drain_tries();
-        assert_eq!(queue.wanted(), 2);
-        queue.drain();
-        assert_eq!(queue.wanted(), 0);
     }
 
     #[test]

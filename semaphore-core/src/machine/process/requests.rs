@@ -213,14 +213,6 @@ impl<F: Sender> Requests<F> {
         self.in_flight.values().filter(|it| is(it.from)).count()
     }
 
-    /// When the last of these steps under way was sent.
-    pub(in crate::machine) fn last_step(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
-        work::passed(self.steps.len());
-        let steps = self.steps.iter().filter_map(|id| self.in_flight.get(id));
-        let those = steps.filter(|it| is(it.from));
-        those.map(|it| it.sent_at).max()
-    }
-
     /// The answers to these are no longer needed.
     pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
         work::passed(self.in_flight.len());
@@ -283,7 +275,6 @@ mod tests {
         let mut requests = requests();
         let a = send(&mut requests, 1, From::Other('a')).id;
         let b = send(&mut requests, 2, From::Other('b')).id;
-        assert_eq!(requests.last_step(|_| true), Some(at(2)));
         let answer = Ok(Response::new(200, "{}"));
         let (received, _) = requests.receive(at(3), a, &answer).unwrap();
         assert_eq!((received.from, received.sent_at), (From::Other('a'), at(1)));
@@ -293,7 +284,6 @@ mod tests {
         assert_eq!(requests.poll_abort(), None);
         assert!(requests.receive(at(3), b, &answer).is_none());
         assert_eq!(requests.short(), 0);
-        assert_eq!(requests.last_step(|_| true), None);
     }
 
     #[test]

@@ -1,92 +1,85 @@
-//! The machine that is driven: one process's part in one semaphore.
+//! The machine of one process's part in one semaphore, by docs/PROTOCOL.md.
 //!
-//! Any number of callers queue here. For them it has one watch, one writer of the record, and a few
-//! contenders: as many as hold a slot, and some that queue in advance. It is a sans-IO machine:
+//! It knows the callers here, our contenders, and what Consul last said: the record and the line. It
+//! has at most one write under way (a step), one read, and one poll. Every event goes the same way:
 //!
 //! ```text
-//! acquire · cancel · release · close      commands
-//! poll_transmit                           what to send
-//! handle_response                         what came back, in any order, late or twice
-//! poll_timeout, handle_timeout            when to call again
-//! poll_event                              what happened
-//! poll_abort                              which answers are of no more use
+//! learn    what came: an answer, a session's news, a caller, the clock     answers, learn, outcome, sessions, turns
+//! decide   what is due, as functions of what is known                      rules
+//! write    if no step is under way: one transaction, composed now          send, step
+//! watch    the read or the poll that is due                                reads
+//! wake     the earliest moment at which any of this would come out differently
 //! ```
-//! Polls may come in any order, and superfluous calls do nothing. The files, in the order in which
-//! an answer passes them:
-//!
-//! | | |
+//! | file | says |
 //! |---|---|
-//! | [`traffic`], [`sender`] | what is sent next; what comes back, to whom it belongs |
-//! | [`views`], [`knowledge`] | what is compared with what was known; what is known |
-//! | [`writes`], [`ledger`], [`steps`] | the record, and how it is written |
-//! | [`contender`], [`key`], [`roster`] | one session's part; its key; all of ours |
-//! | [`vanished`] | holders whose key has gone, and when they may be pruned |
-//! | [`settle`] | what follows from it all, once per input: how many of ours contend, and what is read |
-//! | [`failures`] | whose wait fails |
-//! | [`plan`] | what is written next |
-//! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
-//! | [`claims`], [`departures`] | grants, and how they end |
-//! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
-//! | [`watch`], [`refresh`] | the reads themselves: polls and lists |
-//! | [`spare`] | sessions that are kept for the next turn |
-//! | [`availability`] | what is free, for those who only want to know |
+//! | `contender`, `contenders` | one session that waits, owns a slot or leaves; all of ours |
+//! | `record`, `line`, `missing` | what Consul last said; who waits ahead; holders without a key |
+//! | `rules` | who may enter, claim, hand over, pass out of turn or prune |
+//! | `step`, `outcome` | one transaction; what its answer means |
+//! | `reads` | what is read, and whom the poll watches |
+//! | `send` | what is sent next, and in which order |
+//! | `answers`, `learn` | what reads, polls and proofs say; what is known then |
+//! | `sessions` | what the sessions' pool says |
+//! | `ours` | how many of ours contend, and who is forgotten |
+//! | `turns` | the callers' side: asking, giving back, losing, failing |
+//! | `settings`, `availability` | what it contends for; how many slots were free |
+//! | `lone` | the pool of a semaphore that shares its sessions with nobody |
 
-mod admission;
+mod answers;
 mod availability;
-mod claims;
 mod contender;
-mod departures;
-mod failures;
-mod focus;
-mod key;
-mod knowledge;
-mod ledger;
-mod outlook;
-mod plan;
-mod refresh;
-mod room;
-mod roster;
-mod sender;
+mod contenders;
+mod learn;
+mod line;
+mod lone;
+mod missing;
+mod ours;
+mod outcome;
+mod reads;
+mod record;
+mod rules;
+mod send;
+mod sessions;
 mod settings;
-mod settle;
-mod spare;
-mod steps;
-mod traffic;
-mod vanished;
-mod views;
-mod watch;
-mod writes;
+mod step;
+#[cfg(test)]
+mod tests;
+mod turns;
 
-use self::knowledge::Knowledge;
-use self::roster::{Group, Roster};
-use crate::error::{Error, Holder, Refusal, RequestError, Seen};
+use core::time::Duration;
+
+pub use self::availability::Availability;
+use self::contender::{ContenderNo, Stand};
+use self::contenders::Contenders;
+use self::line::Line;
+use self::lone::Lone;
+use self::missing::Missing;
+use self::reads::{Due, Reads};
+use self::record::KnownRecord;
+use self::rules::Situation;
+pub use self::settings::Settings;
+use self::step::Step;
+use crate::error::{Error, Holder, RequestError, Seen};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
-use crate::machine::callers::{Caller, Callers, Patience, Ticket};
+use crate::machine::callers::{Callers, Holding, Patience};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::outage::RequestEnd;
+use crate::machine::process::reader::backoff::jitter;
 use crate::machine::process::reader::check::{Check, CheckNews};
-use crate::machine::process::requests::Requests;
+use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::requests::{Received, Requests, Sender};
+use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
-use crate::machine::process::timers::{Timer, Timers};
-use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::ledger::Ledger;
-use crate::machine::semaphore::outlook::Outlook;
-use crate::machine::semaphore::sender::From;
-use crate::machine::semaphore::vanished::Vanished;
-use crate::machine::semaphore::watch::Watch;
 use crate::machine::status::{FirstWaiter, Status};
 use crate::record::Record;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
-
-pub use self::availability::Availability;
-pub use self::settings::Settings;
 
 /// One process's part in one semaphore: a sans-IO machine. Polls may come in any order, and
 /// superfluous calls do nothing.
@@ -98,14 +91,44 @@ pub struct Participant {
     settings: Settings,
     rng: fastrand::Rng,
     requests: Requests<From>,
-    watch: Watch,
-    ledger: Ledger,
-    vanished: Vanished,
     callers: Callers<Grant, Slots>,
-    roster: Roster,
-    knowledge: Knowledge,
-    /// When [`Self::handle_timeout`] was last called.
+    ours: Contenders,
+    known: Known,
+    reads: Reads,
+    writes: Writes,
+    /// Its pool, unless the sessions are lent by others.
+    lone: Option<Box<Lone>>,
     timed_at: Instant,
+}
+
+/// What Consul last said.
+#[derive(Clone, Debug)]
+struct Known {
+    record: KnownRecord,
+    line: Line,
+    missing: Missing,
+    /// When the newest list was sent.
+    listed: Moment,
+    /// A limit that the record may still show, after ours was changed.
+    former_limit: Option<u32>,
+}
+
+/// The write under way, and when the next one may come.
+#[derive(Clone, Debug)]
+struct Writes {
+    step: Option<(Step, Instant)>,
+    pause: Pause,
+    /// How often in a row a write was refused because of the record, or for another reason.
+    refused: u32,
+    unfounded: u32,
+    /// Both kinds take turns.
+    was_handover: bool,
+    /// The last attempt to leave has failed.
+    is_held_up: bool,
+    /// When the last one ended: a read that was sent before proves nothing about it.
+    ended: Moment,
+    /// Another contender may come then, after one that could not go on.
+    respawn: Pause,
 }
 
 /// The content of a granted acquisition.
@@ -122,23 +145,78 @@ pub struct Grant {
 #[derive(Clone, Debug)]
 struct Slots {
     contenders: Vec<ContenderNo>,
+    /// Those of them that are not given back yet.
+    owed: Vec<ContenderNo>,
     /// Why one of them could not leave properly.
     failure: Option<RequestError>,
+}
+
+/// Which part of a participant sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Step(Service),
+    Read,
+    Poll,
+}
+
+impl Sender for From {
+    fn polls(&self) -> bool {
+        matches!(self, Self::Poll)
+    }
+}
+
+impl From {
+    /// The permission that the request needs, so that a refusal of one says nothing about another
+    /// (L4).
+    fn service(self) -> Service {
+        match self {
+            Self::Step(service) => service,
+            Self::Poll => Service::Inquiries,
+            Self::Read => Service::Reads,
+        }
+    }
+}
+
+/// While a release is due, or at the end of the program, a write that is unanswered for so long
+/// counts as unknown.
+const HURRY: Duration = Duration::from_secs(1);
+
+/// PATIENCE: how long those ahead may leave a slot unused. It is drawn, so that not all pass at once.
+fn patience(rng: &mut fastrand::Rng) -> Duration {
+    let half = Duration::from_millis(500);
+    jitter(half, half, rng)
 }
 
 impl Participant {
     /// An idle participant. `seed` decides its jitter: use a different seed for each, and a fixed
     /// one to repeat a run.
     pub fn new(settings: Settings, seed: u64) -> Self {
+        let longest = settings.session.request_timeout();
+        let lone = (!settings.shares_sessions()).then(|| Box::new(Lone::new(&settings, seed)));
         Self {
-            watch: Watch::new(&settings),
-            ledger: Ledger::new(&settings),
-            vanished: Vanished::new(&settings),
-            roster: Roster::new(&settings),
             rng: fastrand::Rng::with_seed(seed),
-            requests: Requests::new(settings.request_timeout(), settings.session.lease_time()),
+            requests: Requests::new(longest, settings.session.lease_time()),
             callers: Callers::new(),
-            knowledge: Knowledge::new(),
+            ours: Contenders::default(),
+            known: Known {
+                record: KnownRecord::new(),
+                line: Line::default(),
+                missing: Missing::default(),
+                listed: Moment::START,
+                former_limit: None,
+            },
+            reads: Reads::new(&settings),
+            writes: Writes {
+                step: None,
+                pause: Pause::new(longest),
+                refused: 0,
+                unfounded: 0,
+                was_handover: false,
+                is_held_up: false,
+                ended: Moment::START,
+                respawn: Pause::new(longest),
+            },
+            lone,
             timed_at: Instant::ORIGIN,
             settings,
         }
@@ -149,6 +227,9 @@ impl Participant {
     #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
+        if let Some(lone) = &mut self.lone {
+            lone.reseed(seed);
+        }
     }
 
     /// Its settings.
@@ -190,197 +271,171 @@ impl Participant {
             return Err(InvalidInput::LimitZero);
         }
         let former = core::mem::replace(&mut self.settings.limit, limit);
-        self.knowledge.tolerate_limit(former);
+        self.known.former_limit = Some(former);
         self.settle(now);
         Ok(former)
-    }
-
-    /// Why nobody is admitted, as far as is known. A read may have succeeded although no session
-    /// can be created.
-    fn obstacle(&self) -> Option<RequestError> {
-        let wanting = self.roster.those(Group::Wanting);
-        let mut own = wanting.filter_map(|(_, it)| it.failure());
-        self.callers.failure().or_else(|| own.next()).cloned()
-    }
-
-    /// The others according to Consul's last answer.
-    fn seen(&self, now: Instant) -> Option<Seen> {
-        let observed = self.knowledge.newest()?;
-        let record = observed.view.record();
-        let holders = record.into_iter().flat_map(Record::holders);
-        let holders = holders.map(|it| Holder::new(it, observed.view.value_of(it)));
-        Some(Seen {
-            holders: holders.collect(),
-            limit: Some(record.map_or(self.settings.limit, Record::limit)),
-            ahead: self.ahead(now),
-        })
-    }
-
-    /// How many of other processes wait ahead, if that is known.
-    fn ahead(&self, now: Instant) -> Option<u32> {
-        let observed = self.knowledge.newest()?;
-        let is_queued = self.roster.first_in_queue().is_some();
-        is_queued.then(|| self.outlook().ahead(now, Some(observed)))
-    }
-
-    fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
-        let moment = self.moment();
-        let event = self.roster.get_mut(no).and_then(|mut contender| {
-            contender.handle_timeout(now, moment, self.callers.failure())
-        });
-        self.handle_contender_event(now, no, event);
-    }
-
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        permits: u32,
-        patience: Patience,
-    ) -> Result<CommandId, Error> {
-        let limit = self.settings.limit;
-        if permits == 0 {
-            return Err(InvalidInput::PermitsZero.into());
-        }
-        if permits > limit && !self.settings.other_limit.is_adopted() {
-            let wanted = permits;
-            return Err(InvalidInput::PermitsOverLimit { wanted, limit }.into());
-        }
-        let max = room::most_permits(&self.settings);
-        if permits > max {
-            let wanted = permits;
-            return Err(InvalidInput::PermitsOverTransaction { wanted, max }.into());
-        }
-        self.callers.ensure_open()?;
-        let acquire = CommandId(self.requests.number());
-        self.roster.spares().wanted_at(now);
-        // An instant try needs a current answer before it is told that no slot is free.
-        if patience == Patience::None
-            && let Some(observed) = self.knowledge.newest_mut()
-            && self.watch.start_over()
-        {
-            observed.outdate();
-        }
-        let behind_others = patience == Patience::None && self.callers.queue().has_waiters();
-        if behind_others {
-            self.callers.not_available(acquire, Refusal::OthersHere);
-        } else {
-            self.callers.enter(Ticket {
-                id: acquire,
-                permits,
-                since: now,
-                patience,
-            });
-        }
-        self.settle(now);
-        Ok(acquire)
-    }
-
-    fn is_believed(&self, acquire: CommandId) -> bool {
-        let hold = self.callers.hold(acquire);
-        hold.is_some_and(|hold| {
-            hold.lost.is_none() && self.roster.all_hold(&hold.of.contenders, acquire)
-        })
     }
 
     /// How many slots are free, according to the last answer. `None` if it is unknown: nobody waits
     /// or holds here, the first answer has not come, or the record can't be read. It sends nothing.
     pub fn availability(&self, now: Instant) -> Option<Availability> {
-        Availability::of(now, &self.knowledge, &self.roster, self.settings.limit)
+        if self.callers.queue().is_empty() && self.ours.is_empty() {
+            return None;
+        }
+        let record = &self.known.record;
+        let limit = match record.content() {
+            record::Content::Unknown | record::Content::Unreadable(_) => return None,
+            record::Content::Missing => self.settings.limit,
+            record::Content::Record(record) => record.limit(),
+        };
+        let held = record.get().map_or(0, |record| record.holders().len());
+        let held = u32::try_from(held).unwrap_or(u32::MAX);
+        let permits = limit.saturating_sub(held);
+        let age = now.saturating_since(record.seen_at());
+        Some(Availability {
+            permits,
+            limit,
+            age,
+        })
     }
 
-    /// Decides what to read next.
-    fn outlook(&self) -> Outlook<'_> {
-        Outlook {
+    /// Everything that decides.
+    fn situation(&self, now: Instant) -> Situation<'_> {
+        Situation {
+            now,
             settings: &self.settings,
+            record: &self.known.record,
+            line: &self.known.line,
+            missing: &self.known.missing,
+            ours: &self.ours,
             queue: self.callers.queue(),
-            roster: &self.roster,
-            knowledge: &self.knowledge,
-            ledger: &self.ledger,
-            watch: &self.watch,
-            requests: &self.requests,
+            step: self.writes.step.as_ref().map(|(step, _)| step),
+            listed: self.known.listed,
+            is_touched: self.reads.is_touched,
         }
     }
 
-    /// Whether only things are left that could not be given back: their callers were told why it
-    /// takes longer, and nobody waits here.
-    fn has_only_left_behind(&self) -> bool {
-        self.callers.queue().is_empty() && self.roster.has_only_left_behind()
-    }
-
-    /// Until when nothing is sent.
-    fn rests_until(&self) -> Option<Instant> {
-        let rest = self.roster.rests_until();
-        rest.filter(|_| self.has_only_left_behind())
-    }
-
-    /// What it waits for.
-    fn timers(&self) -> Timers {
-        Timers::after(self.timed_at)
-            .with(Timer::Caller, self.callers.queue().timeout())
-            .with_all(self.roster.timers(self.timed_at))
-            .with(Timer::Confirmation, self.roster.confirms_at())
-            .with(Timer::Creation, self.requests.orphans().timeout())
-            .with(Timer::Write, self.ledger.timeout())
-            .with(Timer::Poll, self.watch.timeout())
-            .with(Timer::Read, self.watch.read_timeout())
-            .with(Timer::FirstView, self.outlook().first_view_until())
-            .with(Timer::Question, self.vanished.asks_at())
-            .with(Timer::LockDelay, self.vanished.lock_delay_until())
-            .with(Timer::Warning, self.warns_at())
-            .resting_until(self.rests_until())
-    }
-
-    /// When the next warning is due.
-    fn warns_at(&self) -> Option<Instant> {
-        let is_due = self.callers.notices().is_heard() && self.roster.has_any(Group::Held);
-        let warning = self.settings.session.warning();
-        let ends = is_due.then(|| self.roster.ends_after(self.timed_at + warning));
-        Some(ends.flatten()? - warning)
-    }
-
-    /// Warns observers of leases that end soon.
-    fn warn(&mut self, now: Instant) {
-        if !self.callers.notices().is_heard() {
-            return;
-        }
-        for no in self.roster.ended(now + self.settings.session.warning()) {
-            let held = self.held_until(no);
-            if let Some((acquire, until)) = held.filter(|(_, until)| *until > now) {
-                self.callers.notices_mut().ends_soon(now, acquire, until);
-            }
-        }
-    }
-
-    /// When the belief of this contender ends, and for which acquisition it holds.
-    fn held_until(&self, no: ContenderNo) -> Option<(CommandId, Instant)> {
-        let contender = self.roster.get(no)?;
-        Some((contender.held_for()?, contender.deadline()?))
-    }
-
-    /// Tells observers that a lease was extended.
-    fn note_renewal(
-        &mut self,
-        now: Instant,
-        no: ContenderNo,
-        before: Option<(CommandId, Instant)>,
-    ) {
-        let held = self.held_until(no);
-        if let (Some((_, before)), Some((acquire, until))) = (before, held)
-            && before < until
-        {
-            self.callers
-                .notices_mut()
-                .renewed(now, acquire, before, until);
-        }
-    }
-
-    /// The present moment in the order of what is sent and learned.
     fn moment(&self) -> Moment {
         self.requests.moment()
     }
+
+    /// How many of other processes wait ahead of our first waiter.
+    fn ahead(&self) -> Option<u32> {
+        let first = self.situation(self.timed_at).first_waiter()?;
+        let rank = self.known.line.rank(first.created);
+        u32::try_from(rank).ok()
+    }
+
+    /// The others according to Consul's last answer.
+    fn seen(&self) -> Option<Seen> {
+        if !self.known.record.is_known() {
+            return None;
+        }
+        let record = self.known.record.get();
+        let holders = record.into_iter().flat_map(Record::holders);
+        let holders = holders.map(|it| Holder::new(it, self.known.missing.value_of(it)));
+        Some(Seen {
+            holders: holders.collect(),
+            limit: Some(record.map_or(self.settings.limit, Record::limit)),
+            ahead: self.ahead(),
+        })
+    }
+
+    /// Whether anything may follow from a read.
+    fn needs_reads(&self) -> bool {
+        !self.callers.queue().is_empty() || !self.ours.is_empty()
+    }
+
+    fn is_record_unreadable(&self) -> bool {
+        matches!(self.known.record.content(), record::Content::Unreadable(_))
+    }
+
+    /// Takes the outcome of a request. Returns how it ended.
+    fn take_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &Result<Response, TransportError>,
+    ) -> Option<RequestEnd> {
+        // The clock ends beliefs, no matter what comes.
+        self.end_beliefs(now);
+        if let Some(lone) = &mut self.lone
+            && let Some(end) = lone.handle_response(now, id, result)
+        {
+            self.settle(now);
+            return end;
+        }
+        let (received, end) = self.requests.receive(now, id, result)?;
+        let Received {
+            from,
+            sent_at,
+            answer,
+            ..
+        } = received;
+        match from {
+            From::Step(_) => self.take_outcome(now, sent_at, answer),
+            From::Read => self.take_read(now, answer),
+            From::Poll => self.take_poll(now, Moment::of(id), sent_at, answer),
+        }
+        self.settle(now);
+        end
+    }
+
+    /// The earliest moment at which anything would come out differently.
+    fn wakes_at(&self) -> Option<Instant> {
+        let after = self.timed_at;
+        let situation = self.situation(after);
+        let stay = situation.stay();
+        let idle = self.ours.those(Stand::Idle);
+        let idle = idle.map(|(_, it)| it.slot_since + stay).min();
+        let first = situation.first_waiter();
+        let waits = first.is_some();
+        let patience = self.known.record.patient_until().filter(|_| waits);
+        let missing = self.known.missing.due_after(after).filter(|_| waits);
+        let over = self.ours.those(Stand::Over);
+        let late = over.filter_map(|(_, it)| it.late_until()).min();
+        let hurry = self
+            .writes
+            .step
+            .as_ref()
+            .map(|(_, sent_at)| *sent_at + HURRY);
+        let hurry = hurry.filter(|_| self.is_in_a_hurry());
+        let holds = self.watched_from().filter(|_| !waits);
+        let company = self.known.line.company_at().map(|at| at + rules::POLL);
+        let company = company.filter(|_| !self.callers.queue().is_empty());
+        let reads = self.needs_reads();
+        [
+            self.callers.queue().timeout(),
+            self.ours.end_after(after),
+            idle,
+            patience,
+            missing,
+            late,
+            hurry,
+            holds,
+            company,
+            self.writes.pause.timeout(),
+            self.writes.respawn.timeout(),
+            self.reads.timeout(after, reads).filter(|_| reads),
+            self.warns_at(),
+            self.lone.as_ref().and_then(|lone| lone.poll_timeout()),
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|at| *at > after)
+        .min()
+    }
+
+    /// When the next warning of a lease's end is due.
+    fn warns_at(&self) -> Option<Instant> {
+        let is_due = self.callers.notices().is_heard() && self.ours.count(Stand::Holding) > 0;
+        let warning = self.settings.session.warning();
+        let ends = is_due.then(|| self.ours.end_after(self.timed_at + warning));
+        Some(ends.flatten()? - warning)
+    }
 }
 
-/// Holding means having every requested slot: each contender is in the record, and its lease is
+/// Holding means having every requested slot: each contender is in the record, and its belief is
 /// valid.
 impl Machine for Participant {
     type Grant = Grant;
@@ -390,7 +445,8 @@ impl Machine for Participant {
     }
 
     fn poll_abort(&mut self) -> Option<RequestId> {
-        self.requests.poll_abort()
+        let lone = self.lone.as_mut().and_then(|lone| lone.poll_abort());
+        lone.or_else(|| self.requests.poll_abort())
     }
 
     fn handle_response(
@@ -412,21 +468,30 @@ impl Machine for Participant {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.timers().timeout()
+        self.wakes_at()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
+        if let Some(lone) = &mut self.lone {
+            lone.handle_timeout(now);
+        }
         for ticket in self.callers.take_expired(now) {
-            self.drop_claim(now, ticket.id);
-            self.callers
-                .timed_out(now, &ticket, self.obstacle(), self.seen(now));
+            let failure = self.obstacle();
+            self.callers.timed_out(now, &ticket, failure, self.seen());
         }
-        for no in self.roster.ended(now) {
-            self.let_time_pass(now, no);
-        }
-        self.roster.bound_left_behind();
+        self.end_beliefs(now);
         self.warn(now);
+        let is_late = |(_, sent_at): &(Step, Instant)| *sent_at + HURRY <= now;
+        if self.is_in_a_hurry() && self.writes.step.as_ref().is_some_and(is_late) {
+            self.requests.abort(|from| matches!(from, From::Step(_)));
+            self.outcome_unknown(now);
+        }
+        if self.reads.poll_late_at().is_some_and(|at| at <= now) {
+            self.reads.drop_poll();
+            self.requests.abort(|from| from.polls());
+            self.reads.require(Due::List);
+        }
         self.settle(now);
     }
 
@@ -443,15 +508,15 @@ impl Machine for Participant {
     }
 
     fn status(&self, now: Instant) -> Status {
-        let held = self.roster.those(Group::Held);
-        let held = held.filter(|(_, it)| it.deadline().is_none_or(|until| now < until));
+        let held = self.ours.those(Stand::Holding);
+        let held = held.filter(|(_, it)| it.believed_until().is_some_and(|until| now < until));
         let first = self.callers.queue().head();
         Status {
             held: u32::try_from(held.count()).unwrap_or(u32::MAX),
             waiting: self.callers.queue().len(),
             first_waiter: first.map(|first| FirstWaiter {
                 waited: now.saturating_since(first.since),
-                ahead: self.ahead(now),
+                ahead: self.ahead(),
             }),
             trouble: None,
             renewed: self.callers.notices().renewed_before(now),
@@ -463,75 +528,77 @@ impl Machine for Participant {
     }
 
     fn poll_wish(&mut self) -> Option<LoanWish> {
-        self.roster.poll_wish()
+        if self.lone.is_some() {
+            return None;
+        }
+        self.ours.poll_wish()
     }
 
     fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.end_beliefs(now);
         self.take_loan(now, news);
+        self.settle(now);
     }
 
     fn check(&self) -> Option<Check> {
-        self.outlook().check()
+        self.shared_check()
     }
 
     fn handle_check(&mut self, now: Instant, news: CheckNews) {
-        self.take_check(now, news);
+        self.take_check(news);
+        self.settle(now);
     }
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
         self.fail_waiting(now, |_| Error::closed());
-        self.roster.spares().close(now);
+        if let Some(lone) = &mut self.lone {
+            lone.close(now);
+        }
         self.settle(now);
     }
 
     fn is_idle(&self) -> bool {
-        self.callers.queue().is_empty() && self.roster.is_empty()
+        let has_sessions = self.lone.as_ref().is_some_and(|lone| !lone.is_empty());
+        self.callers.queue().is_empty() && self.ours.is_empty() && !has_sessions
     }
 
     fn is_quiet(&self) -> bool {
-        self.callers.queue().is_empty() && self.roster.has_only_held_up()
+        let is_held_up = |lone: &Lone| self.ours.is_empty() && lone.is_held_up();
+        let is_left_alone = self.lone.as_deref().is_some_and(is_held_up);
+        let nobody_waits = self.callers.queue().is_empty();
+        self.is_idle() || self.has_only_left_behind() || nobody_waits && is_left_alone
     }
 
     fn cancel(&mut self, now: Instant, acquire: CommandId) {
-        self.callers.give_up(now, acquire);
-        self.drop_claim(now, acquire);
-        if self.callers.hold(acquire).is_some() {
-            self.give_back(now, acquire, Caller::Gone);
-        }
+        self.end_beliefs(now);
+        self.give_up(now, acquire);
         self.settle(now);
     }
 
     fn release(&mut self, now: Instant, acquire: CommandId) {
         // The clock ends the belief, no matter who looks first.
-        let contenders = self
-            .callers
-            .hold(acquire)
-            .map(|it| it.of.contenders.clone());
-        for no in contenders.into_iter().flatten() {
-            self.let_time_pass(now, no);
-        }
-        match self.callers.hold(acquire).map(|it| it.lost.clone()) {
-            None => self.callers.done(acquire, Ok(())),
-            Some(None) => self.give_back(now, acquire, Caller::Released),
-            // There is nothing to wait for: the cleanup of a loss goes on behind.
-            Some(Some(lost)) => {
-                self.give_back(now, acquire, Caller::Gone);
-                self.callers.done(acquire, Err(Error::Lost(lost)));
-            }
-        }
+        self.end_beliefs(now);
+        self.take_release(now, acquire);
         self.settle(now);
     }
 
     fn is_held(&self, now: Instant, acquire: CommandId) -> bool {
-        self.is_believed(acquire) && self.deadline(acquire).is_none_or(|deadline| now < deadline)
+        let is_lost = |hold: &Holding<Slots>| hold.lost.is_some();
+        let is_believed = self.callers.hold(acquire).is_some_and(|hold| {
+            let holds = |no: &ContenderNo| {
+                let contender = self.ours.get(*no);
+                contender.is_some_and(|it| it.held_for() == Some(acquire))
+            };
+            !is_lost(hold) && hold.of.contenders.iter().all(holds)
+        });
+        is_believed && self.deadline(acquire).is_none_or(|deadline| now < deadline)
     }
 
     fn deadline(&self, acquire: CommandId) -> Option<Instant> {
         let hold = self.callers.hold(acquire)?;
-        self.roster.deadline(&hold.of.contenders)
+        let contenders = hold.of.contenders.iter();
+        let ends = contenders.map(|no| self.ours.get(*no)?.believed_until());
+        ends.min().flatten()
     }
 }
-
-#[cfg(test)]
-mod tests;

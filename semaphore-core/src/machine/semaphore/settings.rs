@@ -1,6 +1,5 @@
 //! The settings of a participant, and the times that follow from them.
 
-use core::time::Duration;
 use std::sync::Arc;
 
 use crate::input::InvalidInput;
@@ -22,8 +21,6 @@ pub struct Settings {
     pub(crate) session: SessionSettings,
     /// The value of the contender keys.
     pub(crate) value: Value,
-    /// The most contenders that are not a crowd.
-    pub(crate) crowd: usize,
 }
 
 impl Settings {
@@ -50,7 +47,6 @@ impl Settings {
             lost_early: LostEarly::Freed,
             session: SessionSettings::new(options),
             value: Value::default(),
-            crowd: CROWD,
         })
     }
 
@@ -110,16 +106,6 @@ impl Settings {
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.session.scope = scope;
-        self
-    }
-
-    /// Sets up to how many contenders, including holders, each participant watches the whole
-    /// prefix. With more, a waiter watches only the one ahead, and the cost of a handover stops
-    /// growing. The default is 8 for each contender of this participant. If turns follow each other
-    /// within 100 ms, two are a crowd.
-    #[must_use]
-    pub fn with_crowd(mut self, crowd: usize) -> Self {
-        self.crowd = crowd;
         self
     }
 
@@ -186,9 +172,6 @@ impl OtherLimit {
     }
 }
 
-/// The default for [`Settings::with_crowd`], for each contender.
-const CROWD: usize = 8;
-
 impl Settings {
     /// What it shares with others of its process, for a [`Household`](crate::sans_io::Household).
     /// `None` if it shares nothing.
@@ -202,15 +185,5 @@ impl Settings {
     /// Whether others of the process use the same sessions.
     pub(crate) fn shares_sessions(&self) -> bool {
         self.session.shares_sessions()
-    }
-
-    /// The timeout of a short request.
-    pub(crate) fn request_timeout(&self) -> Duration {
-        self.session.request_timeout()
-    }
-
-    /// The longest wait between two attempts of one request.
-    pub(crate) fn retry_cap(&self) -> Duration {
-        self.session.retry_cap()
     }
 }

@@ -24,8 +24,8 @@ pub(super) struct Listed {
     pub(super) request: Option<Instant>,
     /// Nobody waits for another turn any more.
     pub(super) end: Option<Instant>,
-    /// The keys of its users are read at once.
-    pub(super) is_unknown: bool,
+    /// Since when Consul says that it does not exist: the keys of its users are read at once.
+    pub(super) unknown: Option<Instant>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl Agenda {
             }
             all.extend(after.map(|at| (at, no)));
         }
-        if after.is_unknown {
+        if after.unknown.is_some() {
             self.unknown.insert(no);
         } else {
             self.unknown.remove(&no);

@@ -449,10 +449,12 @@ impl Pool {
             if let Some(shared) = self.sessions.get_mut(&no) {
                 let mut keys = proof.asked.iter().filter(|it| it.no == no);
                 let is_shown = keys.any(|it| tied(it, &shown).is_some());
-                let is_denied = matches!(failure, Some(RequestError::Denied { .. }));
+                // While nobody may look, it is believed in until its lease ends.
+                let lease = shared.session.lease();
+                let is_over = lease.is_some_and(|it| it.kept_until() <= now);
                 if is_shown {
                     shared.session.lived(proof.sent_at);
-                } else if entries.is_some() || is_denied {
+                } else if entries.is_some() || is_over {
                     shared.session.is_missed(proof.sent_at);
                 }
                 shared.unproved.clone_from(&failure);

@@ -30,6 +30,8 @@ pub(super) struct Proofs {
     latest: Duration,
     /// The time from one to the next, while one is unanswered.
     hurry: Duration,
+    /// The same within a round.
+    spacing: Duration,
     /// When the present round began.
     began: Instant,
     /// When the last one was sent.
@@ -61,7 +63,8 @@ pub(super) struct Asked {
     pub(super) record: Option<String>,
 }
 
-/// A process sends at most five a second: with more than 300 keys and records, rounds take longer.
+/// A process sends at most five a second, so rounds with more than 300 keys and records take longer. With
+/// thousands it sends more, since each must be proven thrice in its lease.
 const SPACING: Duration = Duration::from_millis(200);
 
 /// The most bytes of one read's keys, so that it always fits.
@@ -74,6 +77,7 @@ impl Proofs {
             soonest: whole / 16,
             latest: whole / 15,
             hurry: whole / 40,
+            spacing: SPACING,
             began: Instant::ORIGIN,
             sent: Instant::ORIGIN,
             waiting: VecDeque::new(),
@@ -99,7 +103,7 @@ impl Proofs {
             + if self.is_unanswered {
                 self.hurry
             } else {
-                SPACING
+                self.spacing
             }
     }
 
@@ -119,6 +123,9 @@ impl Proofs {
     pub(super) fn begin_round(&mut self, now: Instant, holders: impl Iterator<Item = Tenant>) {
         self.began = now;
         self.waiting = holders.collect();
+        let reads = self.waiting.len().div_ceil(Txn::MAX_OPERATIONS / 2).max(1);
+        let share = self.latest * 5 / u32::try_from(reads).unwrap_or(u32::MAX);
+        self.spacing = SPACING.min(share);
         self.read = None;
     }
 

@@ -367,7 +367,7 @@ impl Session {
             }
             Err(RequestError::InvalidSession { .. }) if what == Purpose::Renewal => {
                 self.failure = None;
-                self.unknown_since = Some(now);
+                self.unknown_since.get_or_insert(now);
                 if is_on(Defect::MissingSessionBelieved) {
                     self.vanish();
                 }

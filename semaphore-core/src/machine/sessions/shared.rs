@@ -139,9 +139,9 @@ impl Shared {
         is_lasting && is_kept && !is_taken && self.session.is_trusted()
     }
 
-    fn need(&self, held: usize) -> Need {
+    fn need(&self, held: usize, whole: Duration) -> Need {
         if self.is_held() {
-            Need::Belief(spacing(held))
+            Need::Belief(spacing(held, whole))
         } else if self.is_kept() {
             Need::Place
         } else {
@@ -230,7 +230,9 @@ impl Shared {
 
     /// What the pool must know. `held`: with how many sessions somebody holds.
     pub(super) fn agenda(&self, held: usize, settings: &SessionSettings) -> Listed {
-        let due = self.session.due_at(self.need(held), settings);
+        let due = self
+            .session
+            .due_at(self.need(held, settings.proved_time()), settings);
         let is_new = self.session.id().is_none();
         let is_ending = self.session.is_ending();
         Listed {
@@ -241,12 +243,14 @@ impl Shared {
                 Usage::Used | Usage::Ending => None,
                 Usage::Unused(until) => Some(until),
             },
-            is_unknown: self.session.unknown_since().is_some(),
+            unknown: self.session.unknown_since(),
         }
     }
 }
 
-/// The least time between two renewals of a session, so that a process begins at most 300 a second.
-fn spacing(held: usize) -> Duration {
-    Duration::from_secs(1) / 300 * u32::try_from(held).unwrap_or(u32::MAX)
+/// The least time between two renewals of a session, so that a process begins at most 300 a second. With
+/// thousands of sessions it begins more, since each must be renewed thrice in its lease.
+fn spacing(held: usize, whole: Duration) -> Duration {
+    let all = Duration::from_secs(1) / 300 * u32::try_from(held).unwrap_or(u32::MAX);
+    all.min(whole / 3)
 }

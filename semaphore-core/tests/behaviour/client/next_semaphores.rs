@@ -17,11 +17,7 @@ struct Cost(usize, usize);
 
 /// What an acquisition costs with a session that is there. A newcomer reads before it makes one
 /// write, or enters and then claims.
-const ACQUIRED: Cost = if cfg!(semaphore_next) {
-    Cost(2, 2)
-} else {
-    Cost(2, 1)
-};
+const ACQUIRED: Cost = Cost(2, 2);
 
 /// Whether Consul writes the request to its log. A renewal is not written.
 fn is_logged(request: &Request) -> bool {

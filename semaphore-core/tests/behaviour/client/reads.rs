@@ -1,14 +1,14 @@
 //! Many contenders that only hold are watched together. What that costs, and what each of them
 //! still learns, and how soon.
 
-use semaphore_core::sans_io::{Method, Request, Response};
+use semaphore_core::sans_io::Method;
 use semaphore_core::{Client, Lost, Permit};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::MockConsul;
 
 use crate::client::together::{checks, polls, proves};
 use crate::client::{client, hold_each, numbered, session_of};
 use crate::support::spy::Spy;
-use crate::support::steps::{operations, verbs};
+use crate::support::steps::verbs;
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -26,18 +26,6 @@ fn held(world: &MockConsul, semaphores: usize) -> (Client, Vec<Permit>) {
     (client, permits)
 }
 
-#[cfg(not(semaphore_next))] // proofs look after those who only hold: none of them polls
-#[test]
-fn few_poll_for_themselves() {
-    let world = MockConsul::new(1);
-    let (_client, permits) = held(&world, 16);
-    let spy = Spy::on(&world);
-    world.advance(secs(A_WHILE));
-    assert_eq!(spy.count(checks), 0);
-    assert!(spy.count(polls) >= 32);
-    drop(permits);
-}
-
 #[test]
 fn of_many_that_only_hold_nobody_polls() {
     let world = MockConsul::new(1);
@@ -47,13 +35,8 @@ fn of_many_that_only_hold_nobody_polls() {
     assert_eq!(spy.count(polls), 0, "{}", world.trace());
     // Each has two operations and a transaction has 64. There are four rounds per TTL of 15 s, or
     // one in each second.
-    if cfg!(semaphore_next) {
-        let asked = spy.count(proves);
-        assert!((88..=98).contains(&asked), "{asked}");
-    } else {
-        let asked = spy.count(checks);
-        assert!((24..=30).contains(&asked), "{asked}");
-    }
+    let asked = spy.count(proves);
+    assert!((88..=98).contains(&asked), "{asked}");
     assert!(permits.iter().all(Permit::is_held));
     drop(permits);
 }
@@ -66,11 +49,7 @@ fn ask_little_for(semaphores: usize) {
     let spy = Spy::on(&world);
     world.advance(secs(60));
     let sent = spy.requests().len();
-    let most = if cfg!(semaphore_next) {
-        (5 + 1) * 60 + 6
-    } else {
-        semaphores * 8 / 10 + 120
-    };
+    let most = (5 + 1) * 60 + 6;
     assert!(sent < most, "{sent} in a minute");
     assert!(spy.count(checks) <= semaphores * 6 / 10);
     assert!(permits.iter().all(Permit::is_held));
@@ -170,50 +149,6 @@ fn a_release_among_many_is_as_quick_as_alone() {
     drop(permits);
 }
 
-#[cfg(not(semaphore_next))] // proofs look after those who only hold: none of them polls
-#[test]
-fn when_few_are_left_each_polls_again() {
-    let world = MockConsul::new(1);
-    let (_client, mut permits) = held(&world, MANY);
-    for permit in permits.drain(8..) {
-        world.run(permit.release()).expect("released");
-    }
-    world.advance(secs(10));
-    let spy = Spy::on(&world);
-    world.advance(secs(A_WHILE));
-    assert_eq!(spy.count(checks), 0);
-    assert!(spy.count(polls) >= 16);
-    drop(permits);
-}
-
-/// It was told that it is watched with the others. Then it left them, before they were told that
-/// this has ended.
-#[cfg(not(semaphore_next))] // proofs look after those who only hold: none of them polls
-#[test]
-fn one_beside_which_somebody_waited_meanwhile_polls_again_too() {
-    let world = MockConsul::new(1);
-    let (client, mut permits) = held(&world, MANY);
-    let rest = world
-        .run(numbered(&client, 7).acquire_many(2))
-        .expect("slots");
-    let waits = numbered(&client, 7);
-    let waits = world.start(async move { waits.acquire_timeout(secs(30)).await });
-    world.advance(secs(5));
-    for permit in permits.drain(8..) {
-        world.run(permit.release()).expect("released");
-    }
-    let timed_out = world.run(waits);
-    assert!(timed_out.is_err(), "{timed_out:?}");
-    world.advance(secs(20));
-    let spy = Spy::on(&world);
-    world.advance(secs(A_WHILE));
-    let polled = spy.requests().into_iter().filter(polls);
-    let of_seven = polled.filter(|it| it.target().contains("/service/7/"));
-    assert!(of_seven.count() >= 2);
-    assert_eq!(spy.count(checks), 0);
-    drop((permits, rest));
-}
-
 /// Their keys are too long for one request to ask for many of them.
 #[test]
 fn names_as_long_as_may_be_are_asked_for_one_by_one() {
@@ -237,52 +172,6 @@ fn names_as_long_as_may_be_are_asked_for_one_by_one() {
     drop(permits);
 }
 
-#[cfg(not(semaphore_next))] // proofs look after those who only hold: none of them polls
-#[test]
-fn where_transactions_of_reads_are_refused_each_polls() {
-    let world = MockConsul::new(1);
-    let refused = Fault::Answer(Response::new(501, "not here"));
-    world.inject(Rule::new(refused).always().matching(checks));
-    let (_client, permits) = held(&world, MANY);
-    let spy = Spy::on(&world);
-    world.advance(secs(A_WHILE));
-    assert_eq!(spy.count(checks), 0);
-    assert!(permits.iter().all(Permit::is_held));
-    from_record(&world, &permits[7]);
-    let lost = world.run(permits[7].lost());
-    assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");
-    drop(permits);
-}
-
-#[cfg(not(semaphore_next))] // proofs look after those who only hold: none of them polls
-#[test]
-fn one_that_may_not_be_asked_so_polls_and_the_others_do_not() {
-    let world = MockConsul::new(1);
-    let asks_for_it = |request: &Request| checks(request) && place_of_seven(request).is_some();
-    for at in 0..64 {
-        let errors = serde_json::json!([{"OpIndex": at, "What": "Permission denied"}]);
-        let body = serde_json::json!({"Results": null, "Errors": errors}).to_string();
-        let denied = Fault::Answer(Response::new(409, body));
-        let rule = Rule::new(denied).always().optional();
-        world.inject(rule.matching(move |it| checks(it) && place_of_seven(it) == Some(at)));
-    }
-    let (_client, permits) = held(&world, MANY);
-    let spy = Spy::on(&world);
-    world.advance(secs(A_WHILE));
-    assert!(!spy.requests().iter().any(asks_for_it));
-    let polled: Vec<_> = spy.requests().into_iter().filter(polls).collect();
-    assert!(!polled.is_empty());
-    assert!(polled.iter().all(|it| it.target().contains("/service/7/")));
-    assert!(permits.iter().all(Permit::is_held));
-    drop(permits);
-}
-
-/// The position of the operation that reads the record of the seventh.
-fn place_of_seven(request: &Request) -> Option<usize> {
-    let all = operations(request);
-    all.iter().position(|it| it["Key"] == "service/7/.lock")
-}
-
 #[test]
 fn through_an_outage_shorter_than_the_lease_all_hold_on_and_are_looked_after_again() {
     let world = MockConsul::new(1);
@@ -293,28 +182,8 @@ fn through_an_outage_shorter_than_the_lease_all_hold_on_and_are_looked_after_aga
     world.advance(secs(10));
     let spy = Spy::on(&world);
     world.advance(secs(A_WHILE));
-    assert!(spy.count(if cfg!(semaphore_next) { proves } else { checks }) >= 24);
+    assert!(spy.count(proves) >= 24);
     assert!(permits.iter().all(Permit::is_held));
-    drop(permits);
-}
-
-/// After the restore of a snapshot, another record may have the same index.
-#[cfg(not(semaphore_next))] // proofs look after those who only hold: none of them polls
-#[test]
-fn each_reads_its_prefix_now_and_then() {
-    let world = MockConsul::new(1);
-    let (_client, permits) = held(&world, MANY);
-    let spy = Spy::on(&world);
-    world.advance(secs(300));
-    let lists = spy.of(RequestKind::KvRead);
-    for number in 0..MANY {
-        let of_it = format!("/v1/kv/service/{number}/");
-        let read = lists
-            .iter()
-            .filter(|it| it.target().starts_with(&of_it))
-            .count();
-        assert!((1..=2).contains(&read), "{number}: {read}");
-    }
     drop(permits);
 }
 

@@ -94,7 +94,7 @@ fn an_eviction_is_noticed_by_the_answer_that_tells_of_it() {
     let start = world.now();
     world.run(permit.lost());
     // A list and one that the leader confirms may follow.
-    let most = if cfg!(semaphore_next) { 3.0 } else { 1.0 };
+    let most = 3.0;
     assert!(round_trips(&world, start) <= most);
 }
 
@@ -182,7 +182,7 @@ fn a_turn_costs_so_many_round_trips() {
     world.run(held_by_a.release()).expect("released");
     world.advance(secs(10));
     // A newcomer that does not know the record enters before it claims.
-    let most = if cfg!(semaphore_next) { 3.0 } else { 2.0 };
+    let most = 3.0;
     let (later, held_by_c) = acquires("an acquisition by another host", most, &c);
     costs.push(later);
     let waiting = world.start(async move { b.acquire().await });

@@ -32,7 +32,7 @@ fn while_hundreds_of_slots_are_free_callers_share_writes() {
         .collect();
     assert_eq!(holders(&world).len(), 600);
     let writes = spy.count(writes_record);
-    let share = if cfg!(semaphore_next) { 3 } else { 5 };
+    let share = 3;
     assert!(writes <= 600 / share, "{writes} writes");
     drop(permits);
 }

@@ -52,11 +52,7 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
     }
     // In the background, the rate falls to one attempt in a fifth of the TTL, or a minute.
     let mut attempts = 0;
-    let slow = if cfg!(semaphore_next) {
-        [(10, 400), (60, 2_400)]
-    } else {
-        [(10, 60), (60, 130)]
-    };
+    let slow = [(10, 400), (60, 2_400)];
     for (minutes, most) in slow {
         attempts = 0;
         let end = bench.now + secs(60 * minutes);

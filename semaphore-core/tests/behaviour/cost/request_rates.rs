@@ -78,7 +78,7 @@ fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Sti
     eprintln!("{what}: {rate:.2}/s {deltas:?}");
     // Eight requests and a poll. The held slot adds renewals and the reads that confirm them: a
     // bounded number, while nothing is answered.
-    let most = if cfg!(semaphore_next) { 64 + 2 } else { 19 };
+    let most = 64 + 2;
     assert!(
         after.peak_open <= most,
         "{what}: {} connections",
@@ -89,7 +89,7 @@ fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Sti
 
 /// The requests of one that only holds, in ten seconds: renewals, and the reads that confirm them.
 fn rate_of_holding() -> u64 {
-    if cfg!(semaphore_next) { 21 } else { 10 }
+    21
 }
 
 /// The requests of a holder in ten seconds. Its first view did not show another holder.
@@ -283,7 +283,7 @@ fn a_session_that_is_destroyed_again_and_again_is_replaced_after_a_wait_each_tim
     let waiting = world.start(async move { waiter.acquire().await });
     for _ in 0..20 {
         // It may only see that at the end of a poll.
-        world.advance(secs(if cfg!(semaphore_next) { 9 } else { 1 }));
+        world.advance(secs(9));
         assert_eq!(session_count(&world), 2);
         world.consul(|consul, now| {
             let others: Vec<_> = consul

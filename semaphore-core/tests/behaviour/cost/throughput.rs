@@ -121,7 +121,7 @@ fn few_slots_are_used_well_by_one_process_and_by_several() {
 fn many_slots_are_used_well_by_one_process_and_by_several() {
     for (processes, callers, percent, requests) in [
         (1, 60, 90, 50),
-        (4, 60, 85, if cfg!(semaphore_next) { 200 } else { 50 }),
+        (4, 60, 85, 200),
         (10, 60, 60, 400),
         (4, 400, 85, 40),
         (20, 400, 50, 250),
@@ -152,11 +152,7 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
 fn many_slots_are_used_well_by_many_processes_where_each_write_takes_long() {
     const WORLDS: u64 = 4;
     // While slots are free, each turn takes one and gives it back.
-    let free = if cfg!(semaphore_next) {
-        (80, 60, 750, 25)
-    } else {
-        (80, 75, 115, 5)
-    };
+    let free = (80, 60, 750, 25);
     for (callers, percent, requests, kilobytes) in [free, (400, 62, 180, 6)] {
         let crowd = Crowd {
             limit: 100,
@@ -236,12 +232,7 @@ fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let lost = world.run(permit.lost());
     assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost}");
     let noticed = world.now().saturating_since(began);
-    let bound = if turns || cfg!(semaphore_next) {
-        millis(1_100)
-    } else {
-        millis(100)
-    };
-    assert!(noticed <= bound, "{noticed:?}");
+    assert!(noticed <= millis(1_100), "{noticed:?}");
     if let Some(taker) = taker {
         taker.abort();
     }
@@ -272,11 +263,7 @@ fn those_who_come_while_a_write_is_under_way_go_along_with_the_next() {
     let entered_alone = spy.count(|it| enters(it) && !writes_record(it));
     assert!(entered_alone <= 8, "{entered_alone}");
     let bytes = world.stats().bytes_down;
-    let most = if cfg!(semaphore_next) {
-        1_500_000
-    } else {
-        1_000_000
-    };
+    let most = 1_500_000;
     assert!(bytes < most, "{bytes}");
     drop(permits);
 }
@@ -307,12 +294,8 @@ fn where_twenty_processes_begin_together_one_of_each_reads_for_all_that_enter() 
     let entered_with_read = spy.count(reads);
     let bytes = world.stats().bytes_down;
     eprintln!("{entered_with_read} enter with a read, {bytes} bytes");
-    let most = if cfg!(semaphore_next) { 400 } else { 40 };
+    let most = 400;
     assert!(entered_with_read <= most, "{entered_with_read}");
-    let most = if cfg!(semaphore_next) {
-        8_000_000
-    } else {
-        4_000_000
-    };
+    let most = 8_000_000;
     assert!(bytes < most, "{bytes}");
 }

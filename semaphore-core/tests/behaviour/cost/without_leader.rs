@@ -12,8 +12,9 @@ fn those_who_wait_need_few_and_a_holder_has_a_bound() {
     for moment in 0..10 {
         let peaks = peaks(moment);
         // A renewal and a proof in each fortieth of the TTL, while it believes.
-        let most = if cfg!(semaphore_next) { 2 * 36 + 2 } else { 14 };
-        assert!(peaks.0 <= most && peaks.1 <= 6, "{moment}: {peaks:?}");
+        let most = 2 * 36 + 2;
+        // Of a waiter, a poll that was given up, too.
+        assert!(peaks.0 <= most && peaks.1 <= 7, "{moment}: {peaks:?}");
     }
 }
 

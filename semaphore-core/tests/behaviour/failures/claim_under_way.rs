@@ -103,22 +103,3 @@ fn a_claim_that_was_certainly_not_applied_is_repeated_without_a_read() {
     bench.run_for(secs(1));
     assert!(bench.participant.is_held(bench.now, first));
 }
-
-// Goes with the machine that needs it: later a waiter polls the record alone.
-#[cfg(not(semaphore_next))]
-#[test]
-fn a_poll_that_ends_with_nothing_new_leaves_a_read_after_it_as_fresh_as_it_was() {
-    let (mut bench, _) = with_a_claim_under_way();
-    let poll = bench.lose_poll();
-    bench.keep(|request| claims(request) || is_read(request));
-    bench.fail_kept(TransportErrorKind::Unknown);
-    let read = bench.take_kept();
-    // The read was sent after the claim had ended, and the poll before.
-    for asked in [read, poll] {
-        let view = bench.read();
-        bench.answer(asked, Ok(view));
-    }
-    bench.run_for(secs(1));
-    let claims = bench.kept.iter().filter(|(_, it)| claims(it));
-    assert_eq!(claims.count(), 1, "{:?}", bench.kept);
-}

@@ -82,9 +82,7 @@ fn a_body_that_is_not_consuls_is_tried_again() {
                 };
                 assert_eq!(holders(&world).len(), 1, "{}", what());
                 // Its watch starts a little later.
-                world
-                    .sleep(secs(if cfg!(semaphore_next) { 2 } else { 1 }))
-                    .await;
+                world.sleep(secs(2)).await;
                 // A forged list may make the permit lost, but nobody else gets the slot.
                 let _ = permit.release().await;
             });
@@ -115,7 +113,7 @@ fn an_index_that_is_none_is_tried_again() {
             };
             let rule = Rule::new(Fault::Answer(answer)).kind(kind).times(times);
             // Nobody needs to read before it enters.
-            let may_be_missed = cfg!(semaphore_next) && kind == RequestKind::KvRead;
+            let may_be_missed = kind == RequestKind::KvRead;
             world.inject(if may_be_missed { rule.optional() } else { rule });
             let semaphore = semaphore(&world, "a", 1);
             world.run(async {

@@ -22,10 +22,6 @@ fn no_key(filtered: &str) -> Response {
         .with_header(FILTERED, filtered)
 }
 
-fn no_session(filtered: &str) -> Response {
-    Response::new(200, "[]").with_header(FILTERED, filtered)
-}
-
 fn is_denied(error: &Error) -> bool {
     matches!(error, Error::Request(RequestError::Denied { .. }))
 }
@@ -59,27 +55,6 @@ fn whoever_campaigns_for_a_key_that_is_left_out_is_told_and_sends_no_attempt() {
     let attempts = stats.requests_of(RequestKind::Txn) + stats.requests_of(RequestKind::KvAcquire);
     assert_eq!(attempts, 0);
     assert!(leadership.is_leader());
-}
-
-/// The renewal is answered by a leader that has yet to catch up, so it finds no session. The next
-/// request learns that there is a session which the token may not see.
-#[cfg(not(semaphore_next))] // it reads the key, never the session
-#[test]
-fn a_holder_whose_session_is_left_out_believes_until_its_lease_is_over() {
-    for (filtered, is_believed) in [("true", true), ("false", false)] {
-        let world = MockConsul::new(1);
-        let holder = semaphore(&world, "a", 1);
-        let permit = world.run(holder.acquire()).expect("a slot");
-        let missing = Response::new(404, "Session id 'x' not found");
-        let missing = Rule::new(Fault::Answer(missing)).kind(RequestKind::SessionRenew);
-        world.inject(missing.always().optional());
-        let left_out = Rule::new(Fault::Answer(no_session(filtered)));
-        world.inject(left_out.kind(RequestKind::SessionRead).always().optional());
-        world.advance(secs(8));
-        assert_eq!(permit.is_held(), is_believed, "{}", world.trace());
-        world.advance(secs(8));
-        assert!(!permit.is_held());
-    }
 }
 
 /// What discovery tells about a leader's session that the token may not read.

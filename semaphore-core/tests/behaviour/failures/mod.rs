@@ -14,7 +14,6 @@ mod refused_for_now;
 mod refused_keys;
 mod refused_transactions;
 mod slow_answers;
-mod superseded_claim;
 mod transient;
 mod unknown_outcomes;
 mod without_index;

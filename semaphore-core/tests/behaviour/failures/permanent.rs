@@ -52,7 +52,7 @@ async fn all(semaphore: &Semaphore, waiters: usize) -> Vec<Error> {
 #[test]
 fn every_waiter_is_told_at_once() {
     // Nobody needs to read before it enters.
-    let is_first = |step: &Step| !step.is_release() && (!cfg!(semaphore_next) || step.0 != "read");
+    let is_first = |step: &Step| !step.is_release() && (step.0 != "read");
     for step in steps().filter(is_first) {
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);
@@ -123,8 +123,7 @@ fn a_holder_keeps_its_slot_until_its_lease_ends() {
 #[test]
 fn a_release_that_is_refused_says_so_and_belief_ends_all_the_same() {
     // A release may be over before the session is destroyed.
-    let is_told =
-        |step: &Step| step.is_release() && (!cfg!(semaphore_next) || step.0 != "session destroy");
+    let is_told = |step: &Step| step.is_release() && (step.0 != "session destroy");
     for step in steps().filter(is_told) {
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);

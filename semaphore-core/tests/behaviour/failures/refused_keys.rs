@@ -4,11 +4,11 @@
 
 use semaphore_core::adapter::Request;
 use semaphore_core::sans_io::Response;
-use semaphore_core::{Error, Lost, RequestError};
+use semaphore_core::{Lost, RequestError};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::aftermath::assert_recovered;
-use crate::support::election::{assert_only_key_left, election, leader};
+use crate::support::election::{assert_only_key_left, leader};
 use crate::support::*;
 
 const TEXT: &str = "invalid key name, leading/trailing spaces are not allowed";
@@ -31,29 +31,6 @@ fn assert_says_the_rule(error: &RequestError) {
     );
 }
 
-// Goes with the machine that needs it: later nobody reads before it enters, and transactions do not refuse such keys.
-#[cfg(not(semaphore_next))]
-#[test]
-fn whoever_comes_is_told_the_rule_at_once_and_leaves_nothing() {
-    let world = MockConsul::new(1);
-    upgrade(&world);
-    let semaphore = semaphore(&world, "a", 1);
-    let before = world.now();
-    let refused = world.run(semaphore.acquire());
-    let Err(Error::Request(error)) = &refused else {
-        panic!("{refused:?}");
-    };
-    assert_says_the_rule(error);
-    let refused = world.run(election(&world, "b").campaign());
-    let Err(Error::Request(error)) = &refused else {
-        panic!("{refused:?}");
-    };
-    assert_says_the_rule(error);
-    assert!(world.now().saturating_since(before) < secs(1));
-    world.advance(secs(60));
-    assert_nothing_left(&world);
-}
-
 #[test]
 fn a_holder_whose_key_is_refused_after_an_upgrade_does_not_go_on_unwatched() {
     let world = MockConsul::new(2);
@@ -65,7 +42,7 @@ fn a_holder_whose_key_is_refused_after_an_upgrade_does_not_go_on_unwatched() {
     let lost = world.run(permit.lost());
     // The poll that was under way is still answered.
     let took = world.now().saturating_since(before);
-    let most = if cfg!(semaphore_next) { 65 } else { 16 };
+    let most = 65;
     assert!(took <= secs(most), "{took:?}");
     let Lost::Unreadable { refusal, .. } = &lost else {
         panic!("{lost:?}");

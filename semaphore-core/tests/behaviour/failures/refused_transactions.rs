@@ -166,7 +166,7 @@ fn a_token_that_loses_a_permission_is_told_at_the_release() {
         let result = world.run(permit.release());
         let is_denied = matches!(result, Err(Error::Request(RequestError::Denied { .. })));
         // Its session is destroyed later.
-        let is_released = cfg!(semaphore_next) && what == "no session" && result.is_ok();
+        let is_released = what == "no session" && result.is_ok();
         assert!(is_denied || is_released, "{what}: {result:?}");
         world.advance(secs(60));
         assert_eq!(session_count(&world), 0, "{what}");

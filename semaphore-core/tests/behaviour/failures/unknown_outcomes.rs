@@ -9,8 +9,6 @@ use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::aftermath::{Step, assert_recovered, step, steps};
-use crate::support::spy::Spy;
-use crate::support::steps::writes_record;
 use crate::support::*;
 
 /// What can happen to a write, and whether its sender learns of it.
@@ -165,24 +163,4 @@ fn a_cancelled_claim_that_was_applied_is_taken_back() {
         });
         assert_recovered(&world, 1);
     }
-}
-
-// Goes with the machine that needs it: later no read grants.
-#[cfg(not(semaphore_next))]
-#[test]
-fn a_grant_whose_answer_is_lost_is_seen_in_the_next_view() {
-    let world = MockConsul::new(3);
-    let spy = Spy::on(&world);
-    world.inject(step("claim").aim(Rule::new(Fault::LoseAnswer)));
-    let semaphore = semaphore(&world, "a", 1);
-    world.run(async {
-        let permit = semaphore.acquire().await.expect("a slot");
-        assert!(
-            world.now().since_origin() < millis(100),
-            "without a timeout"
-        );
-        assert_eq!(spy.count(writes_record), 2);
-        permit.release().await.expect("released");
-    });
-    assert_recovered(&world, 1);
 }

@@ -16,31 +16,29 @@ fn drop_index(world: &MockConsul) {
 
 #[test]
 fn a_waiter_gets_a_free_slot_without_an_index() {
-    for crowd in [8, 0] {
-        let world = MockConsul::new(1);
-        let [first, second, third] = ["a", "b", "c"].map(|host| {
-            let builder = builder(1).crowd(crowd);
-            connect(builder, &world.client(host))
-        });
-        let permit = world.run(first.acquire()).expect("a free slot");
-        drop_index(&world);
-        let waiting = [second, third].map(|semaphore| {
-            let waiting = world.start(async move { semaphore.acquire_timeout(secs(120)).await });
-            world.advance(secs(1));
-            waiting
-        });
-        world.advance(secs(30));
+    let world = MockConsul::new(1);
+    let [first, second, third] = ["a", "b", "c"].map(|host| {
+        let builder = builder(1);
+        connect(builder, &world.client(host))
+    });
+    let permit = world.run(first.acquire()).expect("a free slot");
+    drop_index(&world);
+    let waiting = [second, third].map(|semaphore| {
+        let waiting = world.start(async move { semaphore.acquire_timeout(secs(120)).await });
+        world.advance(secs(1));
+        waiting
+    });
+    world.advance(secs(30));
+    world.run(permit.release()).expect("released");
+    for waiting in waiting {
+        let since = world.now();
+        let permit = world.run(waiting).expect("a free slot");
+        let took = world.now().saturating_since(since);
+        assert!(took < secs(3), "{took:?}\n{}", world.trace());
         world.run(permit.release()).expect("released");
-        for waiting in waiting {
-            let since = world.now();
-            let permit = world.run(waiting).expect("a free slot");
-            let took = world.now().saturating_since(since);
-            assert!(took < secs(3), "{took:?}, crowd {crowd}\n{}", world.trace());
-            world.run(permit.release()).expect("released");
-        }
-        world.clear_faults();
-        assert_nothing_left(&world);
     }
+    world.clear_faults();
+    assert_nothing_left(&world);
 }
 
 #[test]
@@ -116,7 +114,7 @@ fn a_missing_index_is_a_warning_that_names_it_and_so_is_its_return() {
         assert!(waiter.status().is_connected());
     });
     // The holder has no poll that ends in this time, or it is told, too.
-    let told = if cfg!(semaphore_next) { 1 } else { 2 };
+    let told = 1;
     assert_eq!(lines.len(), 2 * told, "{lines:#?}");
     let named = lines.iter().filter(|it| it.contains("X-Consul-Index"));
     assert_eq!(named.count(), told, "{lines:#?}");

@@ -65,11 +65,7 @@ fn the_next_is_admitted_when_belief_must_have_ended_whatever_the_ttl() {
             let took = admitted.saturating_since(ended);
             let lock_delay = secs(ttl.min(60));
             assert!(took >= lock_delay, "{ttl}: {took:?}");
-            let most = if cfg!(semaphore_next) {
-                lock_delay + DEAD_SEEN_AFTER
-            } else {
-                lock_delay + secs(2)
-            };
+            let most = lock_delay + DEAD_SEEN_AFTER;
             assert!(took <= most, "{ttl}: {took:?}");
         }
     }
@@ -286,11 +282,7 @@ fn whose_key_somebody_else_has_acquired_is_not_waited_for_without_end() {
     meddler.acquires(&world, &key);
     let (lost, admitted) = (world.run(lost), world.run(next));
     assert!(admitted >= lost, "{lost} {admitted}");
-    let most = if cfg!(semaphore_next) {
-        secs(18) + DEAD_SEEN_AFTER
-    } else {
-        secs(18)
-    };
+    let most = secs(18) + DEAD_SEEN_AFTER;
     assert!(admitted.since_origin() <= most, "{admitted}");
 }
 
@@ -323,11 +315,7 @@ fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
         let renewed = format!(r#"[{{"ID":"{session}","TTL":"15s","LockDelay":15000000000}}]"#);
         let renewed = Rule::new(Fault::Answer(Response::new(200, renewed))).always();
         // A proof may tell before the next renewal.
-        let renewed = if cfg!(semaphore_next) {
-            renewed.optional()
-        } else {
-            renewed
-        };
+        let renewed = renewed.optional();
         world.inject(renewed.host("a").kind(RequestKind::SessionRenew));
         // The next renewal shows it before the watch does.
         if !is_info_answered {
@@ -338,9 +326,7 @@ fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
             // After a poll that failed comes a plain read.
             lose(RequestKind::KvRead);
             lose(RequestKind::SessionRead);
-            if cfg!(semaphore_next) {
-                lose(RequestKind::Txn);
-            }
+            lose(RequestKind::Txn);
         }
         world.break_connections();
         end(&world, &session);
@@ -387,11 +373,7 @@ fn the_next_leads_when_the_belief_of_the_one_before_must_have_ended_whatever_the
 }
 
 /// The bits of the flags that tell the lock delay.
-const LOCK_DELAY: u64 = if cfg!(semaphore_next) {
-    0xffff << 2
-} else {
-    !3
-};
+const LOCK_DELAY: u64 = 0xffff << 2;
 
 #[test]
 fn the_flags_of_a_contender_key_tell_its_lock_delay_and_plain_ones_consuls_default() {

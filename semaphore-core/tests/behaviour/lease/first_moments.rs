@@ -11,11 +11,7 @@ use crate::support::stranger::operate;
 use crate::support::*;
 
 /// How long a transaction's result is trusted without another read.
-const FIRST_MOMENTS: Duration = if cfg!(semaphore_next) {
-    secs(1)
-} else {
-    millis(250)
-};
+const FIRST_MOMENTS: Duration = secs(1);
 
 /// A request and its answer, including the eviction's way to the server.
 const ROUND: Duration = Duration::from_millis(5);

@@ -31,36 +31,6 @@ fn session(world: &MockConsul) -> String {
     })
 }
 
-// Goes with the machine that needs it: later every session is kept for a second.
-#[cfg(not(semaphore_next))]
-#[test]
-fn nothing_is_kept_after_the_only_turn() {
-    let world = MockConsul::new(1);
-    let semaphore = semaphore(&world, "a", 1);
-    turn(&world, &semaphore);
-    world.advance(millis(5));
-    assert_eq!(session_count(&world), 0, "{}", world.trace());
-}
-
-// Goes with the machine that needs it: later every session is kept for a second.
-#[cfg(not(semaphore_next))]
-#[test]
-fn nothing_is_kept_for_whoever_comes_back_late() {
-    let world = MockConsul::new(1);
-    let semaphore = semaphore(&world, "a", 1);
-    for _ in 0..3 {
-        turn(&world, &semaphore);
-        world.advance(millis(1_001));
-        assert_eq!(session_count(&world), 0, "{}", world.trace());
-    }
-    let spy = Spy::on(&world);
-    turn(&world, &semaphore);
-    world.advance(millis(5));
-    assert_eq!(spy.count(destroys_session), 1, "{}", world.trace());
-    assert_eq!(session_count(&world), 0, "{}", world.trace());
-}
-
-#[cfg(semaphore_next)]
 #[test]
 fn a_session_is_kept_for_a_second_after_each_turn() {
     let world = MockConsul::new(1);
@@ -141,71 +111,6 @@ fn a_turn_with_a_kept_session_costs_two_requests() {
     assert_nothing_left(&world);
 }
 
-// Goes with the machine that needs it: later every session is kept for a second.
-#[cfg(not(semaphore_next))]
-#[test]
-fn no_more_than_sixty_four_are_kept() {
-    let world = MockConsul::new(1);
-    let semaphore = semaphore(&world, "a", 70);
-    for _ in 0..2 {
-        let permits: Vec<_> = (0..70)
-            .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
-            .collect();
-        for permit in permits {
-            world.run(permit.release()).expect("released");
-        }
-    }
-    world.advance(millis(5));
-    assert_eq!(session_count(&world), 64, "{}", world.trace());
-    assert_nothing_left(&world);
-}
-
-// Goes with the machine that needs it: later a session that has ended meanwhile is found out by the next entry.
-#[cfg(not(semaphore_next))]
-#[test]
-fn a_session_whose_release_had_no_answer_is_not_kept() {
-    for fault in [Fault::LoseAnswer, Fault::ResetAfter] {
-        let world = MockConsul::new(1);
-        let semaphore = with_a_kept_session(&world);
-        let permit = world.run(semaphore.acquire()).expect("a free slot");
-        let spent = session(&world);
-        let rule = Rule::new(fault.clone()).matching(deletes_key);
-        world.inject(rule.times(1));
-        world.run(permit.release()).expect("released");
-        assert_eq!(world.pending_rules(), 0, "{fault}");
-        world.advance(millis(100));
-        let is_there = world.consul(|consul, _| consul.sessions().any(|it| it.id() == spent));
-        assert!(!is_there, "{fault}\n{}", world.trace());
-        turn(&world, &semaphore);
-        assert_nothing_left(&world);
-    }
-}
-
-/// It is unknown whether such a session is alive.
-// Goes with the machine that needs it: later a session that has ended meanwhile is found out by the next entry.
-#[cfg(not(semaphore_next))]
-#[test]
-fn a_session_whose_renewal_failed_or_has_no_answer_yet_is_not_kept() {
-    for fault in [Fault::too_many_requests(), Fault::DelayAnswer(secs(5))] {
-        let world = MockConsul::new(1);
-        let semaphore = with_a_kept_session(&world);
-        let permit = world.run(semaphore.acquire()).expect("a free slot");
-        let spent = session(&world);
-        world.inject(Rule::new(fault.clone()).kind(RequestKind::SessionRenew));
-        while world.pending_rules() > 0 {
-            world.advance(millis(1));
-        }
-        world.advance(millis(3));
-        assert!(permit.is_held(), "{fault}");
-        world.run(permit.release()).expect("released");
-        world.advance(millis(100));
-        let is_there = world.consul(|consul, _| consul.sessions().any(|it| it.id() == spent));
-        assert!(!is_there, "{fault}\n{}", world.trace());
-        turn(&world, &semaphore);
-        assert_nothing_left(&world);
-    }
-}
-
 #[test]
 fn a_kept_session_that_was_destroyed_meanwhile_costs_no_error() {
     let world = MockConsul::new(1);
@@ -236,7 +141,7 @@ fn a_session_that_is_kept_again_and_again_is_renewed_as_any_other() {
     assert_nothing_left(&world);
     let renewals = world.stats().requests_of(RequestKind::SessionRenew);
     // A grant is followed by a renewal, unless the last one was sent within a fifteenth of the TTL.
-    let most = if cfg!(semaphore_next) { 30 } else { 7 };
+    let most = 30;
     assert!(renewals <= most, "{renewals} in 30 s");
 }
 

@@ -44,11 +44,7 @@ impl Holder {
         let before = self.world.now();
         let lost = self.world.run(self.permit.lost());
         let took = self.world.now().saturating_since(before);
-        let most = if cfg!(semaphore_next) {
-            EDIT_SEEN_AFTER
-        } else {
-            millis(1)
-        };
+        let most = EDIT_SEEN_AFTER;
         assert!(took <= most, "noticed after {took:?}");
         assert!(!self.permit.is_held());
         assert_eq!(self.permit.remaining(), secs(0));

@@ -15,5 +15,4 @@ mod request_limits;
 mod room_after_silence;
 mod rotated_tokens;
 mod session;
-mod session_of_the_turn_before;
 mod standing_clock;

@@ -26,7 +26,7 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
         // renewal.
         // So counts the last read that showed its key, which is sent as often.
         let end = renewed + millis(13_500);
-        let early = secs(u64::from(cfg!(semaphore_next)));
+        let early = secs(1);
         let lost_at = world.now();
         assert!(lost_at <= end && lost_at + early >= end, "{lost_at} {end}");
         assert!(!permit.is_held());
@@ -34,11 +34,7 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
         // L1: Consul expires the session two TTLs after the renewal. The lock delay takes one more
         // TTL. Some seconds may pass in addition.
         let admitted = world.now().saturating_since(renewed);
-        let most = if cfg!(semaphore_next) {
-            secs(45) + DEAD_SEEN_AFTER
-        } else {
-            secs(46)
-        };
+        let most = secs(45) + DEAD_SEEN_AFTER;
         assert!(admitted > secs(45) && admitted < most, "{admitted:?}");
         world.heal("a");
         world.sleep(secs(60)).await;

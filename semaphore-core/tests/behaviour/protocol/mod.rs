@@ -1,4 +1,4 @@
-//! The scenes of docs/SCENARIOS.md on the next machine, one file per group.
+//! The scenes of docs/SCENARIOS.md, one file per group.
 
 mod bench;
 mod changed;

@@ -79,7 +79,7 @@ fn a_handoff_costs_as_many_requests_however_many_wait() {
     assert!(many.0 <= 12.0, "{few:?} {many:?}");
     assert!(many.0 <= few.0 * 1.2, "{few:?} {many:?}");
     // A newcomer is shown all others, however many they are.
-    let most = if cfg!(semaphore_next) { 2.5 } else { 2.0 };
+    let most = 2.5;
     assert!(many.1 <= few.1 * most, "{few:?} {many:?}");
 }
 
@@ -182,11 +182,9 @@ fn a_holder_that_dies_is_pruned_its_lock_delay_after_two_polls_of_the_record() {
         let took = run_all(&world, tasks);
         let served = log.lock().expect("a log").clone();
         let mut expected = order[1..].to_vec();
-        if cfg!(semaphore_next) {
-            // The slot goes to the waiter whose clock is first to say that the lock delay is over.
-            expected.retain(|it| *it != served[0]);
-            expected.insert(0, served[0].clone());
-        }
+        // The slot goes to the waiter whose clock is first to say that the lock delay is over.
+        expected.retain(|it| *it != served[0]);
+        expected.insert(0, served[0].clone());
         assert_eq!(served, expected);
         assert!(took <= bound, "{after}: {took:?}");
         drop(permit);
@@ -230,36 +228,6 @@ fn whoever_may_not_look_at_the_waiter_ahead_is_told_and_leaves() {
     assert_eq!(in_line(&world).len(), 2, "{}", world.trace());
     drop(permit);
     run_all(&world, tasks);
-    assert_nothing_left(&world);
-}
-
-/// The simulator found this: it gave up without removing itself from the record.
-// Goes with the machine that needs it: later a key of another program is not watched alone.
-#[cfg(not(semaphore_next))]
-#[test]
-fn whoever_may_not_look_at_the_next_ahead_fails_and_leaves_the_record_all_the_same() {
-    let world = MockConsul::new(1);
-    world.set_latency(millis(1)..=millis(4));
-    let permit = world.run(in_crowd(&world, "first", 2).acquire());
-    drop(permit);
-    world.advance(secs(1));
-    let ahead = crate::support::stranger::Stranger::enters(&world);
-    let a = in_crowd(&world, "a", 2);
-    // It queues, since it does not know that a slot is left for it.
-    let lost = Rule::new(Fault::LoseRequest).host("a");
-    world.inject(lost.kind(RequestKind::KvRead).times(1));
-    let claim = Rule::new(Fault::LoseAnswer).host("a");
-    world.inject(claim.matching(crate::support::steps::claims));
-    let denied = Fault::Answer(Response::new(403, "Permission denied"));
-    let look = Rule::new(denied).host("a").kind(RequestKind::KvWatch);
-    world.inject(look.target(ahead.key()).always());
-    let outcome = world.run(a.acquire());
-    let is_denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
-    assert!(is_denied, "{outcome:?}");
-    assert_eq!(world.pending_rules(), 0, "the claim was not lost");
-    world.advance(secs(10));
-    assert_eq!(holders(&world), [""; 0], "{}", world.trace());
-    ahead.leaves(&world);
     assert_nothing_left(&world);
 }
 
@@ -310,11 +278,7 @@ fn whoever_watches_the_next_ahead_shares_a_semaphore_with_who_watches_all() {
     let tasks: Vec<_> = (0..10)
         .map(|host| {
             let (clock, gauge) = (world.clone(), gauge.clone());
-            let builder = match host % 3 {
-                0 => builder(2),
-                _ => builder(2).crowd(0),
-            };
-            let semaphore = connect(builder, &world.client(name(host)));
+            let semaphore = connect(builder(2), &world.client(name(host)));
             world.start(async move {
                 for _ in 0..5 {
                     let permit = semaphore.acquire().await.expect("a slot");

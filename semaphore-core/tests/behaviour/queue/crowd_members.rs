@@ -13,7 +13,7 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 /// A semaphore for which two contenders are a crowd.
 pub(crate) fn in_crowd(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
-    connect(builder(limit).crowd(0), &world.client(host))
+    connect(builder(limit), &world.client(host))
 }
 
 pub(crate) fn name(host: usize) -> String {

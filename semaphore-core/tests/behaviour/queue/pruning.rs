@@ -25,11 +25,7 @@ fn a_dead_holder_is_pruned_when_its_session_has_expired_and_its_lock_delay_is_ov
         assert!(!permit.is_held());
         let waited = world.now().saturating_since(granted);
         // Consul expires a session after twice its TTL, and the lock delay equals the TTL.
-        let most = if cfg!(semaphore_next) {
-            secs(45) + DEAD_SEEN_AFTER
-        } else {
-            secs(46)
-        };
+        let most = secs(45) + DEAD_SEEN_AFTER;
         assert!(waited > secs(44) && waited < most, "{waited:?}");
         assert!(permit_of_next.fencing_token() > permit.fencing_token());
         permit_of_next.release().await.expect("released");
@@ -109,7 +105,7 @@ fn a_holder_that_is_hidden_in_silence_is_an_error_and_not_pruned() {
         let is_told = match &error {
             Error::IncompleteView { prefix, .. } => prefix == PREFIX,
             // The write that prunes needs the permission to write the holder's key.
-            Error::Request(RequestError::Denied { .. }) => cfg!(semaphore_next),
+            Error::Request(RequestError::Denied { .. }) => true,
             _ => false,
         };
         assert!(is_told, "{error:?}");
@@ -156,11 +152,7 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
         let rule = Rule::new(Fault::AnswerAfter(hidden.clone()));
         let rule = rule.host("blind").kind(kind).always();
         // It need not come to a poll.
-        world.inject(if cfg!(semaphore_next) {
-            rule.optional()
-        } else {
-            rule
-        });
+        world.inject(rule.optional());
     }
     // A transaction that enters shows neither its own key nor the others' keys.
     let results = format!(r#"{{"Results":[{{"KV":{entry}}}],"Errors":null}}"#);
@@ -168,11 +160,7 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
     let enters = |it: &Request| is_transaction(it) && enters(it);
     let rule = rule.host("blind").matching(enters);
     // An entry that is made again is refused, and a refusal shows no keys.
-    world.inject(if cfg!(semaphore_next) {
-        rule
-    } else {
-        rule.always()
-    });
+    world.inject(rule);
     let blind = connect(builder(1).token("blind"), &world.client("blind"));
     world.run(async {
         let start = world.now();
@@ -197,7 +185,7 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
     let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
     let unseen = Rule::new(Fault::AnswerAfter(nothing));
     // They may all enter by one request.
-    let unseen = unseen.times(if cfg!(semaphore_next) { 1 } else { 3 });
+    let unseen = unseen.times(1);
     world.inject(unseen.matching(enters));
     let semaphore = semaphore(&world, "a", 3);
     world.run(async {
@@ -208,11 +196,9 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
             })
             .collect();
         // Before anybody is admitted.
-        world
-            .sleep(millis(if cfg!(semaphore_next) { 50 } else { 100 }))
-            .await;
+        world.sleep(millis(50)).await;
         // After an answer that says nothing the others may enter later.
-        let least = if cfg!(semaphore_next) { 1 } else { 3 };
+        let least = 1;
         assert!((least..=3).contains(&contender_keys(&world).len()));
         world.consul(|consul, now| {
             let ids: Vec<_> = consul.sessions().map(|s| s.id().to_owned()).collect();
@@ -395,8 +381,7 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
     let asked = |line: &&str| line.contains("< 409");
     // Who does not need its slot need not ask at all.
     let asked = trace.lines().filter(asked).count();
-    let least = usize::from(!cfg!(semaphore_next));
-    assert!((least..=1).contains(&asked), "{trace}");
+    assert!(asked <= 1, "{trace}");
 }
 
 /// No client writes a session like this, but an operator may.

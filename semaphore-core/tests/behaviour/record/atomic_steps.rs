@@ -200,20 +200,11 @@ fn every_step_is_a_transaction() {
     }
     let steps = spy.of(RequestKind::Txn);
     let steps: Vec<_> = steps.iter().map(|it| verbs(it).join(" ")).collect();
-    let expected: &[&str] = if cfg!(semaphore_next) {
-        &[
-            "check-not-exists lock get-tree",
-            "check-index lock cas",
-            "check-index delete cas",
-        ]
-    } else {
-        &[
-            "lock get-tree",
-            "cas",
-            "check-session lock cas",
-            "delete cas",
-        ]
-    };
+    let expected: &[&str] = &[
+        "check-not-exists lock get-tree",
+        "check-index lock cas",
+        "check-index delete cas",
+    ];
     assert_eq!(steps, expected);
     assert_nothing_left(&world);
 }

@@ -264,7 +264,7 @@ fn a_slot_that_is_kept_and_never_given_back_is_free_when_the_lock_delay_is_over(
 fn slots_that_are_kept_stay_taken_when_another_of_their_permit_is_taken_by_somebody_else() {
     let world = MockConsul::new(1);
     // A crowd watches the record alone.
-    let semaphore = connect(builder(2).keep_lost().crowd(0), &world.client("a"));
+    let semaphore = connect(builder(2).keep_lost(), &world.client("a"));
     let permit = world.run(semaphore.acquire_many(2)).expect("two slots");
     let sessions = permit.sequencers();
     let (dead, kept) = (&sessions[0].session, &sessions[1].session);

@@ -8,10 +8,8 @@ use crate::support::*;
 /// Asserts that a slot is free at once, and that nothing of anybody is left afterwards.
 #[track_caller]
 pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
-    if cfg!(semaphore_next) {
-        // Sessions are destroyed later than they were used, and a failed step is repeated.
-        world.advance(secs(15));
-    }
+    // Sessions are destroyed later than they were used, and a failed step is repeated.
+    world.advance(secs(15));
     assert_eq!(world.pending_rules(), 0, "a fault was never met");
     world.clear_faults();
     // An orphaned session ends by its TTL. So does the session of a holder that could not be
@@ -60,10 +58,10 @@ impl Step {
     pub(crate) fn aim(self, rule: Rule) -> Rule {
         let rule = rule.matching(self.1);
         // Nobody needs to read before it enters, and a holder's poll may last a minute.
-        if cfg!(semaphore_next) && !self.is_write() {
-            rule.optional()
-        } else {
+        if self.is_write() {
             rule
+        } else {
+            rule.optional()
         }
     }
 

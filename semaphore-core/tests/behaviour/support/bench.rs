@@ -11,7 +11,7 @@ use semaphore_core::sans_io::{
 };
 use transport_mock::consul::{Consul, Exchange};
 
-use crate::support::steps::{applied_untold, line};
+use crate::support::steps::line;
 use crate::support::*;
 
 /// One participant and its Consul, with only the test in between. The test may keep requests back.
@@ -161,20 +161,6 @@ impl Bench {
         assert_eq!(answer.status(), 200, "it would not be applied");
         assert_ne!(answer.body().trim_ascii(), b"false");
         self.answer(id, Ok(answer));
-    }
-
-    /// Passes on a write that was kept back. Its answer only says that it was applied.
-    #[track_caller]
-    pub(crate) fn apply_untold(&mut self, id: RequestId, request: &Request) {
-        let asked = self.consul.submit(self.now, request);
-        while let Some((exchange, response)) = self.consul.poll_answer() {
-            if exchange == asked {
-                assert_eq!(response.status(), 200, "it is not applied");
-            } else if let Some(id) = self.asked.remove(&exchange) {
-                self.answers.push((id, response));
-            }
-        }
-        self.answer(id, Ok(applied_untold()));
     }
 
     /// Consul's answer to the poll under way will not arrive. The test may answer it.

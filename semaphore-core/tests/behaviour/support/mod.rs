@@ -31,19 +31,11 @@ pub(crate) const fn millis(millis: u64) -> Duration {
 
 /// The first waiter takes the slot of a dead holder so long after its lock delay at most: it looks at
 /// the keys when a poll ends, and Consul may refuse the first attempt.
-pub(crate) const DEAD_SEEN_AFTER: Duration = if cfg!(semaphore_next) {
-    secs(6)
-} else {
-    secs(3)
-};
+pub(crate) const DEAD_SEEN_AFTER: Duration = secs(6);
 
 /// A holder learns so late at most that somebody has edited the record or its key: with the next read
 /// that confirms its hold, or with the answer of its watch.
-pub(crate) const EDIT_SEEN_AFTER: Duration = if cfg!(semaphore_next) {
-    millis(1_010)
-} else {
-    millis(5)
-};
+pub(crate) const EDIT_SEEN_AFTER: Duration = millis(1_010);
 
 /// A builder of the usual semaphore.
 pub(crate) fn builder(limit: u32) -> Builder {

@@ -146,12 +146,6 @@ pub(crate) fn line(request: &Request) -> String {
     line
 }
 
-/// An answer that only says that the write was applied. A transaction gets it if the token may not
-/// read what it wrote.
-pub(crate) fn applied_untold() -> Response {
-    Response::new(200, r#"{"Results":[],"Errors":null}"#)
-}
-
 /// Answers every such write of the record as if the record had changed before.
 pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
     // The answer names the operation that failed.

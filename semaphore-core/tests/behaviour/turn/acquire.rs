@@ -64,7 +64,7 @@ fn the_contender_key_shows_the_value_and_is_tied_to_the_holding_session() {
         let entry = consul.entry(&key).expect("a contender key");
         assert_eq!(entry.value(), "node-1 \u{2713}".as_bytes());
         // Each touch leaves another number in the flags: it was entered, and claimed.
-        let mark = if cfg!(semaphore_next) { 2 << 23 } else { 1 };
+        let mark = 2 << 23;
         assert_eq!(entry.flags(), GO_FLAGS ^ mark);
         assert_eq!(entry.session(), Some(session.as_str()));
     });

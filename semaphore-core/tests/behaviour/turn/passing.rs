@@ -16,8 +16,8 @@ const LOCK: &str = "/v1/kv/service/db/.lock?flags=16210313421097356768";
 
 /// How long a slot stays with one process, in milliseconds, and how many contenders of that process
 /// stand in the line, each of which may have such a stay before those who came later.
-const STAY: u64 = if cfg!(semaphore_next) { 200 } else { 70 };
-const PLACES: u64 = if cfg!(semaphore_next) { 8 } else { 1 };
+const STAY: u64 = 200;
+const PLACES: u64 = 8;
 
 /// The callers in the order of their grants, with their tokens.
 type Log = Arc<Mutex<Vec<(usize, FencingToken)>>>;
@@ -87,7 +87,7 @@ fn each_turn_of_the_same_client_is_one_request() {
         assert!(gifts <= turns, "limit {limit}: {gifts}");
         // Now and then a waiter takes the place of one that was served, and a session is renewed.
         let polls = spy.of(RequestKind::KvWatch).len();
-        let others = if cfg!(semaphore_next) { turns / 4 } else { 0 };
+        let others = turns / 4;
         assert!(all - polls <= turns + others, "limit {limit}: {all}");
         for task in waiting {
             world.run(task);
@@ -344,7 +344,7 @@ fn a_slot_stays_here_although_a_poll_overtakes_the_refusal_of_its_claim() {
     drop(permit);
     let permit = world.run(next).expect("a slot");
     // A slot that passes on by a touch of its key can't be refused.
-    let sent = if cfg!(semaphore_next) { 1 } else { 2 };
+    let sent = 1;
     assert_eq!(spy.count(gives_slot), sent, "{}", world.trace());
     world.run(change).expect("changed");
     assert_eq!(holders(&world), ours);
@@ -421,40 +421,4 @@ fn a_contender_that_is_no_longer_needed_while_it_enters_leaves_its_session_for_t
     drop(world.run(after).expect("a slot"));
     world.advance(secs(2));
     assert_nothing_left(&world);
-}
-
-/// It was admitted because two slots were free and one waiter was ahead. Now one is free, and it is that waiter's.
-// Goes with the machine that needs it: later a slot stays for its time, however many wait.
-#[cfg(not(semaphore_next))]
-#[test]
-fn a_slot_does_not_stay_for_a_local_caller_behind_another_process() {
-    let world = MockConsul::new(1);
-    let waiter = Stranger::enters(&world);
-    let semaphore = semaphore(&world, "a", 2);
-    let permit = held(&world, &semaphore);
-    let holder = Stranger::enters(&world);
-    let ours = holders(&world).remove(0);
-    let next = world.start({
-        let semaphore = semaphore.clone();
-        async move { semaphore.acquire().await }
-    });
-    // A foreign client takes the other slot.
-    let record = format!(
-        r#"{{"Holders":{{"{ours}":true,"{}":true}},"Limit":2}}"#,
-        holder.session
-    );
-    crate::support::stranger::operate(&world, Method::Put, LOCK, &record);
-    world.advance(millis(20));
-    drop(permit);
-    world.advance(millis(20));
-    assert_eq!(
-        holders(&world),
-        [holder.session.as_str()],
-        "{}",
-        world.trace()
-    );
-    drop(next);
-    world.advance(secs(1));
-    waiter.leaves(&world);
-    holder.leaves(&world);
 }

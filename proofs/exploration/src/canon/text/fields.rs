@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use semaphore_core::sans_io::{Candidate, Participant};
+use semaphore_core::sans_io::Candidate;
 
 use super::{IndexOf, Mark, Token, instant, nanos, number_token};
 use crate::scene::{Contest, Scene};
@@ -23,13 +23,9 @@ const MOST_STATES: usize = 400;
 fn each_field_that_is_not_text_has_a_known_meaning() {
     let mut found = BTreeMap::new();
     for scene in scenes::small() {
-        // The next semaphore machine has a separate list.
-        if cfg!(semaphore_next) && scene.contest == Contest::Semaphore {
-            continue;
-        }
         match (scene.contest, scene.is_in_clients()) {
-            (Contest::Semaphore, false) => look::<Participant>(&scene, &mut found),
-            (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, &mut found),
+            // `meaning` has the list of semaphores.
+            (Contest::Semaphore, _) => {}
             (Contest::Election, false) => look::<Candidate>(&scene, &mut found),
             (Contest::Election, true) => look::<Client<Candidate>>(&scene, &mut found),
         }
@@ -38,67 +34,12 @@ fn each_field_that_is_not_text_has_a_known_meaning() {
         .into_iter()
         .map(|(field, meanings)| (field, Vec::from_iter(meanings).join(" or ")))
         .collect();
-    let is_rare = |it: &&(&str, &str)| RARE.iter().any(|(_, known)| known == *it);
     let found: Vec<_> = found
         .iter()
         .map(|(field, meaning)| (field.as_str(), meaning.as_str()))
-        .filter(|it| !is_rare(&it))
         .collect();
-    let known: Vec<_> = if cfg!(semaphore_next) {
-        KNOWN
-            .iter()
-            .filter(|it| found.contains(it))
-            .copied()
-            .collect()
-    } else {
-        KNOWN.to_vec()
-    };
-    assert_eq!(found, known, "{found:#?}");
+    assert_eq!(found, KNOWN, "{found:#?}");
 }
-
-/// The first states of the small scenes may not show these fields.
-#[test]
-fn what_is_rare_has_a_known_meaning_too() {
-    for (text, (field, meaning)) in RARE {
-        let mut found = BTreeMap::new();
-        note(text, &mut found);
-        let meanings = BTreeSet::from([(*meaning).to_owned()]);
-        assert_eq!(found.get(*field), Some(&meanings), "{found:?}");
-    }
-}
-
-/// Texts with fields that few states have, each with its meaning.
-const RARE: &[(&str, (&str, &str))] = &[
-    (
-        "ContenderKey { deletable: Some(Index(3)) }",
-        ("ContenderKey.deletable", "index of a key"),
-    ),
-    (
-        "Knowledge { doubt: Some(Moment(3)) }",
-        ("Knowledge.doubt", "moment"),
-    ),
-    (
-        "Knowledge { record_look: After(Index(3)) }",
-        ("After", "index of the record"),
-    ),
-    (
-        "Watch { focus: Ahead { index: Index(3) } }",
-        ("Ahead.index", "index of a key"),
-    ),
-    (
-        "Basis { version: Index(3) }",
-        ("Basis.version", "index of the prefix"),
-    ),
-    (
-        "Basis { base: Index(3) }",
-        ("Basis.base", "index of the record"),
-    ),
-    ("Basis { sent: Moment(3) }", ("Basis.sent", "moment")),
-    (
-        "Spares { expected_until: Some(Instant(3ns)) }",
-        ("Spares.expected_until", "due"),
-    ),
-];
 
 /// The fields with their types, and how each one is treated. Those of checks of many are left out of
 /// a client's text.
@@ -115,23 +56,14 @@ const KNOWN: &[(&str, &str)] = &[
     ("Check.index", "index of the prefix"),
     ("Check.seen_at", "recent"),
     ("Checks.rests_until", "due"),
-    ("Claim.base", "index of the record"),
     ("Confirmations.rests_until", "due"),
-    ("Contender.create_index", "index of a key"),
-    ("Contender.modify_index", "index of a key"),
-    ("ContenderKey.former", "index of a key"),
-    ("ContenderKey.retry_at", "due"),
-    ("ContenderKey.unsettled_until", "due"),
     ("Cursor.index", "index of the prefix"),
     ("Cursor.sent_at", "measured from"),
-    ("Deleting", "moment"),
     ("Departure.until", "due"),
     ("Due.at", "measured from"),
     ("ElectionKey.create_index", "index of a key"),
     ("ElectionKey.modify_index", "index of a key"),
     ("Elsewhere", "measured from"),
-    ("Ended.at", "moment"),
-    ("Ended.base", "index of the record"),
     ("Ending", "due"),
     ("Entered", "recent"),
     ("Failure.until", "due"),
@@ -144,32 +76,15 @@ const KNOWN: &[(&str, &str)] = &[
     ("Household.timers", "due"),
     ("InFlight.sent_at", "measured from"),
     ("Kept.until", "due"),
-    ("Key", "index of a key"),
-    ("Knowledge.confirmed_at", "recent"),
     ("Lease.sent_at", "measured from"),
-    ("Ledger.contended_until", "due"),
-    ("Ledger.overtaken", "due"),
-    ("Ledger.retry_at", "due"),
     ("Listed.due_at", "due"),
     ("Listed.ends_at", "due"),
-    ("Lock.create_index", "index of the record"),
-    ("Lock.modify_index", "index of the record"),
     ("LockDelay.until", "due"),
-    ("Maybe", "index of the record"),
-    ("Missing.since", "measured from"),
-    ("Observed.read_at", "measured from"),
-    ("Observed.received", "moment"),
-    ("Observed.seen_at", "recent"),
-    ("Observed.sent", "moment"),
     ("Orphans.ends", "due"),
     ("Outdated.wanted_from", "due"),
-    ("Participant.timed_at", "nothing"),
-    ("Patience.end", "due"),
-    ("Patience.shared_from", "due"),
     ("Pause.until", "due"),
     ("Pool.timed_at", "nothing"),
     ("Race.until", "due"),
-    ("Record.index", "index of the record"),
     ("Renewal", "measured from"),
     ("Resident.timer", "due"),
     ("Seen.at", "moment"),
@@ -179,23 +94,10 @@ const KNOWN: &[(&str, &str)] = &[
     ("Session.renewed_at", "measured from"),
     ("Session.retry_at", "due"),
     ("Session.unconfirmed_since", "measured from"),
-    ("Shared.former_keys", "due"),
-    ("Spare.former", "index of a key"),
-    ("Spares.released_at", "recent"),
-    ("Spares.until", "due"),
-    ("Stay.since", "recent"),
     ("TermIndexes.create_index", "index of a key"),
-    ("There", "moment"),
     ("Ticket.since", "nothing"),
     ("Unused", "due"),
-    ("View.entered", "index of the prefix"),
-    ("View.index", "index of the prefix"),
-    ("View.listed", "index of the prefix"),
-    ("View.version", "index of the prefix"),
     ("Waiting.until", "due"),
-    ("Watch.wanted_from", "due"),
-    ("Write.base", "index of the record"),
-    ("Yes", "index of the record"),
 ];
 
 /// Notes the fields in the texts of this scene's states.
@@ -357,10 +259,9 @@ fn nothing_that_a_machine_is_made_of_hides_a_field() {
         );
     }
     by_hand.sort_unstable();
-    // A session's id is shown whole. Standings are derived from the contenders, and a test of the
-    // core compares both. Notices don't influence requests. Tokens are secret, and no
+    // A session's id is shown whole. Notices don't influence requests. Tokens are secret, and no
     // scene has one.
-    let known = ["Notices", "SessionId", "Standings", "Token"];
+    let known = ["Notices", "SessionId", "Token"];
     assert_eq!(by_hand, known);
     let id = "aaaaaaaa-0000-0000-0000-000000000000";
     let session = semaphore_core::SessionId::new(id).expect("an id");

@@ -67,9 +67,7 @@ impl Admissions {
         }
         let mut writes = self.writes(sessions);
         // A grant is of the last write that touched its keys.
-        if cfg!(semaphore_next) {
-            writes.drain(..writes.len().saturating_sub(1));
-        }
+        writes.drain(..writes.len().saturating_sub(1));
         let is_former = |first: &Write| first.epoch != self.epoch;
         if writes.first().is_some_and(is_former) && self.elections.contains(&belief.prefix) {
             return None;
@@ -78,9 +76,7 @@ impl Admissions {
             if let Some(turn) = self.turns.get_mut(session) {
                 turn.is_open = false;
                 // The next user of the slot gets it by a later write.
-                if cfg!(semaphore_next) {
-                    turn.writes.clear();
-                }
+                turn.writes.clear();
             }
         }
         Some(Event::Granted {

@@ -174,7 +174,7 @@ impl Losses {
         let (was_taken, lease) = match (reason, belief.who) {
             // A proof of the lease reads the key, which it may not see.
             (Lost::LeaseExpired { .. }, Who::Ours(host))
-                if cfg!(semaphore_next) && self.clouded.is_blinded_at(host, belief.prefix) =>
+                if self.clouded.is_blinded_at(host, belief.prefix) =>
             {
                 (true, Lease::Lasts)
             }

@@ -37,11 +37,6 @@ impl Backoff {
         jitter(step / 2, step / 2, rng)
     }
 
-    /// Whether nothing has failed yet.
-    pub(in crate::machine) fn is_fresh(&self) -> bool {
-        self.failures == 0
-    }
-
     pub(in crate::machine) fn reset(&mut self) {
         self.failures = 0;
     }

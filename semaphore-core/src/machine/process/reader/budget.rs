@@ -42,11 +42,6 @@ impl Budget {
     pub(crate) fn take(&mut self, now: Instant) {
         self.full_at = self.full_at.max(now) + self.interval;
     }
-
-    /// Allows one more than the limit, because its cause is limited elsewhere.
-    pub(in crate::machine) fn credit(&mut self) {
-        self.full_at = self.full_at - self.interval;
-    }
 }
 
 #[cfg(test)]
@@ -63,7 +58,5 @@ mod tests {
             budget.take(start);
         }
         assert_eq!(budget.ready_at(), start + ms(10));
-        budget.credit();
-        assert!(budget.ready_at() <= start);
     }
 }

@@ -75,9 +75,6 @@ impl Reads {
 }
 
 impl Check {
-    /// A machine that holds more than this has its own poll.
-    pub(in crate::machine) const MOST_KEYS: usize = 16;
-
     /// How many waiters are ahead.
     pub(in crate::machine) fn ahead(&self) -> u32 {
         match self.stance {

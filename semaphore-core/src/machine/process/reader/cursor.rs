@@ -46,13 +46,6 @@ impl Cursor {
         self.index = Index::ZERO;
     }
 
-    /// Everything up to this index is known from elsewhere.
-    pub(in crate::machine) fn skip_to(&mut self, index: Index) {
-        if !self.is_at_start() {
-            self.index = self.index.max(index);
-        }
-    }
-
     /// Whether the present or next poll is a plain read, which is answered at once.
     pub(in crate::machine) fn is_at_start(&self) -> bool {
         self.index == Index::ZERO
@@ -65,10 +58,6 @@ impl Cursor {
 
     pub(in crate::machine) fn sent(&mut self, now: Instant) {
         self.sent_at = now;
-    }
-
-    pub(in crate::machine) fn sent_at(&self) -> Instant {
-        self.sent_at
     }
 
     /// Continues from the answer to a poll that could last for `wait`.
@@ -128,19 +117,5 @@ mod tests {
         assert_eq!(answered(31, 31, 8), (Progress::Anew, Index(8)));
         assert_eq!(answered(31, 32, 6), (Progress::Backwards, Index::ZERO));
         assert_eq!(answered(32, 32, 0), (Progress::Anew, Index::ZERO));
-    }
-
-    #[test]
-    fn what_is_known_from_elsewhere_is_skipped_but_a_plain_read_is_not() {
-        let mut cursor = Cursor::new();
-        cursor.skip_to(Index(9));
-        assert!(cursor.is_at_start());
-        cursor.answered(at(1), Index(7), WAIT);
-        cursor.skip_to(Index(9));
-        assert_eq!(cursor.index(), Index(9));
-        cursor.skip_to(Index(8));
-        assert_eq!(cursor.index(), Index(9));
-        cursor.restart();
-        assert!(cursor.is_at_start());
     }
 }

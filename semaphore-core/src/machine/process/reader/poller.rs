@@ -21,7 +21,6 @@ use super::backoff::{Backoff, jitter};
 use super::budget::Budget;
 use super::cursor::{Cursor, Progress};
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
 use crate::id::Index;
 use crate::time::Instant;
 
@@ -30,9 +29,6 @@ pub(in crate::machine) const WAIT: Duration = Duration::from_secs(15);
 
 /// How long after an answer without an index the next read follows.
 const WITHOUT_INDEX: Duration = Duration::from_secs(1);
-
-/// A poll that was open for this long has not failed at once.
-const OPEN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Poller {
@@ -134,11 +130,6 @@ impl Poller {
         self.cursor.is_at_start()
     }
 
-    /// When the present or last poll was sent.
-    pub(in crate::machine) fn sent_at(&self) -> Instant {
-        self.cursor.sent_at()
-    }
-
     /// When the next poll is due.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         match self.state {
@@ -191,29 +182,6 @@ impl Poller {
         is_paced
     }
 
-    /// Another read was answered: the next poll continues where it was.
-    pub(in crate::machine) fn answered_aside(&mut self, now: Instant) {
-        self.backoff.reset();
-        self.ended(now);
-    }
-
-    /// If the agent was not reached, or the poll was open for a while, the next one is a plain read,
-    /// which tells at once where Consul is now: the agent may have come back without its state, and
-    /// a poll with the former index would wait for nothing. What fails at once is sent again as it
-    /// was: where polls alone fail, two reads for each would be too many (L3).
-    pub(in crate::machine) fn failed_by(
-        &mut self,
-        now: Instant,
-        error: &RequestError,
-        rng: &mut fastrand::Rng,
-    ) {
-        let was_open = now.saturating_since(self.cursor.sent_at()) >= OPEN;
-        if was_open || matches!(error, RequestError::Transport(it) if it.kind().was_not_applied()) {
-            self.cursor.restart();
-        }
-        self.failed(now, rng);
-    }
-
     /// The next one comes after a pause.
     pub(in crate::machine) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         let wait = self.backoff.next(rng);
@@ -235,35 +203,12 @@ impl Poller {
     pub(in crate::machine) fn restart(&mut self) {
         self.cursor.restart();
     }
-
-    /// Everything up to this index is known from elsewhere.
-    pub(in crate::machine) fn skip_to(&mut self, index: Index) {
-        if !self.is_polling() {
-            self.cursor.skip_to(index);
-        }
-    }
-
-    /// When the budget allows one more read.
-    pub(in crate::machine) fn ready_at(&self) -> Instant {
-        self.budget.ready_at()
-    }
-
-    /// Another read is sent within the same budget.
-    pub(in crate::machine) fn spend(&mut self, now: Instant) {
-        self.budget.take(now);
-    }
-
-    /// One more read is allowed, since our write has caused it.
-    pub(in crate::machine) fn credit(&mut self) {
-        self.budget.credit();
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::machine::fixture::at;
-    use crate::transport::{TransportError, TransportErrorKind};
 
     const SECOND: u64 = 1_000;
 
@@ -314,27 +259,6 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_that_was_open_is_followed_by_a_plain_read_and_one_that_failed_at_once_is_not() {
-        let silence = RequestError::Transport(TransportError::new(TransportErrorKind::Timeout));
-        let not_sent = RequestError::Transport(TransportError::new(TransportErrorKind::NotSent));
-        for (error, open_for, next) in [
-            (&silence, 999, 7),
-            (&silence, 1_000, START),
-            (&not_sent, 0, START),
-        ] {
-            let mut rng = fastrand::Rng::with_seed(1);
-            let mut poller = poller();
-            poller.start();
-            poll(&mut poller, at(SECOND));
-            poller.answered(at(SECOND), Index(7));
-            assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
-            poller.failed_by(at(SECOND + open_for), error, &mut rng);
-            let read = poll(&mut poller, at(4 * SECOND));
-            assert_eq!(read, Some(next), "{error} after {open_for} ms");
-        }
-    }
-
-    #[test]
     fn after_an_answer_without_an_index_the_next_read_comes_in_time() {
         let mut poller = poller();
         poller.start();
@@ -359,19 +283,6 @@ mod tests {
         assert_eq!(poller.start(), Start::Anew);
         poller.pause();
         assert!(poller.is_idle(), "nothing is under way");
-    }
-
-    #[test]
-    fn a_poll_for_something_else_leaves_the_index_as_it_was() {
-        let mut poller = poller();
-        poller.start();
-        poll(&mut poller, at(SECOND));
-        poller.answered(at(SECOND), Index(7));
-        poll(&mut poller, at(SECOND));
-        poller.skip_to(Index(9));
-        poller.answered_aside(at(SECOND));
-        poller.skip_to(Index(8));
-        assert_eq!(poll(&mut poller, at(SECOND)), Some(8));
     }
 
     #[test]
@@ -420,18 +331,5 @@ mod tests {
         poller.answered(late, Index(70_000));
         assert!(!poller.spread(late, Duration::from_millis(400), &mut rng));
         assert!(poll(&mut poller, late).is_some(), "at once");
-    }
-
-    #[test]
-    fn reads_beside_the_poll_share_its_budget_but_for_those_that_we_caused() {
-        let mut poller = poller();
-        poller.start();
-        for _ in 0..20 {
-            poller.spend(at(SECOND));
-        }
-        assert!(poller.ready_at() > at(SECOND));
-        assert_eq!(poll(&mut poller, at(SECOND)), None);
-        poller.credit();
-        assert_eq!(poll(&mut poller, at(SECOND)), Some(START));
     }
 }

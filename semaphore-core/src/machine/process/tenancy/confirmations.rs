@@ -117,11 +117,6 @@ impl<N: Copy + Ord> Confirmations<N> {
         Some((self.last, request.with_priority(Priority::Renewal)))
     }
 
-    /// How many questions are under way.
-    pub(in crate::machine) fn under_way(&self) -> usize {
-        self.under_way.len()
-    }
-
     /// Takes the answer to a question.
     pub(in crate::machine) fn hear(
         &mut self,

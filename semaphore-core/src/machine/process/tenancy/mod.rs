@@ -2,24 +2,12 @@
 
 pub(in crate::machine) mod confirmations;
 pub(in crate::machine) mod departure;
-#[cfg_attr(
-    not(semaphore_next),
-    allow(dead_code, reason = "the next machine needs it")
-)]
 pub(in crate::machine) mod lease;
-#[cfg_attr(
-    not(semaphore_next),
-    allow(dead_code, reason = "the next machine needs it")
-)]
 pub(in crate::machine) mod loan;
 pub(in crate::machine) mod orphans;
 pub(in crate::machine) mod past;
 pub(in crate::machine) mod pool;
 pub(in crate::machine) mod session;
-#[cfg_attr(
-    not(semaphore_next),
-    allow(dead_code, reason = "the next machine needs it")
-)]
 pub(in crate::machine) mod settings;
 pub(in crate::machine) mod tenant;
 pub(in crate::machine) mod tenure;

@@ -201,7 +201,7 @@ impl Pool {
                 if is_on(Defect::SessionDestroyedUnderOthers) {
                     shared.session.end();
                 }
-                shared.remember(now, place, past, rest);
+                shared.remember(place, past, rest);
             }
         }
         self.settle(now, no);

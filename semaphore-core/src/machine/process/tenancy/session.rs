@@ -133,12 +133,6 @@ impl Session {
         Self::in_state(State::Creating, settings.lock_delay(), backoff)
     }
 
-    /// A session that was handed on.
-    pub(in crate::machine) fn ended() -> Self {
-        let never = Backoff::new(Duration::ZERO, Duration::ZERO);
-        Self::in_state(State::Ended, Duration::ZERO, never)
-    }
-
     fn in_state(state: State, lock_delay: Duration, backoff: Backoff) -> Self {
         Self {
             state,

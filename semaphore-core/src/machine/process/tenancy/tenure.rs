@@ -1,7 +1,5 @@
 //! The session of a contender or a candidacy: its own, or one that the process shares.
 
-use core::time::Duration;
-
 use crate::error::{Lost, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
@@ -52,20 +50,6 @@ impl Tenure {
         }
     }
 
-    /// Its own session, once it is no longer needed here.
-    pub(in crate::machine) fn take_own(&mut self) -> Option<Session> {
-        match self {
-            Self::Own(session) => Some(core::mem::replace(session, Session::ended())),
-            Self::Shared(_) => None,
-        }
-    }
-
-    /// Whether the next turn of this machine may use it. A shared session goes back to the pool
-    /// instead.
-    pub(in crate::machine) fn is_reusable(&self) -> bool {
-        self.own().is_some_and(Session::is_reusable)
-    }
-
     pub(in crate::machine) fn id(&self) -> Option<&SessionId> {
         match self {
             Self::Own(session) => session.id(),
@@ -77,13 +61,6 @@ impl Tenure {
         match self {
             Self::Own(session) => session.lease(),
             Self::Shared(loan) => loan.lease(),
-        }
-    }
-
-    pub(in crate::machine) fn lock_delay(&self) -> Duration {
-        match self {
-            Self::Own(session) => session.lock_delay(),
-            Self::Shared(loan) => loan.lock_delay(),
         }
     }
 
@@ -151,26 +128,6 @@ impl Tenure {
         match self {
             Self::Own(session) => session.let_go(),
             Self::Shared(loan) => loan.let_go(),
-        }
-    }
-
-    /// Whether it waits for a question about many sessions. The pool asks about shared ones.
-    pub(in crate::machine) fn awaits_confirmation(&self) -> bool {
-        self.own().is_some_and(Session::awaits_confirmation)
-    }
-
-    /// Consul may have said elsewhere that it knows no such session: the leader is asked.
-    pub(in crate::machine) fn doubt(&mut self, now: Instant) {
-        if let Self::Own(session) = self {
-            session.doubt(now);
-        }
-    }
-
-    /// A request that was sent at `sent_at` has proved that it lived then or later.
-    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
-        match self {
-            Self::Own(session) => session.lived(sent_at),
-            Self::Shared(loan) => loan.lived(sent_at),
         }
     }
 

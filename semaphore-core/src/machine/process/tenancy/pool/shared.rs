@@ -25,9 +25,7 @@ pub(super) struct Shared {
     pub(super) settling: BTreeSet<Tenant>,
     pub(super) holders: BTreeSet<Tenant>,
     pub(super) use_for: UseFor,
-    /// What it had at a place, and until when that matters.
-    former_keys: BTreeMap<Place, (Past, Instant)>,
-    /// The same, for what matters as long as the session lives.
+    /// What it had at a place, which matters as long as the session lives.
     former_terms: BTreeMap<Place, FormerTerm>,
     pub(super) usage: Usage,
     /// What its users know.
@@ -60,9 +58,6 @@ enum FormerTerm {
     Spent,
 }
 
-/// How long a view may show a deleted key: several times the longest answer.
-const REMEMBERED: Duration = Duration::from_secs(60);
-
 /// The most elections in which one session leads. After that nobody new uses it, so that its memory
 /// doesn't grow forever.
 const MOST_TERMS: usize = 20_000;
@@ -76,7 +71,6 @@ impl Shared {
             settling: BTreeSet::new(),
             holders: BTreeSet::new(),
             use_for: UseFor::Anybody,
-            former_keys: BTreeMap::new(),
             former_terms: BTreeMap::new(),
             usage: Usage::Used,
             told: Shown::default(),
@@ -102,17 +96,13 @@ impl Shared {
     }
 
     /// Remembers what an ended turn had at this place.
-    pub(super) fn remember(&mut self, now: Instant, place: &Place, past: Past, rest: Rest) {
-        self.former_keys.retain(|_, (_, until)| now < *until);
+    pub(super) fn remember(&mut self, place: &Place, past: Past, rest: Rest) {
         let place = Arc::clone(place);
         match past {
             _ if rest == Rest::Place => {
                 self.former_terms.insert(place, FormerTerm::Spent);
             }
             Past::Nothing => {}
-            Past::Key(_) => {
-                self.former_keys.insert(place, (past, now + REMEMBERED));
-            }
             Past::Term(_) => {
                 self.former_terms.insert(place, FormerTerm::Last(past));
             }
@@ -124,8 +114,8 @@ impl Shared {
 
     /// What it had at this place.
     pub(super) fn past_at(&self, place: &Place) -> Past {
-        match (self.former_terms.get(place), self.former_keys.get(place)) {
-            (Some(FormerTerm::Last(past)), _) | (_, Some((past, _))) => *past,
+        match self.former_terms.get(place) {
+            Some(FormerTerm::Last(past)) => *past,
             _ => Past::Nothing,
         }
     }

@@ -27,10 +27,20 @@ pub(super) struct Waiter {
     pub(super) session: SessionId,
     pub(super) created: Index,
     pub(super) modified: Index,
-    /// How many slots its caller wants.
-    pub(super) size: u32,
+    /// How many slots its caller wants; `None` if it is of another program.
+    wants: Option<u32>,
+}
+
+impl Waiter {
+    /// How many slots its caller wants, as far as is known.
+    pub(super) fn size(&self) -> u32 {
+        self.wants.unwrap_or(1)
+    }
+
     /// Another program's key changes after the record, so it does not tell when the record moves.
-    pub(super) is_foreign: bool,
+    pub(super) fn is_foreign(&self) -> bool {
+        self.wants.is_none()
+    }
 }
 
 impl Line {
@@ -43,8 +53,7 @@ impl Line {
                 session: it.session.clone(),
                 created: it.create_index,
                 modified: it.modify_index,
-                size: ours.map_or(1, |flags| flags.size),
-                is_foreign: ours.is_none(),
+                wants: ours.map(|flags| flags.size),
             }
         });
         self.waiters = waiters.collect();
@@ -135,7 +144,7 @@ impl Line {
         {
             work::passed(1);
             let stays =
-                waiter.session != *session && (waiter.created == created || waiter.size > 1);
+                waiter.session != *session && (waiter.created == created || waiter.size() > 1);
             if stays {
                 kept.push_back(waiter);
             } else {

@@ -105,7 +105,7 @@ impl Participant {
         if contender.is_named == is_named {
             return;
         }
-        let course = contender.course;
+        let course = contender.course();
         self.ours.change(no, |it| {
             it.is_named = is_named;
             if is_named {
@@ -121,7 +121,10 @@ impl Participant {
                 self.lose(now, no, lost);
             }
             // A write of ours that ended as unknown was applied.
-            Course::Here if is_named && !is_ours => self.reads.require(Due::List),
+            Course::Here if is_named && !is_ours => {
+                tracing::debug!(name: "claim-found", "a write without an answer was applied");
+                self.reads.require(Due::List);
+            }
             // The slot that was to be handed over is gone.
             Course::Here if !is_named => self.given_back(no),
             _ => {}
@@ -253,7 +256,7 @@ impl Participant {
                 Key::Absent if contender.key.is_none() => {}
                 Key::Absent if !shows_ours => lacking.push(no),
                 Key::Absent => {
-                    let is_leaving = matches!(contender.course, Course::Leaving { .. });
+                    let is_leaving = matches!(contender.course(), Course::Leaving { .. });
                     let is_over = is_leaving && !contender.is_named;
                     if is_over || reading.is_confirmed {
                         self.key_is_gone(now, no, session);
@@ -285,10 +288,12 @@ impl Participant {
                 (Some(Stand::Waiting), _) => {
                     self.ours.change(no, |it| {
                         it.key = None;
-                        it.entry = Entry::Unseen;
+                        if it.entry != Entry::Unseen {
+                            it.entry = Entry::Open;
+                        }
                     });
                 }
-                (Some(stand), Some(session)) if stand == Stand::Leaving || shows_record => {
+                (Some(stand), Some(session)) if stand.leaves() || shows_record => {
                     self.key_is_gone(now, no, session);
                 }
                 _ => {}
@@ -320,7 +325,7 @@ impl Participant {
 
     /// Its key was there, and is not any more.
     fn key_is_gone(&mut self, now: Instant, no: ContenderNo, session: SessionId) {
-        let is_leaving = self.ours.get(no).map(Contender::stand) == Some(Stand::Leaving);
+        let is_leaving = self.ours.get(no).is_some_and(|it| it.stand().leaves());
         self.ours.change(no, |it| {
             it.key = None;
             if !is_leaving {

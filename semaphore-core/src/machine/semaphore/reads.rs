@@ -10,6 +10,7 @@ use crate::http::{Priority, Request};
 use crate::id::{Index, SessionId};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::budget::Budget;
+use crate::machine::process::reader::check::Reads as Readers;
 use crate::machine::process::reader::pause::Pause;
 use crate::time::Instant;
 
@@ -45,6 +46,8 @@ pub(super) enum Target {
 
 #[derive(Clone, Debug)]
 pub(super) struct Reads {
+    /// Who looks after a participant that only waits: itself, or the process.
+    pub(super) readers: Readers,
     due: Due,
     /// A key ahead was seen touched: the record is read before the next claim (rule 5).
     pub(super) is_touched: bool,
@@ -80,6 +83,7 @@ impl Reads {
     pub(super) fn new(settings: &Settings) -> Self {
         let longest = settings.session.request_timeout();
         Self {
+            readers: Readers::at_first(&settings.session),
             due: Due::Nothing,
             is_touched: false,
             read: None,
@@ -217,6 +221,7 @@ impl Reads {
 
     pub(super) fn forget(&mut self, settings: &Settings) {
         *self = Self {
+            readers: self.readers,
             budget: self.budget.clone(),
             ..Self::new(settings)
         };
@@ -229,7 +234,10 @@ impl Reads {
         let wants_poll = wants_poll && self.poll.is_none() && self.read.is_none();
         let poll = wants_poll.then(|| self.poll_pause.due().max(self.budget.ready_at()));
         let late = self.poll_late_at();
-        let later = [read, poll, late].into_iter().flatten().filter(|at| *at > now);
+        let later = [read, poll, late]
+            .into_iter()
+            .flatten()
+            .filter(|at| *at > now);
         later.min()
     }
 }

@@ -152,6 +152,15 @@ impl Contenders {
         })
     }
 
+    /// Those that leave.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = (ContenderNo, &Contender)> {
+        self.those(Stand::Leaving).chain(self.those(Stand::Over))
+    }
+
+    pub(super) fn any_leaves(&self) -> bool {
+        self.count(Stand::Leaving) + self.count(Stand::Over) > 0
+    }
+
     pub(super) fn numbers_of(&self, stand: Stand) -> Vec<ContenderNo> {
         self.those(stand).map(|(no, _)| no).collect()
     }

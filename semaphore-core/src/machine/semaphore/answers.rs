@@ -97,7 +97,8 @@ impl Participant {
         let moved = match &target {
             Target::Record => answer.and_then(ReadKey::parse_at).map(|(index, entry)| {
                 let known = self.known.record.polled_from();
-                self.take_record(now, moment, entry.as_ref(), index) != News::Same || known > from
+                let news = self.take_record(now, moment, entry.as_ref(), index);
+                (news != News::Older).then_some(news == News::Newer || known > from)
             }),
             Target::Prefix => answer.and_then(ListKeys::parse).map(|list| {
                 let view = View::new(&self.settings.prefix, &list);
@@ -108,18 +109,25 @@ impl Participant {
                     is_tree: false,
                 };
                 let moved = view.index() != from;
-                self.learn_list(now, &view, reading);
-                moved
+                self.learn_list(now, &view, reading).then_some(moved)
             }),
-            Target::Ahead(session) => answer
-                .and_then(ReadKey::parse_at)
-                .map(|(_, entry)| self.saw_ahead(session, entry.as_ref())),
-            Target::Own(session) => answer
-                .and_then(ReadKey::parse_at)
-                .map(|(_, entry)| self.saw_own(session, entry.as_ref())),
+            Target::Ahead(session) => answer.and_then(ReadKey::parse_at).map(|(index, entry)| {
+                (index >= from).then(|| self.saw_ahead(session, entry.as_ref()))
+            }),
+            Target::Own(session) => answer.and_then(ReadKey::parse_at).map(|(index, entry)| {
+                let entry = entry.filter(|_| index >= from)?;
+                Some(self.saw_own(session, &entry))
+            }),
         };
         match moved {
-            Ok(has_moved) => {
+            Ok(None) => {
+                // It is older than what we know, or lacks a key of ours: the agent lags, a snapshot
+                // was restored, or we may not read it any more.
+                self.note(now, None);
+                self.reads.require(Due::ConfirmedList);
+                self.reads.poll_failed(now, &mut self.rng);
+            }
+            Ok(Some(has_moved)) => {
                 self.note(now, None);
                 if has_moved || !is_early {
                     self.reads.poll_succeeded();
@@ -188,17 +196,14 @@ impl Participant {
     }
 
     /// The key of a holder of ours, by its poll. Whether it has changed.
-    fn saw_own(&mut self, session: &SessionId, entry: Option<&Entry<'_>>) -> bool {
+    fn saw_own(&mut self, session: &SessionId, entry: &Entry<'_>) -> bool {
         let known = self.ours.of_session(session.as_str());
         let known = known.and_then(|no| self.ours.get(no));
-        let index = known.map_or(Index::ZERO, Contender::index);
-        let shown = entry.map_or(Index::ZERO, Entry::modify_index);
-        if entry.is_none() {
-            self.reads.require(Due::ConfirmedList);
-        } else if shown != index {
+        let has_changed = entry.modify_index() != known.map_or(Index::ZERO, Contender::index);
+        if has_changed {
             self.reads.require(Due::List);
         }
-        shown != index
+        has_changed
     }
 
     /// Takes what a proof has shown of the record and of the key of one of ours.
@@ -255,7 +260,7 @@ impl Participant {
             }
         }
         // A release reads first.
-        self.writes.is_held_up |= self.ours.count(Stand::Leaving) > 0;
+        self.writes.is_held_up |= self.ours.any_leaves();
         self.leaving_failed(now, &error);
         self.note(now, Some(error));
     }

@@ -84,7 +84,7 @@ impl Participant {
         for no in hold.of.contenders.clone() {
             self.ours.change(no, |it| {
                 if it.held_for() == Some(acquire) {
-                    it.course = Course::Here;
+                    it.is_given_back();
                     it.loan.let_go();
                     it.owes = Some(acquire);
                 }
@@ -150,7 +150,7 @@ impl Participant {
             return;
         };
         let Some(acquire) = contender.held_for() else {
-            if contender.stand() != Stand::Leaving {
+            if !contender.stand().leaves() {
                 self.ours.change(no, Contender::leave);
             }
             return;
@@ -205,7 +205,7 @@ impl Participant {
                     }
                 }
                 Stand::Idle => _ = self.ours.change(no, Contender::leave),
-                Stand::Leaving => {
+                Stand::Leaving | Stand::Over => {
                     if let Some(acquire) = contender.owes {
                         let error = self.obstacle().map(Error::Request);
                         let lost = contender.loan.lease_expired(now).map(Error::Lost);
@@ -238,7 +238,8 @@ impl Participant {
         if !error.is_refusal() {
             return;
         }
-        for no in self.ours.numbers_of(Stand::Leaving) {
+        let leaving: Vec<_> = self.ours.leaving().map(|(no, _)| no).collect();
+        for no in leaving {
             if let Some(acquire) = self.ours.get(no).and_then(|it| it.owes) {
                 self.tell_late(acquire, Error::Request(error.at_face_value().clone()));
             }
@@ -431,7 +432,7 @@ impl Participant {
             return false;
         };
         let is_over = |name: &str| match self.ours.of_session(name) {
-            Some(no) => self.ours.get(no).map(Contender::stand) == Some(Stand::Leaving),
+            Some(no) => self.ours.get(no).is_some_and(|it| it.stand().leaves()),
             None => self.known.missing.is_keyless(name),
         };
         record.holders().all(is_over)
@@ -457,9 +458,9 @@ impl Participant {
 
     /// Whether a release waits behind the write under way, or the program ends.
     pub(super) fn is_in_a_hurry(&self) -> bool {
-        let mut leaving = self.ours.those(Stand::Leaving);
+        let mut leaving = self.ours.leaving();
         let waits = leaving.any(|(no, it)| it.owes.is_some() && !self.is_under_way(no));
-        waits || self.callers.is_closed() && self.ours.count(Stand::Leaving) > 0
+        waits || self.callers.is_closed() && self.ours.any_leaves()
     }
 
     /// Whether only things are left that could not be given back: an attempt has failed, and nobody
@@ -467,11 +468,13 @@ impl Participant {
     pub(super) fn has_only_left_behind(&self) -> bool {
         let is_held_up = self.writes.is_held_up;
         let is_told = |(_, it): (ContenderNo, &Contender)| {
-            it.owes.is_none() && (is_held_up || it.course == Course::Left)
+            it.owes.is_none() && (is_held_up || it.course() == Course::Left)
         };
         self.callers.queue().is_empty()
             && !self.ours.is_empty()
-            && self.ours.those(Stand::Leaving).all(is_told)
-            && self.ours.count(Stand::Leaving) == self.ours.len()
+            && self
+                .ours
+                .all()
+                .all(|it| it.1.stand().leaves() && is_told(it))
     }
 }

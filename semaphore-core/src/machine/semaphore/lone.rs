@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{From, Settings};
+use super::settings::Settings;
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::outage::RequestEnd;
-use crate::machine::process::requests::Requests;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::tenancy::tenant::{MemberNo, Place};
 use crate::machine::sessions::Pool;
@@ -48,13 +47,14 @@ impl Lone {
         self.pool.poll_news().map(|(_, news)| news)
     }
 
+    /// The next request, with the number that is drawn for it.
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
-        requests: &mut Requests<From>,
+        number: impl FnOnce() -> u64,
     ) -> Option<Transmit> {
         let transmit = self.pool.poll_transmit(now)?;
-        let id = RequestId(requests.number());
+        let id = RequestId(number());
         self.ids.insert(id, transmit.id);
         Some(Transmit { id, ..transmit })
     }

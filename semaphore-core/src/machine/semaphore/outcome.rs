@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use super::contender::{Contender, ContenderNo, Course, Entry, Stand};
+use super::contender::{Contender, ContenderNo, Entry, Stand};
 use super::learn::Reading;
 use super::missing::Dead;
 use super::reads::Due;
@@ -82,7 +82,6 @@ impl Participant {
         if let Some((base, record)) = &step.record {
             let lock = Lock {
                 modify_index: after.index,
-                create_index: Index::ZERO,
                 record: Ok(record.clone()),
             };
             let suspects = self.known.missing.take_suspects();
@@ -117,6 +116,7 @@ impl Participant {
                 .tell(|| Notice::Pruned { sessions });
         }
         if step.is_out_of_turn {
+            tracing::debug!(name: "others-passed", "those ahead left a slot unused for too long");
             self.known.record.took_room();
         }
         for part in &step.parts {
@@ -207,7 +207,7 @@ impl Participant {
             for no in group {
                 let prefix = &self.settings.prefix;
                 let sequencer = self.ours.change(*no, |it| {
-                    it.course = Course::Holding { acquire: ticket.id };
+                    it.serve(ticket.id);
                     // Once named, its slots are like any others.
                     it.group = (*no, 1);
                     it.loan.hold();
@@ -238,6 +238,7 @@ impl Participant {
     fn pass_on(&mut self, step: &Step) {
         for part in &step.parts {
             if part.act == Act::HandOver {
+                tracing::trace!(name: "handed-over", "a slot goes to the next caller");
                 self.given_back(part.no);
             }
         }
@@ -327,7 +328,7 @@ impl Participant {
             before
         });
         match before {
-            Some((Entry::Unseen, Stand::Leaving)) => self.leave_behind(no),
+            Some((Entry::Unseen, stand)) if stand.leaves() => self.leave_behind(no),
             Some((Entry::Unseen, _)) => self.fail_incomplete(now),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! What is sent next: one write, composed from what is known at that moment, one read, and one poll.
 
-use super::contender::{Contender, ContenderNo, Stand};
+use super::contender::{ContenderNo, Stand};
 use super::reads::{Due, Target};
 use super::step::{Act, Along, Part, Plan, Room, Step};
 use super::{From, Participant, step};
@@ -97,6 +97,9 @@ impl Participant {
             along = Along::Prefix;
             parts.extend(self.part(*no, Act::Enter));
         }
+        if plan.limit.is_some() {
+            tracing::debug!(name: "limit-replaced", "nobody holds, so a claim writes another limit");
+        }
         let pruner = plan.pruner.and_then(|no| {
             let session = self.ours.get(no)?.session()?.clone();
             Some((no, session))
@@ -124,16 +127,16 @@ impl Participant {
                 None => (Target::Record, self.known.record.polled_from()),
                 // Another program changes its key after the record, so its key alone does not tell
                 // when the record moves.
-                Some(ahead) if ahead.is_foreign => (Target::Prefix, self.known.line.index()),
+                Some(ahead) if ahead.is_foreign() => (Target::Prefix, self.known.line.index()),
                 Some(ahead) => (Target::Ahead(ahead.session.clone()), ahead.modified),
             });
         }
         // Proofs look after those who share sessions.
         self.lone.as_ref()?;
-        let holds = |(_, it): &(ContenderNo, &Contender)| {
-            it.key.is_some() && it.slot_since + self.settings.session.ttl() / 15 <= now
-        };
-        let (_, holder) = self.ours.those(Stand::Holding).find(holds)?;
+        let (_, holder) = self.ours.those(Stand::Holding).next()?;
+        if holder.key.is_none() || self.watched_from()? > now {
+            return None;
+        }
         Some((Target::Own(holder.session()?.clone()), holder.index()))
     }
 
@@ -146,7 +149,7 @@ impl Participant {
 
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(lone) = &mut self.lone
-            && let Some(transmit) = lone.poll_transmit(now, &mut self.requests)
+            && let Some(transmit) = lone.poll_transmit(now, || self.requests.number())
         {
             return Some(transmit);
         }

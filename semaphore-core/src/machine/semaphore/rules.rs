@@ -20,7 +20,7 @@ use crate::time::Instant;
 /// is as old as this for each place in the line before it is read again (rule 6).
 pub(super) const POLL: Duration = Duration::from_secs(5);
 
-/// As many contenders wait for callers of one slot each while no slot is free.
+/// As many contenders wait for callers of one slot each beside others.
 const FEW_WAITING: usize = 8;
 
 /// How long a slot stays with one participant while it passes from caller to caller (rule 3), at
@@ -174,8 +174,11 @@ impl Situation<'_> {
     }
 
     /// How many contenders wait here for callers of one slot each: a few, so that the next is in the
-    /// line when a slot becomes free, and as many as one write admits while slots are free.
+    /// line when a slot becomes free. While nobody else is here, as many as one write admits.
     fn most_waiting(&self) -> usize {
+        if self.has_company() {
+            return FEW_WAITING;
+        }
         FEW_WAITING.max(self.free().min(Room::most_handed_over()))
     }
 
@@ -217,7 +220,7 @@ impl Situation<'_> {
             .line
             .head()
             .filter(|head| Some(head.created) < group.created);
-        let head = head.map_or(0, |head| (head.size as usize).min(self.limit()));
+        let head = head.map_or(0, |head| (head.size() as usize).min(self.limit()));
         let room = self.limit() + self.missing.suspects();
         room >= self.names() + head.max(group.size)
     }
@@ -235,7 +238,10 @@ impl Situation<'_> {
         let mut room = Room::beside(self.record.get(), self.settings);
         let is_readable = matches!(self.record.content(), Content::Missing | Content::Record(_));
         let mut names = self.names();
-        for (no, contender) in self.ours.those(Stand::Leaving) {
+        for (no, contender) in self.ours.leaving() {
+            if room.operations() == 0 {
+                break;
+            }
             if !self.is_under_way(no)
                 && let Some(exit) = exit(contender, self.now, is_readable)
                 && room.take(exit.operations(), 0)
@@ -357,7 +363,7 @@ impl Situation<'_> {
 fn exit(contender: &Contender, now: Instant, is_record_readable: bool) -> Option<Exit> {
     contender.session()?;
     let is_gone = contender.loan.is_gone();
-    if contender.course == Course::Left && !is_gone {
+    if contender.course() == Course::Left && !is_gone {
         return None;
     }
     let parks = contender.is_open() && !is_gone;

@@ -107,7 +107,7 @@ impl Participant {
 
     /// Whether the process looks after it together with others, instead of its own poll.
     pub(super) fn is_looked_after(&self) -> bool {
-        self.lone.is_none() && self.readers == Readers::Shared && self.only_waits()
+        self.lone.is_none() && self.reads.readers == Readers::Shared && self.only_waits()
     }
 
     fn only_waits(&self) -> bool {
@@ -145,7 +145,7 @@ impl Participant {
     /// Takes the result of such a check.
     pub(super) fn take_check(&mut self, news: CheckNews) {
         match news {
-            CheckNews::WaitingReads(readers) => self.readers = readers,
+            CheckNews::WaitingReads(readers) => self.reads.readers = readers,
             CheckNews::Reads(_) | CheckNews::AsBefore { .. } => {}
             CheckNews::Changed(index) => {
                 if self.known.record.index() == index {

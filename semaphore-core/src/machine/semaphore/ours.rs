@@ -74,7 +74,11 @@ impl Participant {
         }
         let is_readable = !self.is_record_unreadable();
         let mut has_changed = false;
-        for no in self.ours.numbers_of(Stand::Leaving) {
+        let mut over = self.ours.numbers_of(Stand::Over);
+        if !is_readable {
+            over.extend(self.ours.numbers_of(Stand::Leaving));
+        }
+        for no in over {
             let Some(contender) = self.ours.get(no) else {
                 continue;
             };
@@ -107,9 +111,12 @@ impl Participant {
 
     /// Nothing of it is left but its parked key, which goes with its session, or after LATE.
     fn keep_parked(&mut self, now: Instant, no: ContenderNo) -> bool {
-        let is_new = self.ours.change(no, |it| it.parks(now));
+        let is_new = self.ours.change(no, |it| it.parks(now)) == Some(true);
+        if is_new {
+            tracing::debug!(name: "late-key", "a parked key keeps a late entry off");
+        }
         self.given_back(no);
-        is_new.unwrap_or(false)
+        is_new
     }
 
     /// Rule 3. A slot that has stayed, or that no local caller can use at once, is released.
