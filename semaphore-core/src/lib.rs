@@ -117,7 +117,7 @@
 //! A [`Candidate`](sans_io::Candidate) is the machine of an election. The same loop drives it.
 //!
 //! This loop sends one request after the other. A real one has several requests under way, since the agent holds a poll
-//! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)) open for up to 16 s. It also gives up the requests that
+//! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)) open for up to 64 s. It also gives up the requests that
 //! [`poll_abort`](sans_io::Machine::poll_abort) names. In the repository, `docs/guides/BY-HAND.md` has such a loop, and the example
 //! `by_hand` is a whole program.
 //!

@@ -521,20 +521,15 @@ fn a_phase_is_changed_in_the_one_file_that_draws_it() {
     }
 }
 
-/// Otherwise a rule is read together with its slips. The machine of semaphores, and
-/// what machines share, are excepted.
+/// Otherwise a rule is read together with its slips. What machines share is excepted.
 #[test]
 fn each_defect_is_asked_for_in_one_place() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     list(&root, &mut files);
-    let later = ["semaphore", "process", "next", "sessions"];
-    let later = later.map(|it| root.join("machine").join(it));
+    let shared = root.join("machine/process");
     let mut asked = BTreeMap::<String, Vec<String>>::new();
-    for file in files
-        .iter()
-        .filter(|it| !later.iter().any(|later| it.starts_with(later)))
-    {
+    for file in files.iter().filter(|it| !it.starts_with(&shared)) {
         let text = fs::read_to_string(file).expect("a source");
         for defect in text.split("is_on(Defect::").skip(1) {
             let name = defect.split(')').next().unwrap_or_default();

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use judge::Record;
 use real_agent::{Answer, Client};
+use semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
 use serde_json::Value;
 
 use crate::diary::Diary;
@@ -116,6 +117,9 @@ impl Usher {
         let contender = |entry: &Value| {
             let session = entry["Session"].as_str()?;
             let is_contenders = entry["Key"] == format!("{}/{session}", self.place.prefix);
+            // A parked key waits for nothing (docs/PROTOCOL.md, "State").
+            let is_parked = (entry["Flags"].as_u64()? ^ SEMAPHORE_FLAGS) & 3 == 1;
+            let is_contenders = is_contenders && !is_parked;
             is_contenders.then_some((session.to_owned(), entry["CreateIndex"].as_u64()?))
         };
         let there: Vec<_> = entries.iter().filter_map(contender).collect();

@@ -1,17 +1,18 @@
 //! Queue: waiters for a semaphore are served in the order in which their contender keys were
 //! created.
 //!
-//! A grant's token says which state of the record was replaced by the write that admitted it. The ushers saw states of the prefix
+//! A grant's token says which write of the record admitted it. The ushers saw states of the prefix
 //! before and after that write. A waiter that stood ahead of the new holder in both was passed. The
 //! exceptions of PROMISES are excused, and so is everything that was not seen: it counts only if
 //! - no slot had been free for half a second, as far back as who was passed may be passed again,
 //! - no dead holder was in the record in that time,
 //! - there was no slot for the waiter, too,
+//! - nobody behind the waiter was served in that time,
 //! - nothing kept the new holder from hearing of the waiter,
 //! - a caller waited there, and none for several slots,
 //! - the slot had not been in the new holder's process just before, or had been for too long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use judge::queue::{LEFT_UNUSED, POLL, Pace, Queue};
@@ -138,8 +139,8 @@ impl<'l> Waiting<'l> {
     /// The waiter of another client that came first, beside whom this one was admitted. `None` if nobody was
     /// seen to wait before and after.
     fn passed(&self, ours: &'l Ours) -> Option<Passed<'l>> {
-        let replaced = ours.token / GRANTS_OF_A_WRITE;
-        let is_before = |line: &&Line<Standing>| line.event.written <= replaced;
+        let written = ours.token / GRANTS_OF_A_WRITE;
+        let is_before = |line: &&Line<Standing>| line.event.written < written;
         let after = self.states.partition_point(is_before);
         let before = after.checked_sub(1)?;
         let (state, state_after) = (self.states[before], *self.states.get(after)?);
@@ -185,8 +186,8 @@ impl<'l> Waiting<'l> {
     fn was_admitted(&self, session: &str, between: (&Line<Standing>, &Line<Standing>)) -> bool {
         let (before, after) = (between.0.event.written, between.1.event.written);
         self.grants.iter().any(|ours| {
-            let replaced = ours.token / GRANTS_OF_A_WRITE;
-            let is_between = (before..after).contains(&replaced);
+            let written = ours.token / GRANTS_OF_A_WRITE;
+            let is_between = before < written && written <= after;
             is_between && ours.sessions.iter().any(|it| it == session)
         })
     }
@@ -199,6 +200,7 @@ impl<'l> Waiting<'l> {
             passed.after().event.end,
         );
         self.was_full(passed)
+            && !self.counts_as_served(passed)
             && self.had_no_room(passed)
             && self.waits_for_one(passed.owner, span)
             && !self.was_hurt(ours.client, span)
@@ -233,6 +235,20 @@ impl<'l> Waiting<'l> {
             && all.all(|line| line.event.dead == 0)
     }
 
+    /// Whether one behind the waiter was served before: then the waiter counts as served until the next
+    /// list (docs/PROTOCOL.md, rules 5 and 6).
+    fn counts_as_served(&self, passed: &Passed<'_>) -> bool {
+        let begin = passed.after().event.end.minus(POLL * 2 + PACE.travel);
+        let mut behind = BTreeSet::new();
+        let states = self.states[..=passed.before].iter();
+        states.filter(|line| line.at >= begin).any(|line| {
+            let waiting = line.event.waiting.iter();
+            let is_behind = |(_, came): &&(String, u64)| *came > passed.came;
+            behind.extend(waiting.filter(is_behind).map(|(session, _)| session));
+            line.event.holders.iter().any(|it| behind.contains(it))
+        })
+    }
+
     /// Whether there was no slot for the waiter, too.
     fn had_no_room(&self, passed: &Passed<'_>) -> bool {
         let state = &self.states[passed.before].event;
@@ -244,9 +260,9 @@ impl<'l> Waiting<'l> {
             let owner = self.owners.get(session.as_str());
             *came <= passed.came && owner.is_none_or(|owner| *owner != own)
         });
-        let is_exact = state.written == passed.ours.token / GRANTS_OF_A_WRITE;
-        let taken = state.holders.len() + passed.ours.sessions.len();
-        is_exact && taken + ahead.count() > state.limit as usize
+        let after = &passed.after().event;
+        let is_exact = after.written == passed.ours.token / GRANTS_OF_A_WRITE;
+        is_exact && after.holders.len() + ahead.count() > state.limit as usize
     }
 
     /// Whether a caller of this client waits all the time, and none for several slots.
@@ -338,15 +354,15 @@ mod tests {
     /// later, with the key 6. Then this client is admitted.
     fn admitted(client: usize) -> Story {
         let mut story = Story::new(1);
-        story.held_by(0, "a", 8 * GRANTS_OF_A_WRITE, (0, 1_000));
+        story.held_by(0, "a", 10 * GRANTS_OF_A_WRITE, (0, 1_000));
         for at in (0..1_000).step_by(100) {
             story.standing(at, 10, &["a"], &[("b", 5), ("c", 6)]);
         }
         let (session, others) = [("b", ("c", 6)), ("c", ("b", 5))][client - 1];
-        story.asked_and_held_by(client, session, 10 * GRANTS_OF_A_WRITE, (0, 1_050, 1_500));
+        story.asked_and_held_by(client, session, 12 * GRANTS_OF_A_WRITE, (0, 1_050, 1_500));
         story.standing(1_060, 12, &[session], &[others]);
         let other = 3 - client;
-        story.asked_and_held_by(other, others.0, 12 * GRANTS_OF_A_WRITE, (0, 1_600, 1_700));
+        story.asked_and_held_by(other, others.0, 14 * GRANTS_OF_A_WRITE, (0, 1_600, 1_700));
         story
     }
 

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::api::{lacks_index, trouble};
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::id::RequestId;
@@ -173,7 +174,11 @@ impl<F: Sender> Requests<F> {
         };
         let received = Received {
             from,
-            sent_at,
+            sent_at: if is_on(Defect::LeaseFromAnswer) {
+                now
+            } else {
+                sent_at
+            },
             answer,
         };
         Some((received, end))

@@ -407,7 +407,7 @@ impl Pool {
         let (no, part) = match from {
             From::Session(no, part) => (no, part),
             From::Proof(no) => {
-                self.take_proof(now, no, answer);
+                self.take_proof(now, (no, sent_at), answer);
                 return end;
             }
         };
@@ -420,6 +420,7 @@ impl Pool {
             orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
         }
         let (settings, rng) = (&self.settings, &mut self.rng);
+        let part = (part, sent_at);
         shared.session.handle(now, part, answer, settings, rng);
         // Nobody's key could tell.
         if shared.users().next().is_none() {
@@ -429,7 +430,12 @@ impl Pool {
         end
     }
 
-    fn take_proof(&mut self, now: Instant, no: u32, answer: Result<&Response, RequestError>) {
+    fn take_proof(
+        &mut self,
+        now: Instant,
+        (no, sent_at): (u32, Instant),
+        answer: Result<&Response, RequestError>,
+    ) {
         let (entries, failure) = match answer.and_then(Txn::parse) {
             Ok(TxnOutcome::Applied(results)) => (Some(results.entries), None),
             Ok(TxnOutcome::RolledBack(_)) => (None, None),
@@ -453,21 +459,21 @@ impl Pool {
                 let lease = shared.session.lease();
                 let is_over = lease.is_some_and(|it| it.kept_until() <= now);
                 if is_shown {
-                    shared.session.lived(proof.sent_at);
+                    shared.session.lived(sent_at);
                 } else if entries.is_some() || is_over {
-                    shared.session.is_missed(proof.sent_at);
+                    shared.session.is_missed(sent_at);
                 }
                 shared.unproved.clone_from(&failure);
             }
             self.settle(now, no);
         }
         if entries.is_some() {
-            self.tell_seen(&proof, &shown);
+            self.tell_seen(sent_at, &proof, &shown);
         }
     }
 
     /// Tells the users what a proof has shown of their keys and of the records.
-    fn tell_seen(&mut self, proof: &Proof, shown: &BTreeMap<&str, &Entry<'_>>) {
+    fn tell_seen(&mut self, sent_at: Instant, proof: &Proof, shown: &BTreeMap<&str, &Entry<'_>>) {
         for asked in &proof.asked {
             let is_theirs = self.lent.get(&asked.tenant).map(|(no, _)| *no) == Some(asked.no);
             let Some(shared) = self.sessions.get(&asked.no).filter(|_| is_theirs) else {
@@ -475,7 +481,7 @@ impl Pool {
             };
             let key = tied(asked, shown).map(|it| Contender::new(asked.session.clone(), it));
             let seen = Seen {
-                sent_at: proof.sent_at,
+                sent_at,
                 record: match &asked.record {
                     None => SeenRecord::Unread,
                     Some(record) => shown

@@ -68,7 +68,6 @@ enum State {
 struct Asked {
     no: u32,
     what: Purpose,
-    sent_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,8 +303,7 @@ impl Session {
         }
         let last = self.under_way.last().map_or(0, |it| it.no);
         let no = last.wrapping_add(1);
-        let sent_at = now;
-        self.under_way.push(Asked { no, what, sent_at });
+        self.under_way.push(Asked { no, what });
         self.pause.end();
         Some((no, request))
     }
@@ -314,7 +312,7 @@ impl Session {
     pub(super) fn handle(
         &mut self,
         now: Instant,
-        no: u32,
+        (no, sent_at): (u32, Instant),
         answer: Result<&Response, RequestError>,
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
@@ -322,12 +320,7 @@ impl Session {
         let Some(at) = self.under_way.iter().position(|it| it.no == no) else {
             return;
         };
-        let Asked { what, sent_at, .. } = self.under_way.remove(at);
-        let sent_at = if is_on(Defect::LeaseFromAnswer) {
-            now
-        } else {
-            sent_at
-        };
+        let Asked { what, .. } = self.under_way.remove(at);
         let outcome = match (what, &mut self.state) {
             (Purpose::Creation, State::Creating) => answer
                 .and_then(CreateSession::parse)

@@ -8,7 +8,7 @@ use semaphore_core::{Client, Permit, Semaphore};
 use transport_mock::{MockConsul, RequestKind};
 
 use crate::support::spy::Spy;
-use crate::support::steps::{is_transaction, operations};
+use crate::support::steps::is_transaction;
 use crate::support::*;
 
 const MANY: u32 = 60;

@@ -1,4 +1,4 @@
-//! Checks many holders and waiters at once. One transaction of reads asks for dozens of semaphores
+//! Checks many waiters and leaders at once. One transaction of reads asks for dozens of them
 //! whether the record is unchanged, and whether keys are still tied to their sessions.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!                               no answer         └ denied: the member polls on its own
 //! ```
 //! A poll tells nothing while nothing changes, and occupies a connection.
-//! - *Holders*: while a process has few, each has its own poll. Above a given number, none has.
+//! - *Leaders*: while a process has few, each has its own poll. Above a given number, none has.
 //!   Each is then checked four times within the TTL.
 //! - *Waiters*: the same number poll, and learn of their turn at once. The others are checked once
 //!   a second, or less often if there are more than [`MOST_AT_PACE`]. When one that polls goes, the
