@@ -69,11 +69,11 @@ impl Meter {
         reading.bytes_up += request_length(request);
     }
 
-    fn answered(&self, kind: RequestKind, response: &Response) {
+    fn answered(&self, kind: RequestKind, is_write: bool, response: &Response) {
         let mut reading = self.lock();
         reading.bytes_down += response_length(response);
         reading.sessions += u64::from(made_a_session(kind, response));
-        reading.raft_writes += u64::from(went_through_raft(kind, response));
+        reading.raft_writes += u64::from(is_write && went_through_raft(kind, response));
     }
 
     fn lock(&self) -> MutexGuard<'_, Reading> {
@@ -190,8 +190,10 @@ impl<T: Transport> Transport for Metered<T> {
         let kind = RequestKind::of(&request);
         self.place.asks(kind, &request);
         self.meter.sent(&request, kind);
+        // A transaction that only reads is no write of Consul's log.
+        let is_write = kind.is_write() && !request.target().contains("consistent");
         let response = self.inner.send(request).await?;
-        self.meter.answered(kind, &response);
+        self.meter.answered(kind, is_write, &response);
         self.place.hears(response.body());
         Ok(response)
     }
@@ -206,7 +208,7 @@ fn made_a_session(kind: RequestKind, response: &Response) -> bool {
 }
 
 fn went_through_raft(kind: RequestKind, response: &Response) -> bool {
-    kind.is_write() && kind != RequestKind::SessionRenew && matches!(response.status(), 200 | 409)
+    kind != RequestKind::SessionRenew && matches!(response.status(), 200 | 409)
 }
 
 const AROUND_A_HEADER: usize = ": \r\n".len();

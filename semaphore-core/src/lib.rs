@@ -158,11 +158,7 @@ mod connections;
 #[doc(hidden)]
 pub mod defect;
 #[cfg(not(feature = "unstable-defects"))]
-#[expect(
-    unreachable_pub,
-    dead_code,
-    reason = "public and whole with the feature"
-)]
+#[expect(unreachable_pub, reason = "public with the feature")]
 mod defect;
 mod driver;
 mod election_key;

@@ -521,7 +521,8 @@ fn a_phase_is_changed_in_the_one_file_that_draws_it() {
     }
 }
 
-/// Otherwise a rule is read together with its slips. What machines share is excepted.
+/// Otherwise a rule is read together with its slips. Each machine may have its place. What machines share is
+/// excepted.
 #[test]
 fn each_defect_is_asked_for_in_one_place() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -533,7 +534,9 @@ fn each_defect_is_asked_for_in_one_place() {
         let text = fs::read_to_string(file).expect("a source");
         for defect in text.split("is_on(Defect::").skip(1) {
             let name = defect.split(')').next().unwrap_or_default();
-            let files = asked.entry(name.to_owned()).or_default();
+            let within = file.strip_prefix(&root).expect("below the root");
+            let folder: Vec<_> = within.iter().take(2).collect();
+            let files = asked.entry(format!("{name} in {folder:?}")).or_default();
             files.push(file.display().to_string());
         }
     }

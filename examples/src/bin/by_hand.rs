@@ -63,8 +63,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                     participant.release(now(), acquire);
                 }
                 Event::Done { result, .. } => {
-                    println!("{} released", now());
                     result?;
+                    // Its session is not kept for another turn.
+                    participant.close(now());
                 }
                 Event::Failed { error, .. } => return Err(error.into()),
                 other => println!("{} {other:?}", now()),
@@ -72,6 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
 
         if participant.is_idle() {
+            println!("{} released", now());
             return Ok(());
         }
 

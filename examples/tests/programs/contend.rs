@@ -202,11 +202,10 @@ fn of_a_long_hold_only_what_keeps_it_is_counted() {
     assert_eq!(report["session_creates"], 0, "{report:?}");
     let count = |kind: &str| report[kind].as_u64().expect("a count");
     let renewals = count("session_renews");
-    assert_eq!(count("session_reads"), renewals, "each is confirmed");
-    assert_eq!(
-        2 * renewals + count("kv_watches"),
-        count("http_requests"),
-        "{report:?}"
+    let proofs = count("http_requests") - renewals - count("kv_watches");
+    assert!(
+        proofs.abs_diff(renewals) <= 1,
+        "a proof for each: {report:?}"
     );
     // One after each sixteenth to twelfth of 15 s, on a machine that may be busy.
     assert!((3..=7).contains(&renewals), "{report:?}");

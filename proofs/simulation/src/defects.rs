@@ -30,9 +30,11 @@ pub(crate) fn switch_on(name: &str) -> Result<(), String> {
 /// holder has its key: the first is found by the fuzzers' oracle, the second by the core's tests alone. The
 /// others need more requests at once, a rarer moment or more followers than worlds of some twenty hosts
 /// have: for each of them a world is built that leads there (`tests/directed.rs`).
-const NOT_IN_WORLDS: [Defect; 5] = [
+const NOT_IN_WORLDS: [Defect; 7] = [
+    Defect::LeaseFromAnswer,
     Defect::PruneWithoutOwnKey,
     Defect::PruneFiltered,
+    Defect::PruneAtOnce,
     Defect::RenewalsBehindPolls,
     Defect::SessionKeptForLateKeys,
     Defect::SharedChangeUnread,

@@ -59,6 +59,58 @@ fn a_session_that_is_kept_for_what_may_come_late_is_left_behind() {
     breaks_its_promise(Defect::SessionKeptForLateKeys, what_may_come_late);
 }
 
+/// Answers come late, and then none comes any more, though those on the way arrive.
+fn a_silence_after_slow_answers() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
+    let permit = world.run(semaphore.expect("valid settings").acquire());
+    let permit = permit.expect("a slot");
+    let slow = Rule::new(Fault::DelayAnswer(Duration::from_millis(2_900)));
+    world.inject(slow.always());
+    world.advance(secs(20));
+    world.clear_faults();
+    world.inject(Rule::new(Fault::LoseRequest).always());
+    // Whatever was sent has arrived by now.
+    world.advance(secs(15));
+    if permit.is_held() {
+        return Err((Invariant::S2, world.trace()));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_belief_that_counts_from_the_answer_outlasts_its_session() {
+    breaks_its_promise(Defect::LeaseFromAnswer, a_silence_after_slow_answers);
+}
+
+/// Somebody deletes the key of a holder that is cut off. Consul has no lock delay then.
+fn a_key_that_was_deleted_by_hand() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let [first, second] = ["a", "b"].map(|host| {
+        let builder = Semaphore::builder("service/db", 1).value(host);
+        builder.connect(world.client(host)).expect("valid settings")
+    });
+    let permit = world.run(first.acquire()).expect("a slot");
+    let _waits = world.start(async move { second.acquire().await });
+    world.advance(secs(3));
+    world.partition("a");
+    let target = format!("/v1/kv/{}", permit.sequencers()[0].key);
+    world.consul(|consul, now| consul.submit(now, &Request::new(Method::Delete, target)));
+    for _ in 0..40 {
+        world.advance(Duration::from_millis(500));
+        if permit.is_held() && world.holders("service/db").iter().any(|it| it == "b") {
+            return Err((Invariant::S1, world.trace()));
+        }
+    }
+    assert_eq!(world.holders("service/db"), ["b"], "{}", world.trace());
+    Ok(())
+}
+
+#[test]
+fn a_holder_whose_key_was_deleted_is_pruned_while_it_believes() {
+    breaks_its_promise(Defect::PruneAtOnce, a_key_that_was_deleted_by_hand);
+}
+
 /// Reads again and again by the connections that the holder also uses.
 async fn read_on(pool: PooledClient) {
     loop {

@@ -39,6 +39,7 @@ pub fn the_session_is_made_as_told(backend: &impl Backend) {
     assert_eq!(info["NodeChecks"], json!(["serfHealth"]));
     assert_eq!(info["ServiceChecks"][0]["ID"], "web-alive");
     scene.release(permit);
+    scene.run(semaphore.shutdown());
     agent.assert_nothing_left(scene.prefix());
 }
 

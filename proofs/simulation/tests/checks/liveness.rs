@@ -37,8 +37,8 @@ fn l2_in_a_slow_world_a_session_ends_too_though_later() {
     };
     assert_eq!(ends_after(false, 29), None);
     assert_eq!(ends_after(false, 31), Some(Invariant::L2));
-    assert_eq!(ends_after(true, 41), Some(Invariant::L2));
-    assert_eq!(ends_after(true, 39), None);
+    assert_eq!(ends_after(true, 61), Some(Invariant::L2));
+    assert_eq!(ends_after(true, 59), None);
 }
 
 #[test]

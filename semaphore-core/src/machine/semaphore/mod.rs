@@ -117,6 +117,8 @@ struct Known {
 #[derive(Clone, Debug)]
 struct Writes {
     step: Option<(Step, Instant)>,
+    /// When the last command came: what it asks for is sent at once.
+    asked_at: Instant,
     pause: Pause,
     /// How often in a row a write was refused because of the record, or for another reason.
     refused: u32,
@@ -208,6 +210,7 @@ impl Participant {
             reads: Reads::new(&settings),
             writes: Writes {
                 step: None,
+                asked_at: Instant::ORIGIN,
                 pause: Pause::new(longest),
                 refused: 0,
                 unfounded: 0,
@@ -414,6 +417,7 @@ impl Participant {
             hurry,
             holds,
             company,
+            Some(self.writes.asked_at),
             self.writes.pause.timeout(),
             self.writes.respawn.timeout(),
             self.reads.timeout(after, reads).filter(|_| reads),
@@ -573,6 +577,7 @@ impl Machine for Participant {
     fn cancel(&mut self, now: Instant, acquire: CommandId) {
         self.end_beliefs(now);
         self.give_up(now, acquire);
+        self.writes.asked_at = now;
         self.settle(now);
     }
 
@@ -580,6 +585,7 @@ impl Machine for Participant {
         // The clock ends the belief, no matter who looks first.
         self.end_beliefs(now);
         self.take_release(now, acquire);
+        self.writes.asked_at = now;
         self.settle(now);
     }
 

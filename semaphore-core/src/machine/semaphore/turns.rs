@@ -51,6 +51,7 @@ impl Participant {
                 patience,
             });
         }
+        self.writes.asked_at = now;
         self.settle(now);
         Ok(acquire)
     }

@@ -125,7 +125,8 @@ impl Shared {
 
     /// Whether its end is on its way, and has failed so far.
     pub(super) fn is_held_up(&self) -> bool {
-        self.session.is_ending() && self.session.failure().is_some()
+        let failure = self.session.failure();
+        self.session.is_ending() && failure.is_some_and(RequestError::is_refusal)
     }
 
     /// Whether another user at this place may use it.

@@ -66,17 +66,22 @@ impl Admissions {
             return None;
         }
         let mut writes = self.writes(sessions);
-        // A grant is of the last write that touched its keys.
-        writes.drain(..writes.len().saturating_sub(1));
+        let is_of_election = self.elections.contains(&belief.prefix);
+        // A semaphore's grant is of the last write that touched its keys.
+        if !is_of_election {
+            writes.drain(..writes.len().saturating_sub(1));
+        }
         let is_former = |first: &Write| first.epoch != self.epoch;
-        if writes.first().is_some_and(is_former) && self.elections.contains(&belief.prefix) {
+        if writes.first().is_some_and(is_former) && is_of_election {
             return None;
         }
         for session in sessions {
             if let Some(turn) = self.turns.get_mut(session) {
                 turn.is_open = false;
                 // The next user of the slot gets it by a later write.
-                turn.writes.clear();
+                if !is_of_election {
+                    turn.writes.clear();
+                }
             }
         }
         Some(Event::Granted {
