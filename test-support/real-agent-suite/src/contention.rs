@@ -144,8 +144,9 @@ pub fn a_thousand_waiting_tasks_hold_a_handful_of_connections(backend: &impl Bac
             })
         })
         .collect();
-    wait_until("all have come, and one queues", || {
-        came.load(Ordering::SeqCst) == 1_000 && scene.contenders().len() == 2
+    // The holder, and the few that wait for all.
+    wait_until("all have come, and some queue", || {
+        came.load(Ordering::SeqCst) == 1_000 && (2..=9).contains(&scene.contenders().len())
     });
     let traffic = proxy.traffic();
     assert!(
