@@ -191,7 +191,7 @@ impl<T: Transport> Transport for Metered<T> {
         self.place.asks(kind, &request);
         self.meter.sent(&request, kind);
         // A transaction that only reads is no write of Consul's log.
-        let is_write = kind.is_write() && !request.target().contains("consistent");
+        let is_write = !request.target().contains("consistent");
         let response = self.inner.send(request).await?;
         self.meter.answered(kind, is_write, &response);
         self.place.hears(response.body());
@@ -208,7 +208,7 @@ fn made_a_session(kind: RequestKind, response: &Response) -> bool {
 }
 
 fn went_through_raft(kind: RequestKind, response: &Response) -> bool {
-    kind != RequestKind::SessionRenew && matches!(response.status(), 200 | 409)
+    kind.is_write() && kind != RequestKind::SessionRenew && matches!(response.status(), 200 | 409)
 }
 
 const AROUND_A_HEADER: usize = ": \r\n".len();

@@ -88,10 +88,10 @@ fn seeds_that_have_violated_something_violate_nothing() {
 fn a_branch_that_was_never_taken_is_named_where_it_can_be_taken() {
     let mut taken: Taken = BRANCHES.iter().map(|(name, _)| (*name, 1)).collect();
     assert_eq!(missed(&taken, Of::Both), [""; 0]);
-    taken.remove("prune");
+    taken.remove("vanished");
     taken.insert("late-attempt", 0);
     taken.remove("index-reset");
-    assert_eq!(missed(&taken, Of::Semaphores), ["prune", "index-reset"]);
+    assert_eq!(missed(&taken, Of::Semaphores), ["vanished", "index-reset"]);
     assert_eq!(
         missed(&taken, Of::Elections),
         ["index-reset", "late-attempt"]
@@ -395,7 +395,8 @@ fn the_place_of_who_is_cut_off_with_a_lost_server_is_kept_until_the_lock_delay_i
             let at = begins.and_then(|it| it.split_whitespace().next()?.parse::<f64>().ok());
             let at = at.expect("it has the place at last");
             let over = f64::from(u32::try_from(10 + ttl).expect("a small number"));
-            assert!((over..over + 2.0).contains(&at), "at {at}, TTL {ttl}");
+            // A waiter lists every five seconds, and the lock delay counts from its list by its clock.
+            assert!((over..over + 7.0).contains(&at), "at {at}, TTL {ttl}");
         }
     }
 }

@@ -35,7 +35,6 @@ const POLL: Duration = Duration::from_secs(5);
 
 /// Sorted by name.
 pub(super) const MEANINGS: &[(&str, Meaning)] = &[
-    ("Asked.sent_at: Instant", Meaning::Since(LEASE)),
     // So many reads are allowed at once that no scene gets there.
     ("Budget.full_at: Instant", Meaning::Nothing),
     // A slot stays for less than a second, and its key is polled after T/15.
@@ -109,6 +108,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Unused: Instant", Meaning::Due(AT_ONCE)),
     ("Waiter.created: Index", Meaning::Index(IndexOf::Key)),
     ("Waiter.modified: Index", Meaning::Index(IndexOf::Key)),
+    ("Writes.asked_at: Instant", Meaning::Due(AT_ONCE)),
     ("Writes.ended: Moment", Meaning::Moment),
     // HURRY.
     ("Writes.step: Instant", Meaning::Due(SECOND)),

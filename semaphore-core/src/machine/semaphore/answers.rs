@@ -260,7 +260,7 @@ impl Participant {
             }
         }
         // A release reads first.
-        self.writes.is_held_up |= self.ours.any_leaves();
+        self.writes.held_up += u32::from(self.ours.any_leaves());
         self.leaving_failed(now, &error);
         self.note(now, Some(error));
     }

@@ -117,7 +117,7 @@ struct Known {
 #[derive(Clone, Debug)]
 struct Writes {
     step: Option<(Step, Instant)>,
-    /// When the last command came: what it asks for is sent at once.
+    /// Just after the last command: what it asks for is sent at once, also where a clock stands still.
     asked_at: Instant,
     pause: Pause,
     /// How often in a row a write was refused because of the record, or for another reason.
@@ -125,8 +125,8 @@ struct Writes {
     unfounded: u32,
     /// Both kinds take turns.
     was_handover: bool,
-    /// The last attempt to leave has failed.
-    is_held_up: bool,
+    /// How many attempts to leave have failed in a row.
+    held_up: u32,
     /// When the last one ended: a read that was sent before proves nothing about it.
     ended: Moment,
     /// Another contender may come then, after one that could not go on.
@@ -183,6 +183,9 @@ impl From {
 /// counts as unknown.
 const HURRY: Duration = Duration::from_secs(1);
 
+/// The next moment of any clock.
+const JUST_AFTER: Duration = Duration::from_nanos(1);
+
 /// PATIENCE: how long those ahead may leave a slot unused. It is drawn, so that not all pass at once.
 fn patience(rng: &mut fastrand::Rng) -> Duration {
     let half = Duration::from_millis(500);
@@ -215,7 +218,7 @@ impl Participant {
                 refused: 0,
                 unfounded: 0,
                 was_handover: false,
-                is_held_up: false,
+                held_up: 0,
                 ended: Moment::START,
                 respawn: Pause::new(longest),
             },
@@ -555,6 +558,8 @@ impl Machine for Participant {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
+        // What could not leave so far is tried once more.
+        self.writes.held_up = 0;
         self.fail_waiting(now, |_| Error::closed());
         if let Some(lone) = &mut self.lone {
             lone.close(now);
@@ -577,7 +582,7 @@ impl Machine for Participant {
     fn cancel(&mut self, now: Instant, acquire: CommandId) {
         self.end_beliefs(now);
         self.give_up(now, acquire);
-        self.writes.asked_at = now;
+        self.writes.asked_at = now + JUST_AFTER;
         self.settle(now);
     }
 
@@ -585,7 +590,7 @@ impl Machine for Participant {
         // The clock ends the belief, no matter who looks first.
         self.end_beliefs(now);
         self.take_release(now, acquire);
-        self.writes.asked_at = now;
+        self.writes.asked_at = now + JUST_AFTER;
         self.settle(now);
     }
 

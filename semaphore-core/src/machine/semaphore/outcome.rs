@@ -47,7 +47,7 @@ impl Participant {
                 self.note(now, None);
                 self.writes.refused = 0;
                 self.writes.unfounded = 0;
-                self.writes.is_held_up = false;
+                self.writes.held_up = 0;
                 self.writes.pause.end();
                 self.writes.pause.reset();
                 self.applied(now, sent_at, &step, *after);
@@ -345,7 +345,7 @@ impl Participant {
             // The callers in it fail, and so does everybody who would send the same.
             self.fail_waiting(now, |_| Error::Request(error.clone()));
         }
-        self.writes.is_held_up |= step.leaves();
+        self.writes.held_up += u32::from(step.leaves());
         self.leaving_failed(now, &error);
         if matches!(error, RequestError::Denied { .. }) && self.lone.is_some() {
             self.leave_out(step);

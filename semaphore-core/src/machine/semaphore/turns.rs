@@ -51,7 +51,7 @@ impl Participant {
                 patience,
             });
         }
-        self.writes.asked_at = now;
+        self.writes.asked_at = now + super::JUST_AFTER;
         self.settle(now);
         Ok(acquire)
     }
@@ -467,7 +467,8 @@ impl Participant {
     /// Whether only things are left that could not be given back: an attempt has failed, and nobody
     /// waits here.
     pub(super) fn has_only_left_behind(&self) -> bool {
-        let is_held_up = self.writes.is_held_up;
+        // One of them may have been sent before the end.
+        let is_held_up = self.writes.held_up > 1;
         let is_told = |(_, it): (ContenderNo, &Contender)| {
             it.owes.is_none() && (is_held_up || it.course() == Course::Left)
         };
