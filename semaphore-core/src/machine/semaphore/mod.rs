@@ -420,7 +420,7 @@ impl Participant {
             hurry,
             holds,
             company,
-            Some(self.writes.asked_at),
+            self.needs_reads().then_some(self.writes.asked_at),
             self.writes.pause.timeout(),
             self.writes.respawn.timeout(),
             self.reads.timeout(after, reads).filter(|_| reads),
