@@ -13,7 +13,7 @@ use transport_reqwest::{Permit, ReqwestTransport, Semaphore};
 
 /// One for the first request, one for all short requests, and one for each hundred polls.
 const CONNECTIONS: u64 = 5;
-const SEMAPHORES: usize = 150;
+const SEMAPHORES: usize = 250;
 
 /// How long anything may take that must happen: a test must not fail because the machine is loaded.
 const PATIENCE: Duration = Duration::from_secs(60);
