@@ -98,7 +98,7 @@ fn a_branch_that_was_never_taken_is_named_where_it_can_be_taken() {
     );
     assert_eq!(
         missed(&taken, Of::Both),
-        ["prune", "index-reset", "late-attempt"]
+        ["vanished", "index-reset", "late-attempt"]
     );
 }
 

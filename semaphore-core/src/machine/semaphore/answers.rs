@@ -4,7 +4,7 @@ use super::Participant;
 use super::contender::{Contender, ContenderNo, Stand};
 use super::learn::Reading;
 use super::reads::{Due, Read, Target};
-use super::record::News;
+use super::record::{News, Told};
 use crate::api::{Entry, ListKeys, ReadKey};
 use crate::error::{Error, Lost, RequestError};
 use crate::http::Response;
@@ -68,7 +68,13 @@ impl Participant {
         as_of: Index,
     ) -> News {
         let lock = entry.map(Lock::new);
-        let news = self.learn_record(now, moment, lock, as_of, false);
+        let told = Told {
+            moment,
+            lock,
+            as_of,
+            is_ours: false,
+        };
+        let news = self.learn_record(now, told);
         if news == News::Older {
             self.reads.require(Due::ConfirmedList);
         }
@@ -212,7 +218,13 @@ impl Participant {
             let moment = self.moment();
             let index = lock.modify_index;
             let is_later = self.known.record.seen_at() < seen.sent_at;
-            let news = self.learn_record(now, moment, Some(lock.clone()), index, false);
+            let told = Told {
+                moment,
+                lock: Some(lock.clone()),
+                as_of: index,
+                is_ours: false,
+            };
+            let news = self.learn_record(now, told);
             // A snapshot may have been restored.
             if news == News::Older && is_later {
                 self.reads.require(Due::ConfirmedList);

@@ -4,7 +4,7 @@
 use super::Participant;
 use super::contender::{Contender, ContenderNo, Course, Entry, Key as OwnKey, KeyState, Stand};
 use super::reads::Due;
-use super::record::{Content, News};
+use super::record::{Content, News, Told};
 use crate::defect::{Defect, is_on};
 use crate::error::Lost;
 use crate::id::{Index, SessionId};
@@ -27,38 +27,26 @@ pub(super) struct Reading {
 }
 
 impl Participant {
-    /// Takes a record, if it is newer than the known one. `is_ours`: an applied write of ours shows
-    /// it, so its names are no news.
-    pub(super) fn learn_record(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        lock: Option<Lock>,
-        as_of: Index,
-        is_ours: bool,
-    ) -> News {
-        let index = lock.as_ref().map_or(Index::ZERO, |it| it.modify_index);
-        let news = self.known.record.compare(index, as_of);
+    /// Takes a record, if it is newer than the known one.
+    pub(super) fn learn_record(&mut self, now: Instant, told: Told) -> News {
+        let lock = told.lock.as_ref();
+        let index = lock.map_or(Index::ZERO, |it| it.modify_index);
+        let news = self.known.record.compare(index, told.as_of);
         match news {
-            News::Older => return news,
-            News::Same => {
-                self.known.record.confirm(now, moment, as_of);
-                return news;
-            }
-            News::Newer => {}
+            News::Older => {}
+            News::Same => self.known.record.confirm(now, told.moment, told.as_of),
+            News::Newer => self.replace_record(now, told),
         }
-        self.replace_record(now, moment, lock, as_of, is_ours);
-        News::Newer
+        news
     }
 
-    pub(super) fn replace_record(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        lock: Option<Lock>,
-        as_of: Index,
-        is_ours: bool,
-    ) {
+    pub(super) fn replace_record(&mut self, now: Instant, told: Told) {
+        let Told {
+            moment,
+            lock,
+            as_of,
+            is_ours,
+        } = told;
         let before = self.known.record.replace(now, moment, lock, as_of);
         self.known.missing.clear_suspects();
         self.reads.is_touched = false;
@@ -153,7 +141,7 @@ impl Participant {
         if view.is_filtered() && !is_on(Defect::PruneFiltered) {
             // What it shows is there. Nothing follows from what it lacks.
             if let Some(lock) = view.lock().cloned() {
-                self.learn_record(now, reading.moment, Some(lock), view.index(), true);
+                self.learn_record(now, told_by(view, reading, Some(lock)));
             }
             self.compare_keys(now, view, reading);
             self.reads.failed(now, &mut self.rng);
@@ -163,9 +151,9 @@ impl Participant {
         }
         let lock = view.lock().cloned();
         if replaces {
-            self.replace_record(now, reading.moment, lock, view.index(), true);
+            self.replace_record(now, told_by(view, reading, lock));
         } else {
-            self.learn_record(now, reading.moment, lock, view.index(), true);
+            self.learn_record(now, told_by(view, reading, lock));
         }
         let due = self.compare_keys(now, view, reading);
         let ours = &self.ours;
@@ -373,5 +361,14 @@ impl Participant {
         {
             self.reads.require(Due::List);
         }
+    }
+}
+
+fn told_by(view: &View, reading: Reading, lock: Option<Lock>) -> Told {
+    Told {
+        moment: reading.moment,
+        lock,
+        as_of: view.index(),
+        is_ours: true,
     }
 }

@@ -12,6 +12,7 @@ use super::contender::{Contender, ContenderNo, Entry, Stand};
 use super::learn::Reading;
 use super::missing::Dead;
 use super::reads::Due;
+use super::record::Told;
 use super::step::{Act, After, Exit, Outcome, Refused, Step};
 use super::{Grant, Participant, Slots};
 use crate::defect::{Defect, is_on};
@@ -77,8 +78,14 @@ impl Participant {
         }
     }
 
-    fn applied(&mut self, now: Instant, sent_at: Instant, step: &Step, mut after: After) {
+    fn applied(&mut self, now: Instant, sent_at: Instant, step: &Step, after: After) {
         let moment = self.moment();
+        let told = |lock| Told {
+            moment,
+            lock: Some(lock),
+            as_of: after.index,
+            is_ours: true,
+        };
         if let Some((base, record)) = &step.record {
             let lock = Lock {
                 modify_index: after.index,
@@ -88,15 +95,15 @@ impl Participant {
             // What it replaces is what is known, unless a read was faster than this answer. (After a
             // restored snapshot indexes may be lower than that from which no record was known.)
             if self.known.record.index() == *base {
-                self.replace_record(now, moment, Some(lock), after.index, true);
+                self.replace_record(now, told(lock));
             } else {
-                self.learn_record(now, moment, Some(lock), after.index, true);
+                self.learn_record(now, told(lock));
             }
             self.known
                 .missing
                 .still_suspects(suspects, |it| record.holds(it));
-        } else if let Some(lock) = after.lock.take() {
-            self.learn_record(now, moment, Some(lock), after.index, true);
+        } else if let Some(lock) = after.lock.clone() {
+            self.learn_record(now, told(lock));
         }
         if !step.prunes.is_empty() {
             for Dead { name, taken_at } in &step.prunes {

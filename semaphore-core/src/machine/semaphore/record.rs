@@ -41,6 +41,19 @@ struct Room {
     patience: Duration,
 }
 
+/// What an answer says of the record.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The order in which it was asked for.
+    pub(super) moment: Moment,
+    pub(super) lock: Option<Lock>,
+    /// The index of the answer.
+    pub(super) as_of: Index,
+    /// It is an applied write of ours, or a list that is compared with our keys besides: its names are
+    /// no news.
+    pub(super) is_ours: bool,
+}
+
 /// How an answer relates to what is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {

@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::http::{Method, Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Prefix;
+use crate::machine::contract::{Event, Machine as _};
 use crate::machine::fixture::at;
 use crate::machine::semaphore::*;
 use crate::work;
