@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use percent_encoding::percent_decode_str;
-use semaphore_core::sans_io::api::{CreateSession, ListKeys, ReadKey, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::api::{CreateSession, ListKeys, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Dialect, Key, Method, Record, Request, Response, View};
 use semaphore_core::{Prefix, SessionId};
 use serde_json::Value as Json;
@@ -24,9 +24,6 @@ pub(crate) struct Oracle {
     ours: BTreeSet<SessionId>,
     /// The newest key that a transaction of its own has locked, by the index of its creation.
     entered: u64,
-    /// Sessions without their contender key, according to a separate read or a test whether the key
-    /// could be acquired.
-    missing: BTreeSet<SessionId>,
 }
 
 /// One list.
@@ -45,7 +42,6 @@ impl Oracle {
             shown: VecDeque::new(),
             ours: BTreeSet::new(),
             entered: 0,
-            missing: BTreeSet::new(),
         }
     }
 
@@ -61,21 +57,7 @@ impl Oracle {
             RequestKind::KvRead | RequestKind::KvWatch if is_of_record(request) => {
                 let entries = serde_json::from_slice(response.body());
                 let entries: Vec<Json> = entries.unwrap_or_default();
-                if let (200, Some(entry)) = (response.status(), entries.last()) {
-                    self.extend(|_| true, |before| Some(with_entry(before, entry)));
-                }
-            }
-            RequestKind::KvRead => {
-                let (path, ..) = parts(request);
-                let session = path
-                    .rsplit('/')
-                    .next()
-                    .and_then(|name| SessionId::new(name).ok());
-                if let (Some(session), Ok(entry)) = (session, ReadKey::parse(response))
-                    && entry.is_none_or(|entry| entry.session() != Some(session.as_str()))
-                {
-                    self.missing.insert(session);
-                }
+                self.read_record(entries.last().filter(|_| response.status() == 200));
             }
             _ => {}
         }
@@ -100,10 +82,6 @@ impl Oracle {
 
     /// The result of a transaction is known without another list.
     fn show_transaction(&mut self, transaction: &Transaction, response: &Response) {
-        if transaction.is_probe() {
-            self.missing.extend(transaction.free_after(response));
-            return;
-        }
         for (session, created) in locked(response) {
             if self.is_ours(&session) {
                 self.entered = self.entered.max(created);
@@ -111,13 +89,9 @@ impl Oracle {
         }
         let lock = self.prefix.record_key();
         if let Some(read) = transaction.record_read(&lock, response) {
-            // The record was read by its name, after some lists or before any list.
             match read {
-                Found::Entry(entry) => {
-                    self.extend(|_| true, |before| Some(with_entry(before, &entry)));
-                    self.list(&list_of(std::slice::from_ref(&entry)), vec![entry]);
-                }
-                Found::Nothing => self.list(&list_of(&[]), Vec::new()),
+                Found::Entry(entry) => self.read_record(Some(&entry)),
+                Found::Nothing => self.read_record(None),
             }
             return;
         }
@@ -129,6 +103,17 @@ impl Oracle {
             );
         } else if let Some(entries) = transaction.entries_after(&lock, &[], response) {
             self.list(&list_of(&entries), entries);
+        }
+    }
+
+    /// The record was read by its name, after some lists or before any list.
+    fn read_record(&mut self, entry: Option<&Json>) {
+        match entry {
+            Some(entry) => {
+                self.extend(|_| true, |before| Some(with_entry(before, entry)));
+                self.list(&list_of(std::slice::from_ref(entry)), vec![entry.clone()]);
+            }
+            None => self.list(&list_of(&[]), Vec::new()),
         }
     }
 
@@ -155,7 +140,9 @@ impl Oracle {
                 "" => assert!(!write, "{request:?}"),
                 ".lock" if request.method() == Method::Put => {
                     let record = written(request.body(), flags);
-                    self.justify(request.body(), cas, |shown| self.may_write(shown, &record));
+                    self.justify(request.body(), cas, |shown| {
+                        self.may_write(shown, &record, None)
+                    });
                 }
                 ".lock" => assert!(!write, "a participant deletes the record"),
                 session => assert!(!write || self.is_ours(session), "{request:?}"),
@@ -177,26 +164,30 @@ impl Oracle {
     /// Checks a participant's transaction.
     fn check_transaction(&self, transaction: &Transaction) {
         let lock = self.prefix.record_key();
-        if transaction.is_probe() {
-            let mut sessions = transaction.locks_with();
-            assert!(sessions.all(|it| self.is_ours(it)), "asked with another's");
-            return;
-        }
+        let mut sessions = transaction.locks_with();
+        assert!(sessions.all(|it| self.is_ours(it)), "locks with another's");
         for (verb, key) in transaction.operations() {
             let name = key
                 .strip_prefix("service/db/")
                 .expect("a key of the prefix");
             match verb {
-                "get-tree" => assert_eq!(name, ""),
-                "check-session" | "check-not-exists" => {}
+                // A proof reads keys of its own and the record.
+                "get-tree" => assert!(matches!(name, "" | ".lock") || self.is_ours(name), "{key}"),
+                "check-session" | "check-not-exists" | "check-index" => {}
                 "get" | "cas" | "set" => assert_eq!(name, ".lock"),
+                // Who prunes a dead holder locks its key, which Consul refuses while somebody has it.
+                "lock" | "delete" => assert!(
+                    self.is_ours(name)
+                        || transaction.has("lock", key) && transaction.has("delete", key),
+                    "{verb} of {key}"
+                ),
                 _ => assert!(self.is_ours(name), "{verb} of {key}"),
             }
         }
         if let Some(write) = transaction.write_of(&lock) {
             let record = written(&write.value, write.flags);
             self.justify(&write.value, write.index, |shown| {
-                self.may_write(shown, &record)
+                self.may_write(shown, &record, Some(transaction))
             });
         }
     }
@@ -252,10 +243,12 @@ impl Oracle {
         );
     }
 
-    fn may_write(&self, shown: &Shown, record: &Record) -> bool {
+    /// Who is pruned must be dead in the list, and its key tried in the same transaction.
+    fn may_write(&self, shown: &Shown, record: &Record, by: Option<&Transaction>) -> bool {
         let Some(found) = shown.view.record() else {
             return shown.view.lock().is_none()
-                && record.holders().len() == 0
+                && record.holders().all(|it| self.is_ours(it))
+                && record.holders().len() <= record.limit() as usize
                 && record.dialect() == Dialect::Map
                 && record.flags() == SEMAPHORE_FLAGS;
         };
@@ -269,8 +262,15 @@ impl Oracle {
             shown.view.index().0 < self.entered
                 || ours.any(|session| matches!(shown.view.key(session), Key::Tied(_)))
         };
-        let may_prune =
-            |holder: &str| !shown.view.is_filtered() && self.is_dead(shown, holder) && sees_ours();
+        let may_prune = |holder: &str| {
+            let key = format!("{PREFIX}/{holder}");
+            let is_tried = by.is_some_and(|it| it.has("lock", &key) || it.has("check-index", &key));
+            let is_no_key = SessionId::new(holder).is_err();
+            !shown.view.is_filtered()
+                && !shown.view.is_alive(holder)
+                && (is_tried || is_no_key)
+                && sees_ours()
+        };
         record.dialect() == found.dialect()
             && record.flags() == found.flags()
             && record.limit() == found.limit()
@@ -281,16 +281,6 @@ impl Oracle {
                 .holders()
                 .filter(|holder| !record.holds(holder))
                 .all(|gone| self.is_ours(gone) || may_prune(gone))
-    }
-
-    /// Whether the holder is dead: the list shows no key with its session, and the key was seen to
-    /// be neither hidden nor in a lock delay. A key that another session has acquired was free
-    /// before.
-    fn is_dead(&self, shown: &Shown, holder: &str) -> bool {
-        let is_asked_for = SessionId::new(holder).is_ok_and(|session| {
-            shown.view.key(&session) != Key::Taken && !self.missing.contains(&session)
-        });
-        !shown.view.is_alive(holder) && !is_asked_for
     }
 
     fn is_ours(&self, session: &str) -> bool {

@@ -2,9 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::SessionId;
 use semaphore_core::sans_io::Request;
-use semaphore_core::sans_io::api::{Txn, TxnFaultKind, TxnOutcome};
+use semaphore_core::sans_io::api::{Txn, TxnOutcome};
 use serde_json::{Value as Json, json};
 
 /// The operations of a request, if it is a transaction.
@@ -40,39 +39,15 @@ impl Transaction {
         })
     }
 
-    /// Whether it tests which keys could be acquired: it locks them, and then fails if the first of
-    /// them exists.
-    pub(crate) fn is_probe(&self) -> bool {
-        let Some((last, locks)) = self.0.split_last() else {
-            return false;
-        };
-        let is_first = locks.first().is_some_and(|it| it["Key"] == last["Key"]);
-        let is_lock = |it: &Json| it["Verb"] == "lock";
-        is_first && last["Verb"] == "check-not-exists" && locks.iter().all(is_lock)
-    }
-
-    /// The sessions whose keys could be acquired, according to this answer. All keys were tried,
-    /// since the last operation failed and no lock delay was reported.
-    pub(crate) fn free_after(&self, answer: &semaphore_core::sans_io::Response) -> Vec<SessionId> {
-        let Ok(TxnOutcome::RolledBack(faults)) = Txn::parse(answer) else {
-            return Vec::new();
-        };
-        let locks = self.0.len().saturating_sub(1);
-        let is_of = |at: usize| faults.iter().any(|fault| fault.operation == at);
-        let is_delayed = faults.iter().any(|it| it.kind == TxnFaultKind::Delayed);
-        if is_delayed || !is_of(locks) {
-            return Vec::new();
-        }
-        let free = self.0.iter().enumerate().take(locks);
-        let free = free.filter(|(at, _)| !is_of(*at));
-        let names = free.filter_map(|(_, it)| it["Key"].as_str()?.rsplit('/').next());
-        names.filter_map(|name| SessionId::new(name).ok()).collect()
-    }
-
     /// The sessions with which it locks keys.
     pub(crate) fn locks_with(&self) -> impl Iterator<Item = &str> {
         let locks = self.0.iter().filter(|it| it["Verb"] == "lock");
         locks.filter_map(|it| it["Session"].as_str())
+    }
+
+    /// Whether it has such an operation on this key.
+    pub(crate) fn has(&self, verb: &str, key: &str) -> bool {
+        self.operations().any(|it| it == (verb, key))
     }
 
     /// How it writes this key, if it does.
@@ -129,7 +104,8 @@ impl Transaction {
         let results = body["Results"].as_array()?.iter();
         let mut results: Vec<_> = results.map(|it| it["KV"].clone()).collect();
         let returns = |it: &&Json| {
-            it["Verb"] == "lock" || it["Verb"] == "cas" || it["Verb"] == "check-session"
+            let verb = it["Verb"].as_str().unwrap_or_default();
+            matches!(verb, "lock" | "cas" | "check-session" | "check-index")
         };
         let heads = self.0.iter().filter(returns).count();
         if results.len() < heads {
@@ -148,7 +124,8 @@ impl Transaction {
             entries.retain(|entry| entry["Key"] != it["Key"]);
         }
         for (operation, mut head) in self.0.iter().filter(returns).zip(results) {
-            if operation["Verb"] == "check-session" {
+            let verb = operation["Verb"].as_str().unwrap_or_default();
+            if verb.starts_with("check") {
                 continue;
             }
             let key = &operation["Key"];

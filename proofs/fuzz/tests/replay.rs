@@ -4,20 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use fastrand::Rng;
-use semaphore_fuzz::{Run, TARGETS};
-
-/// The oracle of these justifies a semaphore's writes by what the former machine read. It is to be fitted to
-/// docs/PROTOCOL.md, where an answer to a write shows the record, too.
-const OF_THE_FORMER_MACHINE: [&str; 2] = ["machine", "pace"];
-
-fn targets() -> impl Iterator<Item = &'static (&'static str, Run)> {
-    let targets = TARGETS.iter();
-    targets.filter(|(name, _)| !OF_THE_FORMER_MACHINE.contains(name))
-}
+use semaphore_fuzz::TARGETS;
 
 #[test]
 fn no_input_of_the_corpus_finds_anything() {
-    for (name, run) in targets() {
+    for (name, run) in TARGETS {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("corpus")
             .join(name);
@@ -37,7 +28,7 @@ fn no_input_of_the_corpus_finds_anything() {
 
 #[test]
 fn no_bytes_at_random_find_anything() {
-    for (name, run) in targets() {
+    for (name, run) in TARGETS {
         for seed in 0..200 {
             eprintln!("{name}, seed {seed}");
             let mut rng = Rng::with_seed(seed);

@@ -51,7 +51,7 @@ impl Participant {
                 self.writes.held_up = 0;
                 self.writes.pause.end();
                 self.writes.pause.reset();
-                self.applied(now, sent_at, &step, *after);
+                self.applied(now, sent_at, &step, &after);
             }
             Ok(Outcome::Refused(refused)) => {
                 self.note(now, None);
@@ -78,7 +78,7 @@ impl Participant {
         }
     }
 
-    fn applied(&mut self, now: Instant, sent_at: Instant, step: &Step, after: After) {
+    fn applied(&mut self, now: Instant, sent_at: Instant, step: &Step, after: &After) {
         let moment = self.moment();
         let told = |lock| Told {
             moment,
