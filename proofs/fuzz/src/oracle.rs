@@ -263,13 +263,11 @@ impl Oracle {
                 || ours.any(|session| matches!(shown.view.key(session), Key::Tied(_)))
         };
         let may_prune = |holder: &str| {
-            let key = format!("{PREFIX}/{holder}");
-            let is_tried = by.is_some_and(|it| it.has("lock", &key) || it.has("check-index", &key));
-            let is_no_key = SessionId::new(holder).is_err();
-            !shown.view.is_filtered()
-                && !shown.view.is_alive(holder)
-                && (is_tried || is_no_key)
-                && sees_ours()
+            let is_tried = SessionId::new(holder).map_or(true, |session| {
+                let key = self.prefix.contender_key(&session);
+                by.is_some_and(|it| it.has("lock", &key) || it.has("check-index", &key))
+            });
+            !shown.view.is_filtered() && !shown.view.is_alive(holder) && is_tried && sees_ours()
         };
         record.dialect() == found.dialect()
             && record.flags() == found.flags()

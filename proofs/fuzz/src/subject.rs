@@ -48,8 +48,8 @@ pub(crate) trait Subject: Sized {
     }
 }
 
-/// The most renewals of one session that may be open, and the most reads of it: as many as the core allows.
-const MOST_OF_A_SESSION: usize = 6;
+/// The most renewals of one session that may be open: one in each fortieth of the TTL, for a fifth of it, and both ends.
+const MOST_OF_A_SESSION: usize = 9;
 
 /// How many contenders were told each session. An odd server tells one session to several.
 #[derive(Default)]

@@ -124,7 +124,8 @@ impl Participant {
         step.is_some_and(|(step, _)| step.is_about(no))
     }
 
-    /// A list of the prefix, with the record in it. Returns whether it was taken.
+    /// A list of the prefix, with the record in it. Returns whether it was taken, and is no older than
+    /// what was known.
     pub(super) fn learn_list(&mut self, now: Instant, view: &View, reading: Reading) -> bool {
         let news = self.known.record.compare(view.record_index(), view.index());
         let newest = self.ours.all().map(|(_, it)| it.index()).max();
@@ -152,6 +153,8 @@ impl Participant {
         let lock = view.lock().cloned();
         if replaces {
             self.replace_record(now, told_by(view, reading, lock));
+            // If a server contradicts itself for ever, each time later.
+            self.reads.failed(now, &mut self.rng);
         } else {
             self.learn_record(now, told_by(view, reading, lock));
         }
@@ -173,7 +176,7 @@ impl Participant {
             self.known.line.saw_company(now);
         }
         self.reads.require(due);
-        true
+        !replaces
     }
 
     /// Whether an older list is what there is now, after a restored snapshot: the leader has

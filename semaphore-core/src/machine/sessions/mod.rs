@@ -315,7 +315,7 @@ impl Pool {
     /// While nothing is answered, only one session asks at a time: an agent without a leader holds
     /// what is sent, for up to 18 s, and its connection with it. Once something is answered, all do.
     fn rests_until(&self, now: Instant) -> Option<Instant> {
-        let hurry = self.settings.proved_time() / 40;
+        let hurry = self.settings.hurry(Duration::ZERO);
         let is_silent = self.unanswered_since? + hurry <= now;
         is_silent.then_some(self.sent_at + hurry)
     }
@@ -441,7 +441,7 @@ impl Pool {
             Ok(TxnOutcome::RolledBack(_)) => (None, None),
             Err(error) => (None, Some(error)),
         };
-        let Some(proof) = self.proofs.answered(no, entries.is_none()) else {
+        let Some(proof) = self.proofs.answered(now, no, entries.is_none(), &self.settings) else {
             return;
         };
         let entries = entries.as_deref();

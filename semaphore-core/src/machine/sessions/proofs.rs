@@ -76,7 +76,7 @@ impl Proofs {
         Self {
             soonest: whole / 16,
             latest: whole / 15,
-            hurry: whole / 40,
+            hurry: settings.hurry(Duration::ZERO),
             spacing: SPACING,
             began: Instant::ORIGIN,
             sent: Instant::ORIGIN,
@@ -195,9 +195,19 @@ impl Proofs {
     }
 
     /// Its answer is here.
-    pub(super) fn answered(&mut self, no: u32, has_failed: bool) -> Option<Proof> {
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        no: u32,
+        has_failed: bool,
+        settings: &SessionSettings,
+    ) -> Option<Proof> {
         self.is_unanswered = has_failed;
-        self.under_way.remove(&no)
+        let proof = self.under_way.remove(&no)?;
+        if !has_failed {
+            self.hurry = settings.hurry(now.saturating_since(proof.sent_at));
+        }
+        Some(proof)
     }
 
     /// Whether this session is asked about since then.

@@ -14,7 +14,7 @@
 //! - A lost answer to a creation leaves a session that ends by its TTL.
 //! - A waiter's session is renewed each T/4 to T/3, a holder's each T/16 to T/15. While a holder's
 //!   renewal is unanswered or has failed, the next one follows T/40 after it, so an outage may begin
-//!   at any moment (L4).
+//!   at any moment (L4); later, up to T/16, if answers take longer.
 //! - An agent that says that there is no such session may be a new leader that has not applied its
 //!   log. So the keys of its users are read with the majority's confirmation before it counts as
 //!   gone ([`proofs`](super::proofs)).
@@ -43,6 +43,8 @@ pub(super) struct Session {
     sent_at: Instant,
     /// When the next renewal follows it, as a part of its span.
     spread: Spread,
+    /// How long the last renewal took.
+    took: Duration,
     /// After a failure, unless somebody holds with it.
     pause: Pause,
     /// Why the last request has failed.
@@ -122,6 +124,7 @@ impl Session {
             under_way: Vec::new(),
             sent_at: Instant::ORIGIN,
             spread: Spread::new(rng),
+            took: Duration::ZERO,
             pause: Pause::new(settings.request_timeout()),
             failure: None,
             is_doubted: false,
@@ -263,7 +266,7 @@ impl Session {
                 }
                 let is_unanswered = !self.under_way.is_empty() || self.failure.is_some();
                 let every = if is_unanswered {
-                    whole / 40
+                    settings.hurry(self.took)
                 } else {
                     self.spread.between(whole / 16, whole / 15)
                 };
@@ -334,6 +337,7 @@ impl Session {
             (Purpose::Renewal, State::Live(_, lease)) => {
                 let renewed = answer.and_then(RenewSession::parse);
                 renewed.map(|renewed| {
+                    self.took = now.saturating_since(sent_at);
                     lease.renewed(sent_at, settings.lease(renewed));
                     None
                 })

@@ -96,3 +96,25 @@ fn a_short_request_may_take_a_fifth_of_the_ttl_and_a_poll_that_much_longer_than_
         assert_eq!(request.timeout(), secs(3), "{request:?}");
     }
 }
+
+#[test]
+fn a_slow_agent_is_asked_no_more_often_than_a_fast_one() {
+    let asked = |latency| {
+        let world = MockConsul::new(1);
+        let hosts: Vec<_> = (0..20)
+            .map(|host| semaphore(&world, &format!("host-{host}"), 20))
+            .collect();
+        let held = hosts.iter().map(|it| world.run(it.acquire()));
+        let held: Vec<_> = held.map(|it| it.expect("a free slot")).collect();
+        world.set_latency(latency);
+        world.advance(secs(30));
+        let before = world.stats().total_requests();
+        world.advance(secs(60));
+        assert!(held.iter().all(|it| it.is_held()));
+        world.stats().total_requests() - before
+    };
+    let fast = asked(millis(1)..=millis(1));
+    // Longer than T/40, in which a silence would be noticed.
+    let slow = asked(millis(400)..=millis(400));
+    assert!(slow <= fast + fast / 10, "{fast} requests, then {slow}");
+}
