@@ -53,8 +53,9 @@ impl Contender {
 impl Subject for Contender {
     type Machine = Participant;
 
-    /// Eight sessions are created or destroyed at once, two proofs are under way, one step, and the poll.
-    const MOST_OPEN: usize = 12;
+    /// Eight sessions are created or destroyed at once. A proof is sent in each fortieth of the TTL, and
+    /// waited for a fifth of it. One step or read, and the poll.
+    const MOST_OPEN: usize = 8 + 9 + 2;
 
     fn machine(&self) -> &Participant {
         &self.participant

@@ -258,8 +258,11 @@ impl Oracle {
             .collect::<Vec<_>>();
         let sees_ours = || {
             let mut ours = self.ours.iter();
-            // A list from before a key of its own was locked can't show that key.
+            // A list from before a key of its own was locked can't show that key, nor one from before
+            // this entry.
+            let enters = |(verb, _): (&str, &str)| verb == "check-not-exists";
             shown.view.index().0 < self.entered
+                || by.is_some_and(|it| it.operations().any(enters))
                 || ours.any(|session| matches!(shown.view.key(session), Key::Tied(_)))
         };
         let may_prune = |holder: &str| {

@@ -112,24 +112,27 @@ impl Transaction {
             return None;
         }
         let tree = results.split_off(heads);
-        if self.reads() {
-            return Some(tree);
+        let mut entries = tree;
+        if !self.reads() {
+            entries = before.to_vec();
+            for (_, key) in self.operations().filter(|(verb, _)| *verb == "delete") {
+                entries.retain(|entry| entry["Key"] != key);
+            }
         }
-        let mut entries = before.to_vec();
-        for it in self
-            .0
-            .iter()
-            .filter(|it| it["Verb"] == "delete" || it["Verb"] == "delete-cas")
-        {
-            entries.retain(|entry| entry["Key"] != it["Key"]);
-        }
+        let written = self.0.iter().filter(returns).zip(&results);
+        let written = written.filter(|(it, _)| it["Verb"] == "lock" || it["Verb"] == "cas");
+        let index = written.filter_map(|(_, head)| head["ModifyIndex"].as_u64());
+        let index = index.max();
         for (operation, mut head) in self.0.iter().filter(returns).zip(results) {
             let verb = operation["Verb"].as_str().unwrap_or_default();
-            if verb.starts_with("check") {
+            let key = &operation["Key"];
+            // What was written counts for more than what the tree shows.
+            if verb.starts_with("check") || self.reads() && key != lock {
                 continue;
             }
-            let key = &operation["Key"];
             if key == lock {
+                // All that a transaction writes has its index.
+                head["ModifyIndex"] = json!(index);
                 head["Value"] = operation["Value"].clone();
                 head["Flags"] = operation["Flags"].clone();
             }

@@ -15,7 +15,7 @@ use crate::{PREFIX, mangle};
 /// Reads a list as a view, and compares them.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
-    let index = choices.number();
+    let index = choices.number().max(1);
     let filtered = choices.flag();
     let mut entries = Vec::new();
     while entries.len() < 64 && !choices.are_used_up() {

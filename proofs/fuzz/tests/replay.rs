@@ -29,7 +29,7 @@ fn no_input_of_the_corpus_finds_anything() {
 #[test]
 fn no_bytes_at_random_find_anything() {
     for (name, run) in TARGETS {
-        for seed in 200..4000 {
+        for seed in 0..200 {
             eprintln!("{name}, seed {seed}");
             let mut rng = Rng::with_seed(seed);
             let input: Vec<_> = (0..rng.usize(..2_048)).map(|_| rng.u8(..)).collect();

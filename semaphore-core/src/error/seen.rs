@@ -82,9 +82,11 @@ impl fmt::Display for Seen {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A record may name anything. A session's id is no longer than this.
+        let session: String = line(&self.session).chars().take(36).collect();
         match &self.value {
-            Some(value) => write!(f, "{value:?} ({})", self.session),
-            None => f.write_str(&self.session),
+            Some(value) => write!(f, "{value:?} ({session})"),
+            None => f.write_str(&session),
         }
     }
 }
@@ -124,6 +126,13 @@ mod tests {
         assert_eq!(text(&[], Some(5), Some(1)), "0 of 5 held, 1 waits ahead");
         assert_eq!(text(&one, None, None), "led by \"backup-1\" (s-1)");
         assert_eq!(text(&[], None, None), "nobody leads");
+    }
+
+    #[test]
+    fn a_name_that_is_no_session_is_one_short_line() {
+        let odd = format!("\u{19}a\n{}", "b".repeat(500));
+        let text = text(&[(&odd, None)], Some(1), None);
+        assert_eq!(text, format!("1 of 1 held by  a {}", "b".repeat(33)));
     }
 
     #[test]

@@ -109,8 +109,10 @@ impl<G, T> Callers<G, T> {
         self.queue.remove(command)
     }
 
-    /// Removes a waiter that gives up. Returns whether it waited.
+    /// Removes a waiter that gives up, and its outcome if nobody has heard it. Returns whether it waited.
     pub(super) fn give_up(&mut self, now: Instant, command: CommandId) -> bool {
+        self.events
+            .retain(|it| it.command() != command || matches!(it, Event::Done { .. }));
         let ticket = self.queue.remove(command);
         if let Some(ticket) = &ticket {
             self.notices.given_up(now, ticket);

@@ -348,10 +348,11 @@ impl Participant {
         let is_as_new = view.record_index() == self.known.record.index();
         let counts = !reading.is_tree && shows_ours && is_as_new && !view.is_filtered();
         let before = self.known.missing.suspects();
+        let record = &self.known.record;
         self.known.missing.observe(
             now,
             view,
-            |session| ours.of_session(session).is_some(),
+            |session| record.names(session) && ours.of_session(session).is_none(),
             counts,
         );
         if self.known.missing.suspects() > before {

@@ -59,10 +59,10 @@ impl Missing {
         &mut self,
         now: Instant,
         view: &View,
-        is_ours: impl Fn(&str) -> bool,
+        is_others: impl Fn(&str) -> bool,
         counts: bool,
     ) {
-        let keyless: BTreeSet<&str> = view.keyless().filter(|it| !is_ours(it)).collect();
+        let keyless: BTreeSet<&str> = view.keyless().filter(|it| is_others(it)).collect();
         self.gone
             .retain(|session, _| keyless.contains(session.as_str()));
         self.keyless = keyless.iter().map(|it| (*it).to_owned()).collect();

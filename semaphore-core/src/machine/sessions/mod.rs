@@ -42,7 +42,7 @@ use self::agenda::{Agenda, Listed, SessionNo};
 use self::news::AllNews;
 use self::proofs::{Asked, Proof, Proofs};
 use self::shared::{Shared, Stance};
-use crate::api::{Entry, Txn, TxnOutcome};
+use crate::api::{CreateSession, Entry, Txn, TxnOutcome};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -411,8 +411,16 @@ impl Pool {
                 return end;
             }
         };
+        let is_double = answer
+            .as_ref()
+            .is_ok_and(|answer| self.is_double(no, part, answer));
         let Some(shared) = self.sessions.get_mut(&no) else {
             return end;
+        };
+        let answer = if is_double {
+            Err(RequestError::garbled("the id of another session of ours"))
+        } else {
+            answer
         };
         if shared.session.is_creation(part) {
             let ttl = self.settings.ttl();
@@ -430,6 +438,19 @@ impl Pool {
         end
     }
 
+    /// Whether a creation is told an id that another session has: two contenders would have one key.
+    fn is_double(&self, no: SessionNo, part: u32, answer: &Response) -> bool {
+        let shared = self.sessions.get(&no);
+        let created = shared
+            .filter(|it| it.session.is_creation(part))
+            .and_then(|_| CreateSession::parse(answer).ok());
+        created.is_some_and(|id| {
+            self.sessions
+                .values()
+                .any(|it| it.session.id() == Some(&id))
+        })
+    }
+
     fn take_proof(
         &mut self,
         now: Instant,
@@ -441,7 +462,10 @@ impl Pool {
             Ok(TxnOutcome::RolledBack(_)) => (None, None),
             Err(error) => (None, Some(error)),
         };
-        let Some(proof) = self.proofs.answered(now, no, entries.is_none(), &self.settings) else {
+        let Some(proof) = self
+            .proofs
+            .answered(now, no, entries.is_none(), &self.settings)
+        else {
             return;
         };
         let entries = entries.as_deref();

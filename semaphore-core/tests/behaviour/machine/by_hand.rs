@@ -250,6 +250,15 @@ fn an_answer_that_comes_after_the_cancellation_is_cleaned_up_after() {
 }
 
 #[test]
+fn no_event_follows_a_cancellation_not_even_one_that_waits_to_be_polled() {
+    let mut bench = Bench::new(1, 1);
+    let acquire = bench.acquire();
+    bench.participant.close(bench.now);
+    bench.participant.cancel(bench.now, acquire);
+    assert!(bench.participant.poll_event().is_none());
+}
+
+#[test]
 fn it_is_never_due_at_a_time_that_is_handled() {
     // Requests that are never answered, that fail at once, and that fail late.
     for kind in [
