@@ -65,8 +65,6 @@ defects! {
     FormerTermForgotten breaks S5,
     /// An election writes its key as it finds it, not as it has seen it.
     ElectionUnfenced breaks S4,
-    /// Holders are pruned on a view that shows no contender key of ours.
-    PruneWithoutOwnKey breaks S3,
     /// Holders are pruned on a view that says that it is filtered.
     PruneFiltered breaks S3,
     /// A holder whose key is not in the view is pruned without asking for the key alone.

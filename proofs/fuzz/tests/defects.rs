@@ -13,7 +13,6 @@ use semaphore_fuzz::{Run, TARGETS};
 /// requests, and machines that never come to rest. Other defects only show with several
 /// participants.
 const DEFECTS: &[Defect] = &[
-    Defect::PruneWithoutOwnKey,
     Defect::PruneWithoutInquest,
     Defect::FenceWithoutChange,
     Defect::WriteWithoutCas,

@@ -344,7 +344,6 @@ impl Participant {
             .filter(|(_, it)| it.key.is_some())
             .peekable();
         let shows_ours = keys.peek().is_none() || keys.any(|(_, it)| is_shown(it));
-        let shows_ours = shows_ours || is_on(Defect::PruneWithoutOwnKey);
         let is_as_new = view.record_index() == self.known.record.index();
         let counts = !reading.is_tree && shows_ours && is_as_new && !view.is_filtered();
         let before = self.known.missing.suspects();
