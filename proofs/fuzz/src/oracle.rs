@@ -171,7 +171,7 @@ impl Oracle {
                 .strip_prefix("service/db/")
                 .expect("a key of the prefix");
             match verb {
-                // A proof reads keys of its own and the record.
+                // A proof reads its keys and the record.
                 "get-tree" => assert!(matches!(name, "" | ".lock") || self.is_ours(name), "{key}"),
                 "check-session" | "check-not-exists" | "check-index" => {}
                 "get" | "cas" | "set" => assert_eq!(name, ".lock"),
