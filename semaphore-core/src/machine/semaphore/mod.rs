@@ -240,7 +240,7 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a number of permits that can never be granted, [`Error::Closed`]
-    /// after [`Self::close`]. Then nothing is sent.
+    /// after [`Machine::close`](crate::machine::contract::Machine::close). Then nothing is sent.
     pub fn acquire(
         &mut self,
         now: Instant,
@@ -251,7 +251,7 @@ impl Participant {
         self.enqueue(now, permits, patience)
     }
 
-    /// Takes `permits` slots if they are free now. Answered by [`Event::NotAvailable`] if they are
+    /// Takes `permits` slots if they are free now. Answered by [`Event::NotAvailable`](crate::machine::contract::Event::NotAvailable) if they are
     /// not, or if others already wait for them.
     ///
     /// # Errors
