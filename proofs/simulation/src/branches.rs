@@ -51,7 +51,6 @@ pub const BRANCHES: [(&str, Of); 27] = [
     // The sessions of holders and leaders, seen in the requests.
     ("renewal-confirmed", Of::Both),
     ("renewal-revoked", Of::Both),
-    ("confirmed-together", Of::Elections),
     ("missing-session-found", Of::Both),
     // Elections.
     ("unknown-attempt", Of::Elections),

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::agenda::Listed;
 use super::session::{Need, Session};
+use super::terms::FormerTerms;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, Shown};
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::{Place, Tenant};
+use crate::machine::process::tenancy::tenant::{Place, Tenant, election_at};
 use crate::time::Instant;
 
 /// A session and its users.
@@ -24,6 +25,7 @@ pub(super) struct Shared {
     stances: [usize; 4],
     /// A former user may have left something on it: nobody new uses it, and its end removes that.
     pub(super) is_retired: bool,
+    pub(super) terms: FormerTerms,
     /// Why the last proof has failed.
     pub(super) unproved: Option<RequestError>,
     usage: Usage,
@@ -60,6 +62,7 @@ impl Shared {
             users: BTreeMap::new(),
             stances: [0; 4],
             is_retired: false,
+            terms: FormerTerms::default(),
             unproved: None,
             usage: Usage::Used,
             told: Shown {
@@ -117,10 +120,25 @@ impl Shared {
         self.users.keys().copied()
     }
 
+    /// Whose keys tell whether it lives. Of an election, only a leader's is tied to it.
+    pub(super) fn witnesses(&self) -> impl Iterator<Item = Tenant> {
+        let leads = self.leads();
+        let users = self.users.iter();
+        let users = users.filter(move |(_, stance)| !leads || **stance == Stance::Holds);
+        users.map(|(tenant, _)| *tenant)
+    }
+
     pub(super) fn holders(&self) -> impl Iterator<Item = Tenant> {
         let users = self.users.iter();
         let holds = |(_, stance): &(&Tenant, &Stance)| **stance == Stance::Holds;
         users.filter(holds).map(|(tenant, _)| *tenant)
+    }
+
+    /// Whether it is one of elections.
+    pub(super) fn leads(&self) -> bool {
+        self.places
+            .first()
+            .is_some_and(|it| election_at(it).is_some())
     }
 
     /// Whether its end is on its way, and has failed so far.
@@ -137,6 +155,7 @@ impl Shared {
         let is_fresh = |lease: &Lease| lease.is_fresh(now);
         let is_kept = self.is_kept() || self.session.lease().is_none_or(is_fresh);
         let is_taken = self.places.contains(place) && !is_on(Defect::LentTwiceAtAPlace);
+        let is_taken = is_taken || self.terms.is_spent_at(place);
         is_lasting && is_kept && !is_taken && self.session.is_trusted()
     }
 

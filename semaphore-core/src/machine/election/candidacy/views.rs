@@ -13,28 +13,27 @@ use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
 use crate::machine::election::candidacy::seen::{Seen, Sight};
 use crate::machine::election::candidacy::writes::WATCH_TELLS;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Names, Term};
+use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Names, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::{Check, Stance};
-use crate::machine::process::tenancy::session::Among;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
 
 impl Candidacy {
-    /// Takes a view of the watch. `moments` are the present moment, and that of the request.
+    /// Takes a view of the watch.
     pub(in crate::machine::election) fn watched(
         &mut self,
         now: Instant,
         shown: Option<ElectionKey>,
-        moments: (Moment, Moment),
+        asked: Asked,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.race.looked();
-        let event = self.observe(now, shown, moments, settings, rng);
+        let event = self.observe(now, shown, asked, settings, rng);
         self.settle();
         event
     }
@@ -45,7 +44,11 @@ impl Candidacy {
         &mut self,
         now: Instant,
         shown: Option<ElectionKey>,
-        (moment, sent): (Moment, Moment),
+        Asked {
+            moment,
+            sent,
+            sent_at,
+        }: Asked,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
@@ -73,6 +76,9 @@ impl Candidacy {
         let former = self.seen.replace(Seen::now(now, shown, moment));
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
+        if is_ours {
+            self.session.lived(sent_at);
+        }
         self.given_up.saw(now, self.base());
         if self.writing.is_none() && self.unresolved.is_none() {
             self.may_hold = is_ours || self.given_up.may_come(now);
@@ -232,6 +238,11 @@ impl Candidacy {
         if !self.has_valid_lease(now) {
             return Some(CandidacyEvent::SessionGone);
         }
+        if self.session.lease().is_some_and(|it| !it.is_valid(now)) {
+            // A long poll was sent too long ago to prove that the session lives.
+            self.sight = Sight::Outdated { wanted_from: now };
+            return None;
+        }
         let key = self.shown()?;
         let term = TermIndexes::of(key);
         let token = token_of(key);
@@ -240,7 +251,7 @@ impl Candidacy {
             lock_index: term.lock_index,
             session,
         };
-        self.session.hold(now, Among::Few);
+        self.session.hold(now);
         self.phase.elected(term);
         self.led = Some(term);
         self.may_hold = true;
