@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that at least one world in any thousand must take, by the names of their events.
 /// Others are counted, too. For example, `write-unfounded` needs a snapshot that is restored in the
 /// instant before a write, which happens in one of several hundred worlds.
-pub const BRANCHES: [(&str, Of); 27] = [
+pub const BRANCHES: [(&str, Of); 26] = [
     // Dead holders: missed, left alone for their lock delay, removed.
     ("holder-without-key", Of::Semaphores),
     ("lock-delay", Of::Semaphores),

@@ -193,6 +193,7 @@ impl Pool {
             return;
         };
         let was_held = shared.is_held();
+        let mut ended = None;
         match step {
             LoanStep::Hold => {
                 if self.held == 0 {
@@ -210,7 +211,10 @@ impl Pool {
             LoanStep::Lend | LoanStep::LetGo => {}
             LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
             LoanStep::Leave => shared.stand(tenant, Some(Stance::Leaves)),
-            LoanStep::Stay => shared.stand(tenant, Some(Stance::Waits)),
+            LoanStep::Stay => {
+                shared.stand(tenant, Some(Stance::Waits));
+                ended = shared.session.is_ending().then(|| shared.ended());
+            }
             LoanStep::Settle => {
                 shared.is_retired = true;
                 shared.stand(tenant, Some(Stance::Settles));
@@ -232,6 +236,9 @@ impl Pool {
         }
         let is_held = shared.is_held();
         self.held = self.held + usize::from(is_held) - usize::from(was_held);
+        if let Some(ended) = ended {
+            self.tell(tenant, ended, None);
+        }
         self.settle(now, no);
     }
 
@@ -355,7 +362,7 @@ impl Pool {
     /// An unknown session of which no proof under way tells.
     fn unknown(&self) -> Option<SessionNo> {
         self.agenda.unknown().find(|no| {
-            let shared = self.sessions.get(no);
+            let shared = self.sessions.get(no).filter(|it| it.has_witness());
             let since = shared.and_then(|it| it.session.unknown_since());
             since.is_some_and(|since| !self.proofs.asks_about(*no, since))
         })
@@ -574,9 +581,9 @@ impl Pool {
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
-        // Nobody's key could tell.
-        if shared.witnesses().next().is_none() {
-            shared.session.is_missed(now);
+        if !shared.has_witness() {
+            let is_used = shared.users().next().is_some();
+            shared.session.judge_by_renewals(now, is_used);
         }
         // An ended session has no id any more, so these news come first.
         let news = shared.news();

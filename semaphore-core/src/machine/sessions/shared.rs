@@ -120,12 +120,16 @@ impl Shared {
         self.users.keys().copied()
     }
 
-    /// Whose keys tell whether it lives. Of an election, only a leader's is tied to it.
+    /// Whose keys tell whether it lives. In an election, no key is tied to it for those that wait.
     pub(super) fn witnesses(&self) -> impl Iterator<Item = Tenant> {
         let leads = self.leads();
         let users = self.users.iter();
-        let users = users.filter(move |(_, stance)| !leads || **stance == Stance::Holds);
+        let users = users.filter(move |(_, stance)| !leads || **stance != Stance::Waits);
         users.map(|(tenant, _)| *tenant)
+    }
+
+    pub(super) fn has_witness(&self) -> bool {
+        self.witnesses().next().is_some()
     }
 
     pub(super) fn holders(&self) -> impl Iterator<Item = Tenant> {
@@ -162,8 +166,10 @@ impl Shared {
     fn need(&self, held: usize, whole: Duration) -> Need {
         if self.is_held() {
             Need::Belief(spacing(held, whole))
-        } else if self.is_kept() {
+        } else if self.is_kept() && self.has_witness() {
             Need::Place
+        } else if self.is_kept() {
+            Need::Renewals
         } else {
             Need::Nothing
         }
@@ -205,17 +211,22 @@ impl Shared {
 
     /// The last news for its settling users, after it has ended.
     pub(super) fn last_news(&self) -> impl Iterator<Item = (Tenant, Shown)> {
+        let shown = self.ended();
+        self.users().map(move |it| (it, shown.clone()))
+    }
+
+    /// What a user is told once it ends.
+    pub(super) fn ended(&self) -> Shown {
         let id = match &self.told.life {
             Life::Ahead => None,
             Life::Lives(id, _) => Some(id),
             Life::Gone(id) => id.as_ref(),
         };
-        let shown = Shown {
+        Shown {
             life: Life::Gone(id.cloned()),
             failure: None,
             ..self.told.clone()
-        };
-        self.users().map(move |it| (it, shown.clone()))
+        }
     }
 
     /// An unused session is kept for a moment, if it may be used again. If its only users wait for
