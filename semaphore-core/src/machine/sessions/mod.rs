@@ -505,9 +505,10 @@ impl Pool {
                 let is_tied = |at: usize| !untied.is_empty() && !untied.contains(&at);
                 let mut keys = proof.asked.iter().enumerate().filter(|(_, it)| it.no == no);
                 let is_shown = keys.any(|(at, it)| is_tied(at) || tied(it, &shown).is_some());
-                // While nobody may look, it is believed in until its lease ends.
+                // If nobody may look, it is believed in until its lease ends.
                 let lease = shared.session.lease();
-                let is_over = lease.is_some_and(|it| it.kept_until() <= now);
+                let is_refused = failure.as_ref().is_some_and(RequestError::is_refusal);
+                let is_over = is_refused && lease.is_some_and(|it| it.kept_until() <= now);
                 if is_shown {
                     shared.session.lived(sent_at);
                 } else if entries.is_some() || !untied.is_empty() || is_over {
