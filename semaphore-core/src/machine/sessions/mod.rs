@@ -584,7 +584,7 @@ impl Pool {
         };
         if !shared.has_witness() {
             let is_used = shared.users().next().is_some();
-            shared.session.judge_by_renewals(now, is_used);
+            shared.session.judge_by_renewals(is_used);
         }
         // An ended session has no id any more, so these news come first.
         let news = shared.news();

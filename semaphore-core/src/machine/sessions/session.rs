@@ -217,15 +217,15 @@ impl Session {
         }
     }
 
-    /// No key tells whether it lives: a later renewal does, or the end of its lease while others use it.
-    pub(super) fn judge_by_renewals(&mut self, now: Instant, is_used: bool) {
+    /// No key tells whether it lives. A later renewal does, if somebody uses it.
+    pub(super) fn judge_by_renewals(&mut self, is_used: bool) {
         let Some(since) = self.unknown_since else {
             return;
         };
         let lease = self.lease();
         if lease.is_some_and(|it| it.sent_at() > since) {
             self.unknown_since = None;
-        } else if !is_used || lease.is_none_or(|it| it.kept_until() <= now) {
+        } else if !is_used {
             self.vanish();
         }
     }
@@ -380,7 +380,11 @@ impl Session {
             }
             Err(RequestError::InvalidSession { .. }) if what == Purpose::Renewal => {
                 self.failure = None;
-                self.unknown_since.get_or_insert(now);
+                let since = *self.unknown_since.get_or_insert(now);
+                // While keys tell, no renewals follow.
+                if since < sent_at {
+                    self.vanish();
+                }
                 if is_on(Defect::MissingSessionBelieved) {
                     self.vanish();
                 }

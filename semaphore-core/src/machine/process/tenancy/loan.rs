@@ -237,7 +237,7 @@ impl Loan {
     pub(in crate::machine) fn leave(&mut self) {
         if !self.is_returned() && self.way == Way::Stays {
             self.way = Way::Leaves;
-            self.wishes.extend([LoanStep::LetGo, LoanStep::Leave]);
+            self.wishes.push_back(LoanStep::Leave);
         }
     }
 
