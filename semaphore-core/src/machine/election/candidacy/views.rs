@@ -57,6 +57,10 @@ impl Candidacy {
             self.sight = Sight::Outdated { wanted_from: now };
             return None;
         }
+        let by = shown.as_ref().and_then(|key| key.session.as_ref());
+        if by.is_some() && by == self.session.id() {
+            self.session.lived(sent_at);
+        }
         let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
         let is_news = self.seen.as_ref().is_none_or(|seen| {
             let is_higher = index(shown.as_ref()) > index(seen.key.as_ref());
@@ -76,9 +80,6 @@ impl Candidacy {
         let former = self.seen.replace(Seen::now(now, shown, moment));
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
-        if is_ours {
-            self.session.lived(sent_at);
-        }
         self.given_up.saw(now, self.base());
         if self.writing.is_none() && self.unresolved.is_none() {
             self.may_hold = is_ours || self.given_up.may_come(now);
@@ -238,7 +239,8 @@ impl Candidacy {
         if !self.has_valid_lease(now) {
             return Some(CandidacyEvent::SessionGone);
         }
-        if self.session.lease().is_some_and(|it| !it.is_valid(now)) {
+        let lease = self.session.lease();
+        if lease.is_some_and(|it| !it.is_proved_since(now - it.length() / 2)) {
             // A long poll was sent too long ago to prove that the session lives.
             self.sight = Sight::Outdated { wanted_from: now };
             return None;
