@@ -618,13 +618,13 @@ fn asked_of(
 ) -> Option<Asked> {
     let (no, place) = lent.get(&tenant)?;
     let session = sessions.get(no)?.session.id()?.clone();
-    let is_leader = election_at(place).is_some();
+    let is_election = election_at(place).is_some();
     Some(Asked {
         tenant,
         no: *no,
         key: key_at(place, &session),
-        record: (!is_leader).then(|| format!("{place}/{LOCK_NAME}")),
-        is_leader,
+        record: (!is_election).then(|| format!("{place}/{LOCK_NAME}")),
+        place: Arc::clone(place),
         session,
     })
 }

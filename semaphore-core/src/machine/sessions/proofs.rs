@@ -19,7 +19,7 @@ use crate::api::{Operation, Txn};
 use crate::http::{Priority, Request};
 use crate::id::SessionId;
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::Tenant;
+use crate::machine::process::tenancy::tenant::{Place, Tenant, election_at};
 use crate::time::Instant;
 
 /// Who is not asked about yet in the present round, and what is under way.
@@ -61,8 +61,7 @@ pub(super) struct Asked {
     pub(super) key: String,
     /// The record beside it, unless it was read in this round.
     pub(super) record: Option<String>,
-    /// Whether the key is an election's.
-    pub(super) is_leader: bool,
+    pub(super) place: Place,
 }
 
 /// A process sends at most five a second, so rounds with more than 300 keys and records take longer. With
@@ -218,7 +217,7 @@ impl Proofs {
 impl Asked {
     fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
         let (key, session) = (self.key.as_str(), Some(&self.session));
-        let own = if self.is_leader {
+        let own = if election_at(&self.place).is_some() {
             // Its value may be large, and others may have keys below it.
             Operation::CheckSession { key, session }
         } else {
