@@ -1,19 +1,17 @@
 //! The two ways in which a client looks at what it holds, waits for or follows.
 
-use semaphore_core::sans_io::{Priority, Request};
+use semaphore_core::sans_io::Request;
 
 use crate::support::steps::{is_transaction, verbs};
 
 /// Whether the request checks several semaphores or elections at once.
 pub(crate) fn checks(request: &Request) -> bool {
-    let is_check = || verbs(request).iter().all(|it| it.starts_with("check-"));
-    is_transaction(request) && is_check() && !proves(request)
+    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
 }
 
-/// Whether it proves that sessions live: it reads the keys of holders and records, or checks who has
-/// the keys of leaders.
+/// Whether it reads the keys of holders, and records.
 pub(crate) fn proves(request: &Request) -> bool {
-    is_transaction(request) && request.priority() == Priority::Renewal
+    is_transaction(request) && verbs(request).iter().all(|it| it == "get-tree")
 }
 
 /// Whether it waits for a change of one.
