@@ -42,7 +42,12 @@ impl fmt::Display for Causes<'_> {
 
 /// The beginning of a name that may be long.
 pub(crate) fn brief_name(name: &str) -> String {
-    let mut shown: String = name.chars().take(MOST_OF_NAME).collect();
+    beginning(name, MOST_OF_NAME)
+}
+
+/// At most so many characters of it.
+pub(crate) fn beginning(name: &str, most: usize) -> String {
+    let mut shown: String = name.chars().take(most).collect();
     if shown.len() < name.len() {
         shown.push('…');
     }

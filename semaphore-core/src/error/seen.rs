@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::one_line::{brief_name, line};
+use crate::one_line::{beginning, brief_name, line};
 
 /// What a waiter whose time ran out last saw of the others, by Consul's last answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl fmt::Display for Seen {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A record may name anything. A session's id is no longer than this.
-        let session: String = line(&self.session).chars().take(36).collect();
+        let session = beginning(&line(&self.session), 36);
         match &self.value {
             Some(value) => write!(f, "{value:?} ({session})"),
             None => f.write_str(&session),
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn a_name_that_is_no_session_is_one_short_line() {
-        let odd = format!("\u{19}a\n{}", "b".repeat(500));
+        let odd = format!("a\u{19}{}", "b".repeat(500));
         let text = text(&[(&odd, None)], Some(1), None);
-        assert_eq!(text, format!("1 of 1 held by  a {}", "b".repeat(33)));
+        assert_eq!(text, format!("1 of 1 held by a {}…", "b".repeat(34)));
     }
 
     #[test]

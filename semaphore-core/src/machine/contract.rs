@@ -126,8 +126,8 @@ pub trait Machine: Send + 'static {
     /// Whether nobody waits or holds, and nothing of it is left in Consul (except an election's
     /// key), as far as it can know. It then sends nothing.
     fn is_idle(&self) -> bool;
-    /// Gives a command up, at any point. No event follows, and what it left in Consul is cleaned
-    /// up. If it was granted meanwhile, the grant is given back.
+    /// Gives a command up, at any point. No event follows but the answer to a release, and what it
+    /// left in Consul is cleaned up. If it was granted meanwhile, the grant is given back.
     fn cancel(&mut self, now: Instant, command: CommandId);
     /// Whether nobody waits for anything, and nothing is left but what could not be given back. It
     /// continues with that until [`Self::is_idle`].

@@ -109,7 +109,8 @@ impl<G, T> Callers<G, T> {
         self.queue.remove(command)
     }
 
-    /// Removes a waiter that gives up, and its outcome if nobody has heard it. Returns whether it waited.
+    /// Removes a waiter that gives up, and what nobody has heard of it, but for the answer to a release.
+    /// Returns whether it waited.
     pub(super) fn give_up(&mut self, now: Instant, command: CommandId) -> bool {
         self.events
             .retain(|it| it.command() != command || matches!(it, Event::Done { .. }));

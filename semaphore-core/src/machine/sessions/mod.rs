@@ -411,16 +411,14 @@ impl Pool {
                 return end;
             }
         };
-        let is_double = answer
-            .as_ref()
-            .is_ok_and(|answer| self.is_double(no, part, answer));
+        let answer = answer.and_then(|answer| {
+            if self.is_double(no, part, answer) {
+                return Err(RequestError::garbled("the id of another session of ours"));
+            }
+            Ok(answer)
+        });
         let Some(shared) = self.sessions.get_mut(&no) else {
             return end;
-        };
-        let answer = if is_double {
-            Err(RequestError::garbled("the id of another session of ours"))
-        } else {
-            answer
         };
         if shared.session.is_creation(part) {
             let ttl = self.settings.ttl();

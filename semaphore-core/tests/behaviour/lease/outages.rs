@@ -117,3 +117,24 @@ fn four_fifths_of_the_ttl_are_left_of_a_lease_at_any_moment() {
         assert!(permit.remaining() > secs(12), "{:?}", permit.remaining());
     }
 }
+
+/// While answers are slow, renewals follow one another less closely.
+#[test]
+fn the_time_of_three_answers_less_is_outlasted_where_answers_take_long() {
+    let ttl = secs(15);
+    for outage in Outage::ALL {
+        for answer in [millis(100), millis(400), millis(800), millis(1_600)] {
+            for after in moments(ttl) {
+                let world = MockConsul::new(1);
+                let semaphore = semaphore(&world, "a", 1);
+                let permit = world.run(semaphore.acquire()).expect("a free slot");
+                world.set_latency(answer / 2..=answer / 2);
+                world.advance(secs(5) + after);
+                outage.pass(&world, (ttl * 4 / 5).saturating_sub(answer * 3));
+                world.advance(ttl / 2);
+                let case = format!("{outage:?} after {after:?}, answers of {answer:?}");
+                assert!(permit.is_held(), "{case}");
+            }
+        }
+    }
+}
