@@ -12,12 +12,9 @@
 //! [`Household::handle_timeout`] looks at a few at a time and must be called again. No renewal
 //! waits until all were looked at.
 
-mod pools;
-
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use self::pools::Pool;
 use crate::http::{Priority, Response};
 use crate::id::RequestId;
 use crate::machine::contract::{Machine, Transmit};
@@ -25,9 +22,10 @@ use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews, Stance};
 use crate::machine::process::reader::checks::{Checks, Whom};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
-use crate::machine::process::tenancy::pool::Shares;
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::Shares;
 use crate::machine::process::tenancy::tenant::{MemberNo, Place};
+use crate::machine::sessions::Pool;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -220,8 +218,7 @@ impl<R: Reach> Household<R> {
     /// Adds a member. Its number must be new. What it shares is created as [`Shares`] says; `None`
     /// for one with its own sessions.
     pub fn join(&mut self, no: MemberNo, reach: R, shares: Option<Shares>) {
-        let shares =
-            shares.map(|Shares { settings, place }| (self.common(settings, &place), place));
+        let shares = shares.map(|Shares { settings, place }| (self.common(settings), place));
         let resident = Resident {
             reach,
             shares,
@@ -231,14 +228,14 @@ impl<R: Reach> Household<R> {
         self.ready.insert(no);
     }
 
-    fn common(&mut self, settings: SessionSettings, place: &Place) -> usize {
+    fn common(&mut self, settings: SessionSettings) -> usize {
         let mut known = self.commons.iter();
         let known = known.position(|it| *it.pool.settings() == settings);
         known.unwrap_or_else(|| {
             let mut look_after =
                 |whom| Checks::new(&settings, whom, self.most_polls, self.rng.u64(..));
             let (checks, waits) = (look_after(Whom::Holders), look_after(Whom::Waiters));
-            let pool = Pool::new(settings, place, self.rng.u64(..));
+            let pool = Pool::new(settings, self.rng.u64(..));
             let common = Common {
                 pool,
                 checks,

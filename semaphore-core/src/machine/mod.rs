@@ -44,7 +44,7 @@ pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jit
 
 pub use process::reader::check::{Check, CheckNews};
 pub use process::tenancy::loan::{LoanNews, LoanNo, LoanWish};
-pub use process::tenancy::pool::Shares;
 pub use process::tenancy::tenant::MemberNo;
+pub use process::tenancy::tenant::Shares;
 pub use semaphore::{Availability, Grant, Participant, Settings};
 pub use status::{FirstWaiter, Status, Trouble};

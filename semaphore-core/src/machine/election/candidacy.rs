@@ -126,6 +126,14 @@ enum Names {
     Spent,
 }
 
+/// When an answer comes, and when it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) moment: Moment,
+    pub(super) sent: Moment,
+    pub(super) sent_at: Instant,
+}
+
 /// Identifies a request of a candidacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -370,11 +378,11 @@ impl Candidacy {
         }
     }
 
-    /// Takes the answer to a request. `moments` are the present moment, and that of the request.
+    /// Takes the answer to a request.
     pub(super) fn handle(
         &mut self,
         now: Instant,
-        moments: (Moment, Moment),
+        asked: Asked,
         part: Part,
         answer: Result<&Response, RequestError>,
         settings: &ElectionSettings,
@@ -382,7 +390,7 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         let event = match part {
             Part::Session(no) => self.handle_session(now, no, answer, settings, rng),
-            Part::Write => self.handle_write(now, moments, answer, settings, rng),
+            Part::Write => self.handle_write(now, asked, answer, settings, rng),
             Part::Read => {
                 self.is_reading = false;
                 let shown = answer.and_then(|response| {
@@ -392,7 +400,7 @@ impl Candidacy {
                 match shown {
                     Ok(shown) => {
                         self.rest.reset();
-                        self.observe(now, shown, moments, settings, rng)
+                        self.observe(now, shown, asked, settings, rng)
                     }
                     Err(error) => {
                         self.rest.begin(now, rng);
@@ -492,8 +500,10 @@ impl Candidacy {
         }
     }
 
+    /// Whether Consul keeps its session, as far as renewals tell. To lead takes a proof besides.
     fn has_valid_lease(&self, now: Instant) -> bool {
-        self.session.lease().is_some_and(|it| it.is_valid(now))
+        let lease = self.session.lease();
+        lease.is_some_and(|it| now < it.kept_until())
     }
 
     fn wants_write(&self, now: Instant) -> bool {

@@ -32,7 +32,7 @@
 //!   which such attempts were ever seen to come. Meanwhile another campaign of the same candidate
 //!   may use the session. If nothing else uses the session, the pool ends it, which settles the
 //!   matter.
-//! - *If that is not enough, the session is retired* (`tenancy::pool`): nobody new uses it, and it
+//! - *If that is not enough, the session is retired* (`machine::sessions`): nobody new uses it, and it
 //!   ends with its last user. That is so if only time has settled an attempt, if the way out was
 //!   refused, or if the key had to be released without a fence: somebody has given it a value that
 //!   is too large for a transaction.

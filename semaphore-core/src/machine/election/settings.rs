@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::input::{LockKey, Scope, SessionOptions, Value};
-use crate::machine::process::tenancy::pool::Shares;
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::Shares;
 use crate::machine::process::tenancy::tenure::Tenure;
 
 /// Which key a candidate campaigns for, and how.

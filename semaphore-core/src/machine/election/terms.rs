@@ -9,7 +9,7 @@ use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::callers::{Caller, Patience};
 use crate::machine::election::between::Acquaintance;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term, Way};
+use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Part, Term, Way};
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::CheckNews;
@@ -39,7 +39,7 @@ impl Candidate {
             ..
         } = received;
         match from {
-            From::Watch => self.handle_poll(now, id, answer),
+            From::Watch => self.handle_poll(now, id, sent_at, answer),
             From::Candidacy(part) => self.handle_part(now, id, part, sent_at, answer),
         }
     }
@@ -48,6 +48,7 @@ impl Candidate {
         &mut self,
         now: Instant,
         id: RequestId,
+        sent_at: Instant,
         answer: Result<&Response, RequestError>,
     ) -> Option<CandidacyEvent> {
         let shown = answer.and_then(|response| {
@@ -60,10 +61,10 @@ impl Candidate {
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
                 let own = self.candidacy.as_ref().and_then(Candidacy::session_id);
                 self.callers.notices_mut().leads(session, own);
-                let moments = (self.requests.moment(), Moment::of(id));
+                let asked = self.asked(id, sent_at);
                 let candidacy = self.candidacy.as_mut()?;
                 let (settings, rng) = (&self.settings, &mut self.rng);
-                let event = candidacy.watched(now, shown, moments, settings, rng);
+                let event = candidacy.watched(now, shown, asked, settings, rng);
                 candidacy.pace_watch(now, &mut self.watch.poller, rng);
                 event
             }
@@ -76,6 +77,14 @@ impl Candidate {
         }
     }
 
+    fn asked(&self, id: RequestId, sent_at: Instant) -> Asked {
+        Asked {
+            moment: self.requests.moment(),
+            sent: Moment::of(id),
+            sent_at,
+        }
+    }
+
     fn handle_part(
         &mut self,
         now: Instant,
@@ -84,7 +93,7 @@ impl Candidate {
         sent_at: Instant,
         answer: Result<&Response, RequestError>,
     ) -> Option<CandidacyEvent> {
-        let moments = (self.requests.moment(), Moment::of(id));
+        let asked = self.asked(id, sent_at);
         let (settings, rng) = (&self.settings, &mut self.rng);
         let candidacy = self.candidacy.as_mut()?;
         if candidacy.is_creation(part) {
@@ -92,7 +101,7 @@ impl Candidate {
             let ttl = settings.session.ttl();
             orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
         }
-        candidacy.handle(now, moments, part, answer, settings, rng)
+        candidacy.handle(now, asked, part, answer, settings, rng)
     }
 
     /// Takes news of a shared session.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope, SessionOptions, Value};
-use crate::machine::process::tenancy::pool::Shares;
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::machine::process::tenancy::tenant::Shares;
 
 /// What a participant contends for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
-//! The sessions of one process's semaphores, and the proofs that they live.
+//! The sessions of one process's semaphores or elections, and the proofs that they live.
 //!
 //! A process needs as many sessions as it wants slots in any one semaphore: its slots in different
-//! semaphores use the same sessions. Each session is renewed once, however many use it. A semaphore
-//! that shares its sessions with nobody has its own pool.
+//! semaphores use the same sessions. The same is true of elections, where each key is a place. Each
+//! session is renewed once, however many use it. A semaphore that shares its sessions with nobody has
+//! its own pool.
 //!
 //! ```text
 //!            place a    place b    place c
@@ -23,6 +24,7 @@
 //! | `shared` | its users, and how long it is useful |
 //! | `agenda` | which one needs something next |
 //! | `proofs` | reads of holders' keys, with the majority's confirmation |
+//! | `terms` | what it had in elections |
 //! | `news` | what users have not been told yet |
 //!
 //! Sources: docs/PROTOCOL.md, rules 11 and 12; Consul's documentation of sessions (a session may
@@ -33,6 +35,7 @@ mod news;
 mod proofs;
 mod session;
 mod shared;
+mod terms;
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +45,7 @@ use self::agenda::{Agenda, Listed, SessionNo};
 use self::news::AllNews;
 use self::proofs::{Asked, Proof, Proofs};
 use self::shared::{Shared, Stance};
-use crate::api::{CreateSession, Entry, Txn, TxnOutcome};
+use crate::api::{CreateSession, Entry, Txn, TxnFaultKind, TxnOutcome};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -56,7 +59,7 @@ use crate::machine::process::tenancy::loan::{
     LoanNews, LoanStep, LoanWish, Rest, Seen, SeenRecord, Shown,
 };
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, key_at};
+use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, election_at, key_at};
 use crate::time::Instant;
 use crate::transport::TransportError;
 use crate::view::{Contender, Lock};
@@ -190,10 +193,15 @@ impl Pool {
             return;
         };
         let was_held = shared.is_held();
+        let mut ended = None;
         match step {
             LoanStep::Hold => {
                 if self.held == 0 {
                     self.proofs.begin(now);
+                }
+                if was_held {
+                    let held = shared.holders().count() + 1;
+                    tracing::debug!(name: "session-shared", held, "several holds stand on one session");
                 }
                 shared.stand(tenant, Some(Stance::Holds));
             }
@@ -203,14 +211,19 @@ impl Pool {
             LoanStep::Lend | LoanStep::LetGo => {}
             LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
             LoanStep::Leave => shared.stand(tenant, Some(Stance::Leaves)),
-            LoanStep::Stay => shared.stand(tenant, Some(Stance::Waits)),
+            LoanStep::Stay => {
+                shared.stand(tenant, Some(Stance::Waits));
+                ended = shared.session.is_ending().then(|| shared.ended());
+            }
             LoanStep::Settle => {
                 shared.is_retired = true;
                 shared.stand(tenant, Some(Stance::Settles));
             }
             LoanStep::Doubt => shared.session.doubt(),
-            LoanStep::Return { rest, .. } => {
+            LoanStep::Return { past, rest } => {
                 shared.part_with(&place, tenant);
+                shared.terms.remember(&place, past, rest);
+                shared.is_retired |= shared.terms.is_full();
                 if rest == Rest::Key {
                     let others = shared.users().count();
                     tracing::debug!(name: "session-retired", others, "something may be left on a session");
@@ -223,6 +236,9 @@ impl Pool {
         }
         let is_held = shared.is_held();
         self.held = self.held + usize::from(is_held) - usize::from(was_held);
+        if let Some(ended) = ended {
+            self.tell(tenant, ended, None);
+        }
         self.settle(now, no);
     }
 
@@ -242,8 +258,9 @@ impl Pool {
         let (settings, rng) = (&self.settings, &mut self.rng);
         let new = || Shared::new(settings, rng);
         let shared = self.sessions.entry(no).or_insert_with(new);
+        let mut shown = shared.shown();
+        shown.past = shared.terms.at(&place);
         shared.lend(place, tenant);
-        let shown = shared.shown();
         self.tell(tenant, shown, None);
         self.settle(now, no);
     }
@@ -262,12 +279,7 @@ impl Pool {
 
     fn tell(&mut self, tenant: Tenant, shown: Shown, seen: Option<Seen>) {
         let loan = tenant.loan;
-        let news = LoanNews {
-            loan,
-            shown,
-            heard: None,
-            seen,
-        };
+        let news = LoanNews { loan, shown, seen };
         self.news.add(tenant, news);
     }
 
@@ -350,7 +362,7 @@ impl Pool {
     /// An unknown session of which no proof under way tells.
     fn unknown(&self) -> Option<SessionNo> {
         self.agenda.unknown().find(|no| {
-            let shared = self.sessions.get(no);
+            let shared = self.sessions.get(no).filter(|it| it.has_witness());
             let since = shared.and_then(|it| it.session.unknown_since());
             since.is_some_and(|since| !self.proofs.asks_about(*no, since))
         })
@@ -361,7 +373,7 @@ impl Pool {
         if self.proofs.asks_at() <= now
             && let Some(no) = self.unknown()
         {
-            let asked = self.sessions.get(&no)?.users();
+            let asked = self.sessions.get(&no)?.witnesses();
             let asked = asked.filter_map(|it| asked_of(&self.sessions, &self.lent, it));
             let asked: Vec<Asked> = asked.take(Txn::MAX_OPERATIONS / 2).collect();
             return self.proofs.ask(now, asked, &self.settings);
@@ -377,9 +389,18 @@ impl Pool {
         self.proofs.next(now, whose, &self.settings)
     }
 
-    /// All holders are proved in turn, those of one semaphore together.
+    /// All holders are proved in turn, those of one semaphore together. One leader's key proves the
+    /// session of all: each looks at its own key besides.
     fn begin_round(&mut self, now: Instant) {
-        let holders: BTreeSet<Tenant> = self.sessions.values().flat_map(Shared::holders).collect();
+        let mut holders: BTreeSet<Tenant> = BTreeSet::new();
+        for shared in self.sessions.values() {
+            if shared.leads() {
+                let count = shared.holders().count().max(1);
+                holders.extend(shared.holders().nth(self.rng.usize(..count)));
+            } else {
+                holders.extend(shared.holders());
+            }
+        }
         self.proofs.begin_round(now, holders.into_iter());
     }
 
@@ -428,10 +449,6 @@ impl Pool {
         let (settings, rng) = (&self.settings, &mut self.rng);
         let part = (part, sent_at);
         shared.session.handle(now, part, answer, settings, rng);
-        // Nobody's key could tell.
-        if shared.users().next().is_none() {
-            shared.session.is_missed(now);
-        }
         self.settle(now, no);
         end
     }
@@ -455,15 +472,22 @@ impl Pool {
         (no, sent_at): (u32, Instant),
         answer: Result<&Response, RequestError>,
     ) {
+        let mut untied = BTreeSet::new();
         let (entries, failure) = match answer.and_then(Txn::parse) {
             Ok(TxnOutcome::Applied(results)) => (Some(results.entries), None),
-            Ok(TxnOutcome::RolledBack(_)) => (None, None),
+            Ok(TxnOutcome::RolledBack(faults)) => {
+                let checks = faults.iter().filter(|it| it.kind == TxnFaultKind::Check);
+                untied.extend(checks.map(|fault| fault.operation));
+                (None, None)
+            }
             Err(error) => (None, Some(error)),
         };
-        let Some(proof) = self
-            .proofs
-            .answered(now, no, entries.is_none(), &self.settings)
-        else {
+        let Some(proof) = self.proofs.answered(
+            now,
+            no,
+            entries.is_none() && untied.is_empty(),
+            &self.settings,
+        ) else {
             return;
         };
         let entries = entries.as_deref();
@@ -475,14 +499,17 @@ impl Pool {
         let numbers: BTreeSet<SessionNo> = proof.asked.iter().map(|it| it.no).collect();
         for no in numbers {
             if let Some(shared) = self.sessions.get_mut(&no) {
-                let mut keys = proof.asked.iter().filter(|it| it.no == no);
-                let is_shown = keys.any(|it| tied(it, &shown).is_some());
-                // While nobody may look, it is believed in until its lease ends.
+                // Consul evaluates all operations: the leaders' keys that are not refused are tied.
+                let is_tied = |at: usize| !untied.is_empty() && !untied.contains(&at);
+                let mut keys = proof.asked.iter().enumerate().filter(|(_, it)| it.no == no);
+                let is_shown = keys.any(|(at, it)| is_tied(at) || tied(it, &shown).is_some());
+                // If nobody may look, it is believed in until its lease ends.
                 let lease = shared.session.lease();
-                let is_over = lease.is_some_and(|it| it.kept_until() <= now);
+                let is_refused = failure.as_ref().is_some_and(RequestError::is_refusal);
+                let is_over = is_refused && lease.is_some_and(|it| it.kept_until() <= now);
                 if is_shown {
                     shared.session.lived(sent_at);
-                } else if entries.is_some() || is_over {
+                } else if entries.is_some() || !untied.is_empty() || is_over {
                     shared.session.is_missed(sent_at);
                 }
                 shared.unproved.clone_from(&failure);
@@ -553,6 +580,10 @@ impl Pool {
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
+        if !shared.has_witness() {
+            let is_used = shared.users().next().is_some();
+            shared.session.judge_by_renewals(is_used);
+        }
         // An ended session has no id any more, so these news come first.
         let news = shared.news();
         shared.end_unless_used(now, self.kept);
@@ -585,11 +616,13 @@ fn asked_of(
 ) -> Option<Asked> {
     let (no, place) = lent.get(&tenant)?;
     let session = sessions.get(no)?.session.id()?.clone();
+    let is_election = election_at(place).is_some();
     Some(Asked {
         tenant,
         no: *no,
         key: key_at(place, &session),
-        record: Some(format!("{place}/{LOCK_NAME}")),
+        record: (!is_election).then(|| format!("{place}/{LOCK_NAME}")),
+        place: Arc::clone(place),
         session,
     })
 }

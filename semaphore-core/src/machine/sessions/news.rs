@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::machine::process::tenancy::loan::LoanNews;
+use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::tenant::{MemberNo, Tenant};
 
 /// The oldest first. If a user has not learned of the last renewal when the next is answered, it
@@ -17,6 +18,9 @@ impl AllNews {
     pub(super) fn add(&mut self, tenant: Tenant, mut news: LoanNews) {
         if let Some(before) = self.of.get_mut(&tenant) {
             news.seen = news.seen.or(before.seen.take());
+            if news.shown.past == Past::Nothing {
+                news.shown.past = before.shown.past;
+            }
             *before = news;
         } else {
             self.order.push_back(tenant);

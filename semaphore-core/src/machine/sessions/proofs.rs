@@ -19,7 +19,7 @@ use crate::api::{Operation, Txn};
 use crate::http::{Priority, Request};
 use crate::id::SessionId;
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::Tenant;
+use crate::machine::process::tenancy::tenant::{Place, Tenant, election_at};
 use crate::time::Instant;
 
 /// Who is not asked about yet in the present round, and what is under way.
@@ -61,6 +61,7 @@ pub(super) struct Asked {
     pub(super) key: String,
     /// The record beside it, unless it was read in this round.
     pub(super) record: Option<String>,
+    pub(super) place: Place,
 }
 
 /// A process sends at most five a second, so rounds with more than 300 keys and records take longer. With
@@ -172,11 +173,7 @@ impl Proofs {
         if asked.is_empty() {
             return None;
         }
-        let keys = asked
-            .iter()
-            .flat_map(|it| iter::once(&it.key).chain(it.record.as_ref()));
-        // A plain `get` of a missing key would refuse all.
-        let operations: Vec<_> = keys.map(|key| Operation::GetFrom { key }).collect();
+        let operations: Vec<_> = asked.iter().flat_map(Asked::operations).collect();
         let txn = Txn {
             operations: &operations,
         };
@@ -214,5 +211,20 @@ impl Proofs {
     pub(super) fn asks_about(&self, no: SessionNo, since: Instant) -> bool {
         let mut all = self.under_way.values().filter(|it| it.sent_at >= since);
         all.any(|it| it.asked.iter().any(|it| it.no == no))
+    }
+}
+
+impl Asked {
+    fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        let (key, session) = (self.key.as_str(), Some(&self.session));
+        let own = if election_at(&self.place).is_some() {
+            // Its value may be large, and others may have keys below it.
+            Operation::CheckSession { key, session }
+        } else {
+            // A plain `get` of a missing key would refuse all.
+            Operation::GetFrom { key }
+        };
+        let record = self.record.as_ref();
+        iter::once(own).chain(record.map(|key| Operation::GetFrom { key }))
     }
 }

@@ -86,6 +86,8 @@ pub(super) enum Need {
     Nothing,
     /// They wait.
     Place,
+    /// They wait, and no key is tied to it: only renewals tell whether it lives.
+    Renewals,
     /// One holds. The least time between two renewals, since the process holds with many.
     Belief(Duration),
 }
@@ -215,6 +217,19 @@ impl Session {
         }
     }
 
+    /// No key tells whether it lives. A later renewal does, if somebody uses it.
+    pub(super) fn judge_by_renewals(&mut self, is_used: bool) {
+        let Some(since) = self.unknown_since else {
+            return;
+        };
+        let lease = self.lease();
+        if lease.is_some_and(|it| it.sent_at() > since) {
+            self.unknown_since = None;
+        } else if !is_used {
+            self.vanish();
+        }
+    }
+
     /// It is gone: no key is tied to it any more.
     fn vanish(&mut self) {
         self.failure = None;
@@ -246,7 +261,8 @@ impl Session {
         let is_waiting = || self.under_way.is_empty().then(|| self.pause.due());
         match &self.state {
             State::Creating | State::Registering | State::Destroying(_) => is_waiting(),
-            State::Live(..) if need == Need::Nothing || self.unknown_since.is_some() => None,
+            State::Live(..) if need == Need::Nothing => None,
+            State::Live(..) if self.unknown_since.is_some() && need != Need::Renewals => None,
             State::Live(..) if self.is_doubted => is_waiting(),
             State::Live(..) => {
                 let whole = settings.proved_time();
@@ -364,7 +380,11 @@ impl Session {
             }
             Err(RequestError::InvalidSession { .. }) if what == Purpose::Renewal => {
                 self.failure = None;
-                self.unknown_since.get_or_insert(now);
+                let since = *self.unknown_since.get_or_insert(now);
+                // While keys tell, no renewals follow.
+                if since < sent_at {
+                    self.vanish();
+                }
                 if is_on(Defect::MissingSessionBelieved) {
                     self.vanish();
                 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::agenda::Listed;
 use super::session::{Need, Session};
+use super::terms::FormerTerms;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, Shown};
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::{Place, Tenant};
+use crate::machine::process::tenancy::tenant::{Place, Tenant, election_at};
 use crate::time::Instant;
 
 /// A session and its users.
@@ -24,6 +25,7 @@ pub(super) struct Shared {
     stances: [usize; 4],
     /// A former user may have left something on it: nobody new uses it, and its end removes that.
     pub(super) is_retired: bool,
+    pub(super) terms: FormerTerms,
     /// Why the last proof has failed.
     pub(super) unproved: Option<RequestError>,
     usage: Usage,
@@ -60,6 +62,7 @@ impl Shared {
             users: BTreeMap::new(),
             stances: [0; 4],
             is_retired: false,
+            terms: FormerTerms::default(),
             unproved: None,
             usage: Usage::Used,
             told: Shown {
@@ -117,10 +120,29 @@ impl Shared {
         self.users.keys().copied()
     }
 
+    /// Whose keys tell whether it lives. In an election, no key is tied to it for those that wait.
+    pub(super) fn witnesses(&self) -> impl Iterator<Item = Tenant> {
+        let leads = self.leads();
+        let users = self.users.iter();
+        let users = users.filter(move |(_, stance)| !leads || **stance != Stance::Waits);
+        users.map(|(tenant, _)| *tenant)
+    }
+
+    pub(super) fn has_witness(&self) -> bool {
+        self.witnesses().next().is_some()
+    }
+
     pub(super) fn holders(&self) -> impl Iterator<Item = Tenant> {
         let users = self.users.iter();
         let holds = |(_, stance): &(&Tenant, &Stance)| **stance == Stance::Holds;
         users.filter(holds).map(|(tenant, _)| *tenant)
+    }
+
+    /// Whether it is one of elections.
+    pub(super) fn leads(&self) -> bool {
+        self.places
+            .first()
+            .is_some_and(|it| election_at(it).is_some())
     }
 
     /// Whether its end is on its way, and has failed so far.
@@ -137,14 +159,17 @@ impl Shared {
         let is_fresh = |lease: &Lease| lease.is_fresh(now);
         let is_kept = self.is_kept() || self.session.lease().is_none_or(is_fresh);
         let is_taken = self.places.contains(place) && !is_on(Defect::LentTwiceAtAPlace);
+        let is_taken = is_taken || self.terms.is_spent_at(place);
         is_lasting && is_kept && !is_taken && self.session.is_trusted()
     }
 
     fn need(&self, held: usize, whole: Duration) -> Need {
         if self.is_held() {
             Need::Belief(spacing(held, whole))
-        } else if self.is_kept() {
+        } else if self.is_kept() && self.has_witness() {
             Need::Place
+        } else if self.is_kept() {
+            Need::Renewals
         } else {
             Need::Nothing
         }
@@ -186,17 +211,22 @@ impl Shared {
 
     /// The last news for its settling users, after it has ended.
     pub(super) fn last_news(&self) -> impl Iterator<Item = (Tenant, Shown)> {
+        let shown = self.ended();
+        self.users().map(move |it| (it, shown.clone()))
+    }
+
+    /// What a user is told once it ends.
+    pub(super) fn ended(&self) -> Shown {
         let id = match &self.told.life {
             Life::Ahead => None,
             Life::Lives(id, _) => Some(id),
             Life::Gone(id) => id.as_ref(),
         };
-        let shown = Shown {
+        Shown {
             life: Life::Gone(id.cloned()),
             failure: None,
             ..self.told.clone()
-        };
-        self.users().map(move |it| (it, shown.clone()))
+        }
     }
 
     /// An unused session is kept for a moment, if it may be used again. If its only users wait for

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use semaphore_core::sans_io::Method;
+use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{Client, Election, Error, Leadership, Lost, Sequencer};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -359,4 +359,30 @@ fn a_loop_of_short_attempts_beside_a_leader_makes_no_sessions() {
     assert!(made <= 2, "{made} sessions");
     world.advance(secs(3));
     assert_eq!(session_count(&world), 1, "{}", world.trace());
+}
+
+/// A leader that has not applied its log says so of sessions that are there.
+#[test]
+fn the_session_of_one_who_waits_is_replaced_once_two_renewals_say_that_it_is_gone() {
+    let world = MockConsul::new(1);
+    let _term = lead(&world, &client(&world, "leader"), 0);
+    let candidate = election_of(&client(&world, "waiter"), 0);
+    let _campaign = world.start(async move { candidate.campaign().await });
+    world.advance(secs(1));
+    let unknown = || {
+        let answer = Response::new(404, "Session id 'x' not found");
+        let rule = Rule::new(Fault::Answer(answer)).host("waiter");
+        rule.matching(renews_session)
+    };
+    let created = || {
+        world
+            .stats_of("waiter")
+            .requests_of(RequestKind::SessionCreate)
+    };
+    world.inject(unknown());
+    world.advance(secs(30));
+    assert_eq!(created(), 1, "{}", world.trace());
+    world.inject(unknown().times(2));
+    world.advance(secs(30));
+    assert_eq!(created(), 2, "{}", world.trace());
 }

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use fastrand::Rng;
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::{
-    CommandId, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
+    CommandId, Event, Instant, Participant, Request, RequestId, Response, TransportError,
+    TransportErrorKind,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -496,7 +497,8 @@ fn an_id_that_is_told_twice_creates_no_second_session() {
     let first = world.run(semaphore.acquire()).expect("a slot");
     let session = holders(&world).pop().expect("a holder");
     let again = Response::new(200, format!(r#"{{"ID":"{session}"}}"#));
-    world.inject(Rule::new(Fault::Answer(again)).kind(RequestKind::SessionCreate));
+    let creates = |request: &Request| RequestKind::of(request) == RequestKind::SessionCreate;
+    world.inject(Rule::new(Fault::Answer(again)).matching(creates));
     let second = world.run(semaphore.acquire()).expect("a slot");
     assert_eq!(holders(&world).len(), 2);
     assert!(first.is_held() && second.is_held());

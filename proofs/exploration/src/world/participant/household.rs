@@ -55,6 +55,8 @@ fn simplify(common: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
             *checks = checks.take(&["told"]);
         }
     }
-    let pool = common.field_mut("pool").and_then(Tree::inner_mut);
-    pool.map(pool::simplify).unwrap_or_default()
+    common
+        .field_mut("pool")
+        .map(pool::simplify)
+        .unwrap_or_default()
 }

@@ -13,28 +13,27 @@ use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
 use crate::machine::election::candidacy::seen::{Seen, Sight};
 use crate::machine::election::candidacy::writes::WATCH_TELLS;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Names, Term};
+use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Names, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::{Check, Stance};
-use crate::machine::process::tenancy::session::Among;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
 
 impl Candidacy {
-    /// Takes a view of the watch. `moments` are the present moment, and that of the request.
+    /// Takes a view of the watch.
     pub(in crate::machine::election) fn watched(
         &mut self,
         now: Instant,
         shown: Option<ElectionKey>,
-        moments: (Moment, Moment),
+        asked: Asked,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.race.looked();
-        let event = self.observe(now, shown, moments, settings, rng);
+        let event = self.observe(now, shown, asked, settings, rng);
         self.settle();
         event
     }
@@ -45,7 +44,11 @@ impl Candidacy {
         &mut self,
         now: Instant,
         shown: Option<ElectionKey>,
-        (moment, sent): (Moment, Moment),
+        Asked {
+            moment,
+            sent,
+            sent_at,
+        }: Asked,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
@@ -53,6 +56,10 @@ impl Candidacy {
         if self.is_of_former_term(shown.as_ref(), sent) {
             self.sight = Sight::Outdated { wanted_from: now };
             return None;
+        }
+        let by = shown.as_ref().and_then(|key| key.session.as_ref());
+        if by.is_some() && by == self.session.id() {
+            self.session.lived(sent_at);
         }
         let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
         let is_news = self.seen.as_ref().is_none_or(|seen| {
@@ -232,6 +239,12 @@ impl Candidacy {
         if !self.has_valid_lease(now) {
             return Some(CandidacyEvent::SessionGone);
         }
+        let lease = self.session.lease();
+        if lease.is_some_and(|it| !it.is_proved_since(now - it.length() / 2)) {
+            // A long poll was sent too long ago to prove that the session lives.
+            self.sight = Sight::Outdated { wanted_from: now };
+            return None;
+        }
         let key = self.shown()?;
         let term = TermIndexes::of(key);
         let token = token_of(key);
@@ -240,7 +253,7 @@ impl Candidacy {
             lock_index: term.lock_index,
             session,
         };
-        self.session.hold(now, Among::Few);
+        self.session.hold(now);
         self.phase.elected(term);
         self.led = Some(term);
         self.may_hold = true;

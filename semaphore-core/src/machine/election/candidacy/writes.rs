@@ -10,7 +10,7 @@ use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::election::candidacy::phase::State;
 use crate::machine::election::candidacy::seen::Sight;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Fencing, Writing};
+use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Fencing, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::process::moment::Moment;
@@ -108,7 +108,7 @@ impl Candidacy {
     pub(super) fn handle_write(
         &mut self,
         now: Instant,
-        moments: (Moment, Moment),
+        asked: Asked,
         answer: Result<&Response, RequestError>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
@@ -120,7 +120,7 @@ impl Candidacy {
             }
             Writing::HandOn { value } => {
                 let given_back = answer.and_then(|it| write::handed_on(it, &value, settings));
-                self.handle_hand_on(now, moments, given_back, settings, rng)
+                self.handle_hand_on(now, asked, given_back, settings, rng)
             }
             Writing::Acquisition { value, base } => {
                 let session = self.session.id()?.clone();
@@ -136,7 +136,7 @@ impl Candidacy {
                 {
                     self.given_up.add(now, base);
                 }
-                self.handle_acquisition(now, moments, acquired, settings, rng)
+                self.handle_acquisition(now, asked, acquired, settings, rng)
             }
         }
     }
@@ -144,16 +144,17 @@ impl Candidacy {
     fn handle_acquisition(
         &mut self,
         now: Instant,
-        (moment, sent): (Moment, Moment),
+        asked: Asked,
         acquired: Result<Acquired, RequestError>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
+        let moment = asked.moment;
         self.failure = acquired.as_ref().err().cloned();
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
-                let event = self.observe(now, Some(shown), (moment, sent), settings, rng);
+                let event = self.observe(now, Some(shown), asked, settings, rng);
                 // If it already leads, or has resigned meanwhile, it waits for nothing.
                 if self.is_campaigning() {
                     self.pace.refused(now, rng);
@@ -239,7 +240,7 @@ impl Candidacy {
     fn handle_hand_on(
         &mut self,
         now: Instant,
-        moments: (Moment, Moment),
+        asked: Asked,
         given_back: Result<Option<ElectionKey>, RequestError>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
@@ -254,7 +255,7 @@ impl Candidacy {
                 self.may_hold = false;
                 self.phase.handed_on();
                 self.pace.reset();
-                self.observe(now, Some(shown), moments, settings, rng);
+                self.observe(now, Some(shown), asked, settings, rng);
                 return is_kept.then_some(CandidacyEvent::HandedOn);
             }
             // Then it is released without a condition, and the session ends. If the session lives
@@ -274,7 +275,7 @@ impl Candidacy {
                 self.end_after_all();
                 if self.session.is_shared() {
                     self.cannot_leave(now, &error, settings);
-                    self.unresolved = Some(moments.0);
+                    self.unresolved = Some(asked.moment);
                 }
                 self.failure = Some(error);
                 self.pace.failed(now, rng);

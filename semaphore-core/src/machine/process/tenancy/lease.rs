@@ -148,6 +148,11 @@ impl Lease {
         now <= self.sent_at + self.length / 5 * 2
     }
 
+    /// Whether a proof was sent since then, if proofs count.
+    pub(in crate::machine) fn is_proved_since(&self, then: Instant) -> bool {
+        self.proved_at.is_none_or(|at| at >= then)
+    }
+
     /// Why it is over, for its holder, as far as is known. `last_sent` is when the last renewal was
     /// sent, if that is known.
     pub(in crate::machine) fn expired(

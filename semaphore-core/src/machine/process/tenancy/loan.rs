@@ -8,7 +8,7 @@
 //!     ▼ returned      ▼                              │
 //!  Returned ◀─────────┴──────────────────────────────┘
 //! ```
-//! It sends nothing: the [`Pool`](super::pool::Pool) creates, renews and ends the session. Wishes
+//! It sends nothing: the [`Pool`](crate::machine::sessions::Pool) creates, renews and ends the session. Wishes
 //! for the pool leave as a [`LoanWish`], and the pool's knowledge comes back as a [`LoanNews`].
 
 use std::collections::VecDeque;
@@ -97,8 +97,6 @@ pub(in crate::machine) enum Rest {
 pub struct LoanNews {
     pub(in crate::machine) loan: LoanNo,
     pub(in crate::machine) shown: Shown,
-    /// The outcome of the last request about it.
-    pub(in crate::machine) heard: Option<Heard>,
     /// What the last proof has shown.
     pub(in crate::machine) seen: Option<Seen>,
 }
@@ -121,15 +119,6 @@ pub(in crate::machine) struct Seen {
     pub(in crate::machine) key: Option<Contender>,
 }
 
-/// What a request has shown about the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::machine) enum Heard {
-    /// It was answered, after this time.
-    Answer(Duration),
-    /// It was not answered within this time.
-    Silence(Duration),
-}
-
 /// A session as its pool shows it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Shown {
@@ -147,16 +136,6 @@ pub(in crate::machine) enum Life {
     Ahead,
     Lives(SessionId, Option<Lease>),
     Gone(Option<SessionId>),
-}
-
-impl Shown {
-    /// Whether it differs in something that matters.
-    pub(in crate::machine) fn differs_from(&self, other: &Self) -> bool {
-        let has_failed = |it: &Self| it.failure.is_some();
-        (&self.life, self.lock_delay) != (&other.life, other.lock_delay)
-            || has_failed(self)
-            || has_failed(other)
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -258,7 +237,7 @@ impl Loan {
     pub(in crate::machine) fn leave(&mut self) {
         if !self.is_returned() && self.way == Way::Stays {
             self.way = Way::Leaves;
-            self.wishes.extend([LoanStep::LetGo, LoanStep::Leave]);
+            self.wishes.push_back(LoanStep::Leave);
         }
     }
 

@@ -1,12 +1,10 @@
 //! Sessions: how they are created, renewed and ended, and how long they may be believed in.
 
-pub(in crate::machine) mod confirmations;
 pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;
 pub(in crate::machine) mod loan;
 pub(in crate::machine) mod orphans;
 pub(in crate::machine) mod past;
-pub(in crate::machine) mod pool;
 pub(in crate::machine) mod session;
 pub(in crate::machine) mod settings;
 pub(in crate::machine) mod tenant;

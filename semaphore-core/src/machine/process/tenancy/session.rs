@@ -16,9 +16,7 @@
 //! - `Registering`: its node is missing, and has no agent.
 //! - `Live`: renewed after a quarter to a third of the TTL. While somebody holds or leads with it,
 //!   it is renewed after a sixteenth to a twelfth, whatever happened to the last renewal: an outage
-//!   may begin at any moment, and may last as long as the rest of the lease. Only beyond the first
-//!   hundreds of one process ([`Among`]) it is renewed as before. Failures are retried
-//!   with backoff until somebody says that the session is gone. Consul does not write renewals to
+//!   may begin at any moment, and may last as long as the rest of the lease. Failures are retried with backoff until somebody says that the session is gone. Consul does not write renewals to
 //!   its log. A former leader that was frozen may renew ended sessions for some milliseconds (seen
 //!   on 1.8.7), and a new leader that has not applied its log does not know sessions that it
 //!   should. So an answer alone does not count if somebody holds or leads with the session, if its
@@ -48,8 +46,6 @@ use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 use crate::transport::TransportErrorKind;
 
-pub(in crate::machine) use self::pace::Among;
-
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Session {
     state: State,
@@ -59,7 +55,6 @@ pub(in crate::machine) struct Session {
     renewed_at: Instant,
     /// Since when it is renewed early. `None` unless somebody holds or leads with it.
     early_from: Option<Instant>,
-    among: Among,
     /// What made the last renewal count.
     belief: Belief,
     /// The leases of successful renewals, until the leader confirms that the session lived since;
@@ -69,15 +64,13 @@ pub(in crate::machine) struct Session {
     unconfirmed_since: Option<Instant>,
     /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
-    /// Who says that there is no such session.
-    missing: Option<Missing>,
+    /// Since when a renewal says that there is no such session. If the leader says the same, it is gone.
+    missing: Option<Instant>,
     latency: Latency,
     /// Since when nothing is answered in time. An agent without a leader holds each request for up
     /// to 18 s, and its connection counts that long, even if nobody waits any more (measured on
     /// 1.23).
     silent_since: Option<Instant>,
-    /// How long nobody can acquire its keys after it was invalidated.
-    lock_delay: Duration,
     retry_at: Option<Instant>,
     backoff: Backoff,
     /// Why the last attempt at the present step failed.
@@ -102,15 +95,6 @@ struct InFlight {
     sent_at: Instant,
 }
 
-/// Who says that a session does not exist, and since when.
-#[derive(Clone, Copy, Debug)]
-enum Missing {
-    /// The leader is asked.
-    Elsewhere(Instant),
-    /// If the leader says the same, it is gone.
-    Renewal(Instant),
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Creation,
@@ -130,16 +114,15 @@ impl Session {
     /// A session that is still to be created.
     pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
         let backoff = Backoff::new(Duration::from_millis(200), settings.retry_cap());
-        Self::in_state(State::Creating, settings.lock_delay(), backoff)
+        Self::in_state(State::Creating, backoff)
     }
 
-    fn in_state(state: State, lock_delay: Duration, backoff: Backoff) -> Self {
+    fn in_state(state: State, backoff: Backoff) -> Self {
         Self {
             state,
             in_flight: Vec::new(),
             renewed_at: Instant::ORIGIN,
             early_from: None,
-            among: Among::default(),
             belief: Belief::Answered,
             unconfirmed: Vec::new(),
             unconfirmed_since: None,
@@ -147,22 +130,10 @@ impl Session {
             missing: None,
             latency: Latency::default(),
             silent_since: None,
-            lock_delay,
             retry_at: None,
             backoff,
             failure: None,
         }
-    }
-
-    /// Whether another contender may use it: it lives, and no request is unanswered.
-    pub(in crate::machine) fn is_reusable(&self) -> bool {
-        let is_quiet = self.in_flight.is_empty() && !self.is_doubtful();
-        self.is_live() && is_quiet && self.failure.is_none()
-    }
-
-    /// Whether a request about it is under way.
-    pub(in crate::machine) fn is_asked(&self) -> bool {
-        !self.in_flight.is_empty()
     }
 
     /// The id, once it is known.
@@ -180,11 +151,6 @@ impl Session {
             State::Live(_, lease) => Some(lease),
             _ => None,
         }
-    }
-
-    /// How long nobody can acquire its keys after it was invalidated.
-    pub(in crate::machine) fn lock_delay(&self) -> Duration {
-        self.lock_delay
     }
 
     pub(in crate::machine) fn is_gone(&self) -> bool {
@@ -229,39 +195,13 @@ impl Session {
     }
 
     /// Somebody holds or leads with it from now on.
-    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among) {
+    pub(in crate::machine) fn hold(&mut self, now: Instant) {
         self.early_from = Some(now + FIRST_MOMENTS);
-        self.among = among;
     }
 
     /// Nobody does any longer.
     pub(in crate::machine) fn let_go(&mut self) {
         self.early_from = None;
-    }
-
-    /// Consul may have said elsewhere that it knows no such session: the leader is asked.
-    pub(in crate::machine) fn doubt(&mut self, now: Instant) {
-        if self.is_live() {
-            self.missing.get_or_insert(Missing::Elsewhere(now));
-            self.retry_at = None;
-        }
-    }
-
-    /// A request that was sent at `sent_at` has proved that it lived then or later. It was a read
-    /// that the leader confirmed and that showed a key tied to it, or a transaction that depends on
-    /// such a key. Consul unties all keys of an ended session (its documentation of sessions:
-    /// `Behavior`).
-    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
-        // It proves nothing about a later renewal.
-        let is_before =
-            |it: &InFlight| matches!(it.sent, Purpose::Renewal) && it.sent_at <= sent_at;
-        if self.unconfirmed.is_empty() && !self.in_flight.iter().any(is_before) {
-            return;
-        }
-        self.known_at = self.known_at.max(sent_at);
-        if let State::Live(id, _) = &self.state {
-            self.confirm(id.clone());
-        }
     }
 
     /// Consul said elsewhere that it knows no such session.
@@ -428,7 +368,7 @@ impl Session {
             Err(RequestError::InvalidSession { .. })
                 if matches!(sent, Purpose::Renewal) && !is_on(Defect::MissingSessionBelieved) =>
             {
-                self.missing = Some(Missing::Renewal(now));
+                self.missing = Some(now);
                 self.failure = None;
             }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
@@ -473,19 +413,19 @@ impl Session {
         // A session that was left out of the answer exists.
         let is_left_out = answer.as_ref().is_ok_and(|response| is_filtered(response));
         match answer.and_then(SessionInfo::parse) {
-            Ok(None) if self.is_unknown() => self.handle_gone(),
+            Ok(None) if self.missing.is_some() => self.handle_gone(),
             Ok(None) => {
                 self.missing = None;
                 self.unconfirmed.clear();
                 self.unconfirmed_since = None;
                 self.rest(now, settings, rng);
             }
-            Err(RequestError::Denied { .. }) if self.is_unknown() && !is_left_out => {
+            Err(RequestError::Denied { .. }) if self.missing.is_some() && !is_left_out => {
                 self.handle_gone();
             }
             Ok(Some(_)) => {
                 self.failure = None;
-                if self.missing_since().is_some_and(|since| since <= sent_at) {
+                if self.missing.is_some_and(|since| since <= sent_at) {
                     self.missing = None;
                     self.rest(now, settings, rng);
                 }
@@ -499,17 +439,6 @@ impl Session {
                 self.rest_after_inquiry(now, settings, rng);
             }
         }
-    }
-
-    fn missing_since(&self) -> Option<Instant> {
-        match self.missing? {
-            Missing::Elsewhere(since) | Missing::Renewal(since) => Some(since),
-        }
-    }
-
-    /// A renewal has said that there is no such session.
-    fn is_unknown(&self) -> bool {
-        matches!(self.missing, Some(Missing::Renewal(_)))
     }
 
     /// A renewal's lease counts if the leader knew the session at any time after the renewal was

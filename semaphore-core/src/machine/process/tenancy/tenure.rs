@@ -6,7 +6,7 @@ use crate::id::SessionId;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Belief, Loan, LoanStep, Rest, Shown};
 use crate::machine::process::tenancy::past::Past;
-use crate::machine::process::tenancy::session::{Among, Session};
+use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
@@ -116,10 +116,16 @@ impl Tenure {
         self.own().and_then(Session::timeout)
     }
 
-    /// `among` counts for a separate session. The pool knows the others of a shared one.
-    pub(in crate::machine) fn hold(&mut self, now: Instant, among: Among) {
+    /// A read that the leader confirmed, or a write, was sent then, and found its key tied to it.
+    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
+        if let Some(loan) = self.shared_mut() {
+            loan.lived(sent_at);
+        }
+    }
+
+    pub(in crate::machine) fn hold(&mut self, now: Instant) {
         match self {
-            Self::Own(session) => session.hold(now, among),
+            Self::Own(session) => session.hold(now),
             Self::Shared(loan) => loan.hold(),
         }
     }

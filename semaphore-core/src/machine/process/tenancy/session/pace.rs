@@ -7,9 +7,6 @@
 //!   are sent, but at the times that matter.
 //! - The question that confirms a renewal follows its answer. If answers are slow, it goes along
 //!   with the renewal.
-//! - If one process holds with many sessions, they are asked about together
-//!   ([`confirmations`](super::super::confirmations)), and the last of very many are renewed as
-//!   those of waiters.
 
 use core::time::Duration;
 
@@ -38,38 +35,6 @@ const HELD_RETRY: u32 = 30;
 /// use up what Consul's request limits allow, those who ask more often get an answer sooner.
 const LAST_RETRY: u32 = 120;
 
-/// How long a session among many waits until others have asked about it: this part of the lease.
-const OTHERS_ASK: u32 = 10;
-
-/// With how many other sessions its process held when its hold began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(in crate::machine) enum Among {
-    #[default]
-    Few,
-    /// So many that they are asked about together.
-    Dozens,
-    /// So many that an agent would have to answer thousands of renewals a second.
-    Hundreds,
-}
-
-impl Among {
-    /// The most that are each asked about alone.
-    const FEW: usize = 16;
-
-    /// The most that are each renewed a dozen times in a TTL: 500 renewals a second with a TTL of
-    /// 15 s.
-    const DOZENS: usize = 500;
-
-    /// Of a hold that begins beside so many others.
-    pub(in crate::machine) fn of(others: usize) -> Self {
-        match others {
-            _ if others < Self::FEW => Self::Few,
-            _ if others < Self::DOZENS => Self::Dozens,
-            _ => Self::Hundreds,
-        }
-    }
-}
-
 impl Session {
     /// Whether a request of this session is due.
     pub(in crate::machine) fn is_due(&self, now: Instant) -> bool {
@@ -97,25 +62,7 @@ impl Session {
     /// When the leader must be asked if the session lives.
     pub(super) fn inquire_at(&self) -> Option<Instant> {
         let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
-        let is_asked_alone_from = match (self.lease(), self.unconfirmed_since) {
-            (Some(lease), Some(since)) if self.asks_with_others() => {
-                retry.max(since + lease.length() / OTHERS_ASK)
-            }
-            _ => retry,
-        };
-        self.wants_inquiry().then_some(is_asked_alone_from)
-    }
-
-    /// Whether a question about many sessions may confirm its renewals. While answers are slow, each
-    /// is asked about alone: there is no time for a second attempt.
-    fn asks_with_others(&self) -> bool {
-        let is_one_of_many = self.early_from.is_some() && self.among != Among::Few;
-        is_one_of_many && self.latency == Latency::Prompt && self.missing.is_none()
-    }
-
-    /// Whether it waits for a question about many sessions.
-    pub(in crate::machine) fn awaits_confirmation(&self) -> bool {
-        self.asks_with_others() && !self.unconfirmed.is_empty()
+        self.wants_inquiry().then_some(retry)
     }
 
     /// Whether the leader must be asked if the session lives: because a renewal says that it does
@@ -142,7 +89,7 @@ impl Session {
             .map(|it| it.sent_at)
             .chain(self.unconfirmed.last().map(Lease::sent_at))
             .filter(|sent| *sent > self.known_at)
-            .chain(self.missing_since())
+            .chain(self.missing)
             .max();
         let is_asked = |since| {
             let mut inquiries = self.in_flight.iter().filter(is_inquiry);
@@ -175,7 +122,6 @@ impl Session {
         let early = self.renewed_at + lease.renew_early_after();
         match (self.early_from, self.latency) {
             _ if is_on(Defect::RenewalInAThird) => usual,
-            (Some(_), _) if self.among == Among::Hundreds => usual,
             (Some(from), _) => from.max(early).min(usual),
             // A slot that is granted now may begin with a half-used lease.
             (None, Latency::Slow) if !self.is_doubtful() => {
@@ -227,11 +173,6 @@ impl Session {
     ) {
         let ends_soon = |lease: &Lease| now + lease.length() / 3 > lease.deadline();
         let retry = match self.lease() {
-            // Questions about many come sooner.
-            _ if self.asks_with_others() => {
-                self.retry_at = Some(now + settings.ttl() / OTHERS_ASK);
-                return;
-            }
             Some(lease) if ends_soon(lease) => LAST_RETRY,
             _ => HELD_RETRY,
         };

@@ -95,30 +95,6 @@ fn assert_renews_after(session: &Session, sent: Instant, lease: u64) {
 }
 
 #[test]
-fn it_serves_another_turn_only_while_it_lives_and_nothing_is_open() {
-    assert!(!Session::new(&settings()).is_reusable());
-    assert!(live().is_reusable());
-
-    let mut session = live();
-    assert!(session.transmit(at(105), &settings()).is_some());
-    assert!(!session.is_reusable(), "a renewal is under way");
-
-    let mut session = live();
-    exchange(&mut session, 105, 105, 200, r#"[{"TTL":"15s"}]"#);
-    assert!(!session.is_reusable(), "a renewal is to be confirmed");
-    exchange(&mut session, 105, 105, 200, &info());
-    assert!(session.is_reusable());
-
-    let mut session = live();
-    exchange(&mut session, 105, 105, 500, "No cluster leader");
-    assert!(!session.is_reusable(), "a renewal has failed");
-
-    let mut session = live();
-    session.found_gone();
-    assert!(!session.is_reusable(), "it is gone");
-}
-
-#[test]
 fn its_lease_takes_a_shorter_ttl_of_the_servers_over_and_no_longer_one() {
     let mut session = live();
     renew(&mut session, 105, 105, r#"[{"TTL":"12s"}]"#);
@@ -219,35 +195,22 @@ fn a_renewal_is_believed_once_a_leader_confirms_itself() {
 #[test]
 fn an_absence_ends_it_only_after_a_renewal_has_said_the_same() {
     let renewed = r#"[{"TTL":"15s"}]"#;
-    for first in [(200, renewed), (403, "Permission denied")] {
-        let mut session = live();
-        let before = deadline(&session);
-        exchange(&mut session, 105, 105, first.0, first.1);
-        session.doubt(at(106));
-        exchange(&mut session, 106, 106, 200, "[]");
-        assert!(!session.is_gone());
-        assert_eq!(deadline(&session), before, "nothing has confirmed it");
-        let due = session.timeout().unwrap();
-        assert!(due > at(106) && due <= at(107), "{due}");
-        // The permissions are back.
-        let mut back = session.clone();
-        renew(&mut back, 108, 108, renewed);
-        assert!(deadline(&back) > before);
-        // It has ended.
-        exchange(&mut session, 108, 108, 404, "Session id 'x' not found");
-        exchange(&mut session, 108, 108, 200, "[]");
-        assert!(session.is_gone());
-    }
-}
-
-#[test]
-fn a_doubt_that_nobody_may_look_into_ends_nothing() {
     let mut session = live();
-    session.doubt(at(102));
-    exchange(&mut session, 102, 102, 403, "Permission denied");
+    let before = deadline(&session);
+    exchange(&mut session, 105, 105, 200, renewed);
+    exchange(&mut session, 106, 106, 200, "[]");
     assert!(!session.is_gone());
+    assert_eq!(deadline(&session), before, "nothing has confirmed it");
     let due = session.timeout().unwrap();
-    assert!(due > at(102) && due <= at(103), "{due}");
+    assert!(due > at(106) && due <= at(107), "{due}");
+    // The permissions are back.
+    let mut back = session.clone();
+    renew(&mut back, 108, 108, renewed);
+    assert!(deadline(&back) > before);
+    // It has ended.
+    exchange(&mut session, 108, 108, 404, "Session id 'x' not found");
+    exchange(&mut session, 108, 108, 200, "[]");
+    assert!(session.is_gone());
 }
 
 /// If answers are slow, several of each are under way.
@@ -256,7 +219,7 @@ fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before(
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100), Among::Few);
+    session.hold(at(100));
     let send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
     let mut answer = |session: &mut Session, now, no, body: &str| {
         let response = Response::new(200, body);
@@ -427,7 +390,7 @@ fn a_renewal_that_is_due_is_sent_while_the_question_to_the_leader_has_to_wait() 
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
-    session.hold(at(100), Among::Few);
+    session.hold(at(100));
     let mut fail = |session: &mut Session, now, no, kind| {
         let error = RequestError::Transport(TransportError::new(kind));
         session.handle(
@@ -485,118 +448,23 @@ fn the_leader_is_asked_at_once_about_a_renewal_although_an_earlier_question_has_
 #[test]
 fn the_end_of_an_old_request_says_nothing_once_a_later_one_was_answered() {
     let settings = settings();
-    for among in [Among::Few, Among::Hundreds] {
-        let mut session = live();
-        session.hold(at(100), among);
-        let (lost, _) = session.transmit(at(105), &settings).unwrap();
-        exchange(&mut session, 110, 110, 200, r#"[{"TTL":"15s"}]"#);
-        session.lived(at(110));
-        let due = session.timeout();
-        assert!(due.is_some_and(|due| due <= at(115)), "{due:?}");
-
-        let timeout = TransportError::new(TransportErrorKind::Timeout);
-        session.handle(
-            at(111),
-            lost,
-            Err(RequestError::Transport(timeout)),
-            Belief::Confirmed,
-            &settings,
-            &mut fastrand::Rng::with_seed(1),
-        );
-        assert_eq!(session.timeout(), due);
-        assert!(session.failure().is_none());
-    }
-}
-
-/// A renewal that was sent at 105 while its contender waited, and is answered at 109 when it holds.
-fn renewed_across_a_grant(lived: &[u64]) -> Session {
     let mut session = live();
-    let (settings, mut rng) = (settings(), fastrand::Rng::with_seed(1));
-    let (no, _) = session.transmit(at(105), &settings).unwrap();
-    session.hold(at(107), Among::Few);
-    for sent in lived {
-        session.lived(at(*sent));
-    }
-    let answer = Response::new(200, r#"[{"TTL":"15s"}]"#);
+    session.hold(at(100));
+    let (lost, _) = session.transmit(at(105), &settings).unwrap();
+    exchange(&mut session, 110, 110, 200, r#"[{"TTL":"15s"}]"#);
+    exchange(&mut session, 110, 110, 200, &info());
+    let due = session.timeout();
+    assert!(due.is_some_and(|due| due <= at(115)), "{due:?}");
+
+    let timeout = TransportError::new(TransportErrorKind::Timeout);
     session.handle(
-        at(109),
-        no,
-        Ok(&answer),
+        at(111),
+        lost,
+        Err(RequestError::Transport(timeout)),
         Belief::Confirmed,
         &settings,
-        &mut rng,
+        &mut fastrand::Rng::with_seed(1),
     );
-    session
-}
-
-#[test]
-fn a_renewal_counts_as_soon_as_anything_proves_that_the_session_lived_after_it_was_sent() {
-    let late = Some(at(118) + Duration::from_millis(500));
-    let early = Some(at(113) + Duration::from_millis(500));
-    assert_eq!(deadline(&renewed_across_a_grant(&[])), early);
-    assert_eq!(deadline(&renewed_across_a_grant(&[104])), early);
-    assert_eq!(deadline(&renewed_across_a_grant(&[104, 106])), late);
-    assert_eq!(deadline(&renewed_across_a_grant(&[106, 104])), late);
-
-    let mut session = renewed_across_a_grant(&[]);
-    session.lived(at(104));
-    assert_eq!(
-        deadline(&session),
-        early,
-        "it says nothing of the time after"
-    );
-    session.lived(at(105));
-    assert_eq!(deadline(&session), late);
-}
-
-/// A session that is held among so many others since 100, and whose renewal, sent at 105, is
-/// answered at 106.
-fn renewed_among(among: Among) -> Session {
-    let mut session = live();
-    session.hold(at(100), among);
-    exchange(&mut session, 105, 106, 200, r#"[{"TTL":"15s"}]"#);
-    session
-}
-
-#[test]
-fn among_many_a_session_waits_until_others_have_asked() {
-    for among in [Among::Dozens, Among::Hundreds] {
-        let mut session = renewed_among(among);
-        assert!(session.awaits_confirmation());
-        // It is asked about alone a tenth of the TTL later.
-        let alone = at(107) + Duration::from_millis(500);
-        assert_eq!(session.inquire_at(), Some(alone));
-        session.lived(at(105));
-        assert!(!session.awaits_confirmation());
-        assert_eq!(session.inquire_at(), None);
-        assert_eq!(
-            deadline(&session),
-            Some(at(118) + Duration::from_millis(500))
-        );
-    }
-    let session = renewed_among(Among::Few);
-    assert!(!session.awaits_confirmation());
-    assert!(session.inquire_at().is_some_and(|asks| asks <= at(106)));
-}
-
-#[test]
-fn a_session_whose_key_is_not_tied_is_asked_about_at_once() {
-    let mut session = renewed_among(Among::Dozens);
-    session.doubt(at(106));
-    assert!(!session.awaits_confirmation());
-    let (_, question) = session.transmit(at(106), &settings()).unwrap();
-    assert_eq!(question.path(), format!("/v1/session/info/{ID}"));
-}
-
-#[test]
-fn the_last_of_hundreds_are_renewed_as_seldom_as_those_of_waiters() {
-    let next = |among| {
-        let mut session = renewed_among(among);
-        session.lived(at(105));
-        session.timeout().unwrap().saturating_since(at(105))
-    };
-    let quarter = Duration::from_millis(15_000 / 4);
-    assert!(next(Among::of(499)) < Duration::from_millis(15_000 / 12 + 1));
-    assert!(next(Among::of(500)) >= quarter);
-    assert!(next(Among::of(500)) <= Duration::from_secs(5));
+    assert_eq!(session.timeout(), due);
+    assert!(session.failure().is_none());
 }
