@@ -103,6 +103,10 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Session.unknown_since: Instant", Meaning::Since(LEASE)),
     ("Step.composed: Moment", Meaning::Together),
     ("Step.record: Index", Meaning::Index(IndexOf::Lock)),
+    (
+        "TermIndexes.create_index: Index",
+        Meaning::Index(IndexOf::Key),
+    ),
     // How long somebody has waited only appears in errors.
     ("Ticket.since: Instant", Meaning::Nothing),
     ("Unused: Instant", Meaning::Due(AT_ONCE)),
@@ -265,7 +269,7 @@ fn as_nanos(duration: Duration) -> u64 {
 mod tests {
     use std::collections::{BTreeSet, HashSet, VecDeque};
 
-    use semaphore_core::sans_io::Participant;
+    use semaphore_core::sans_io::{Candidate, Participant};
 
     use super::*;
     use crate::scene::{Contest, Fault, Scene};
@@ -311,15 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn each_time_moment_and_index_of_a_semaphore_has_a_known_meaning() {
+    fn each_time_moment_and_index_of_semaphores_and_of_sessions_has_a_known_meaning() {
         let mut found = BTreeSet::new();
         let paused = Scene::new(1, &[1]).with_faults(1, &[Fault::Pause]);
         let delayed = Scene::new(1, &[1]).with_faults(1, &[Fault::Delay]);
         for scene in scenes::small().into_iter().chain([paused, delayed]) {
             match (scene.contest, scene.is_in_clients()) {
-                (Contest::Semaphore, false) => look::<Participant>(&scene, &mut found),
-                (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, &mut found),
-                (Contest::Election, _) => {}
+                (Contest::Semaphore, false) => look::<Participant>(&scene, 0, &mut found),
+                (Contest::Semaphore, true) => look::<Client<Participant>>(&scene, 0, &mut found),
+                // The list of candidates is beside `text`. Their sessions come after them.
+                (Contest::Election, true) => look::<Client<Candidate>>(&scene, 1, &mut found),
+                (Contest::Election, false) => {}
             }
         }
         let known: BTreeSet<_> = MEANINGS
@@ -346,13 +352,14 @@ mod tests {
         }
     }
 
-    fn look<A: Actor>(scene: &Scene, found: &mut BTreeSet<String>) {
+    /// Notes the fields in the texts of this scene's states, from this one on.
+    fn look<A: Actor>(scene: &Scene, first_text: usize, found: &mut BTreeSet<String>) {
         let first = State::<A>::new(scene).expect("a scene");
         let mut known = HashSet::from([first.fingerprint(scene)]);
         let mut pending = VecDeque::from([first]);
         while let Some(state) = pending.pop_front() {
-            for text in state.texts() {
-                collect(&Tree::read(&text), ("", ""), found);
+            for text in state.texts().iter().skip(first_text) {
+                collect(&Tree::read(text), ("", ""), found);
             }
             let next = state.options(scene).into_iter();
             for next in next.filter_map(|action| state.after(scene, action).ok()) {

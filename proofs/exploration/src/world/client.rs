@@ -55,10 +55,6 @@ pub(crate) trait Contender: Actor {
     fn of_scene() -> &'static str;
     /// What decides what it does next, according to its text.
     fn shown_in(text: &str) -> Shown;
-    /// The same, and of its household.
-    fn shown_beside(text: &str, contender: Shown) -> Shown {
-        household::shown(text, contender)
-    }
 }
 
 impl Contender for Participant {
@@ -80,10 +76,6 @@ impl Contender for Participant {
 
     fn shown_in(text: &str) -> Shown {
         participant_in(text)
-    }
-
-    fn shown_beside(text: &str, contender: Shown) -> Shown {
-        super::participant::shown_in_household(text, contender)
     }
 }
 
@@ -267,7 +259,7 @@ impl<A: Contender> Actor for Client<A> {
 
     fn shown(&self) -> Shown {
         let contender = A::shown_in(&self.contender_text());
-        A::shown_beside(&format!("{:?}", self.household), contender)
+        household::shown(&format!("{:?}", self.household), contender)
     }
 
     #[cfg(test)]

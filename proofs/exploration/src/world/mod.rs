@@ -23,6 +23,7 @@ mod monitor;
 mod node;
 mod options;
 mod participant;
+mod pool;
 mod shown;
 mod step;
 mod told;

@@ -8,13 +8,9 @@
 //! - when the majority last saw a session alive, unless somebody holds with it: the next grant brings
 //!   a newer proof.
 
-mod household;
-mod pool;
-
+use super::pool;
 use super::shown::Shown;
 use crate::canon::{IndexOf, Item, Token, Tree, fingerprinted, nanos_of, read, untouched};
-
-pub(super) use self::household::shown as shown_in_household;
 
 /// A participant.
 pub(super) fn shown(text: &str) -> Shown {
@@ -55,7 +51,7 @@ fn simplify(tree: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
 }
 
 /// The requests under way, by their numbers.
-fn requests<'t>(tree: &mut Tree<'t>) -> Vec<(u64, Tree<'t>)> {
+pub(super) fn requests<'t>(tree: &mut Tree<'t>) -> Vec<(u64, Tree<'t>)> {
     let Some(requests) = tree.field_mut("requests") else {
         return Vec::new();
     };
@@ -224,7 +220,7 @@ fn step(tree: &mut Tree<'_>) {
 }
 
 /// Pauses grow up to the longest.
-fn backoff(pause: &mut Tree<'_>) {
+pub(super) fn backoff(pause: &mut Tree<'_>) {
     let Some(backoff) = pause.field_mut("backoff") else {
         return;
     };

@@ -1,7 +1,7 @@
 //! The sessions of a process.
 
-use super::{backoff, requests};
-use crate::canon::{IdOf, Token, Tree, fingerprinted};
+use super::participant::{backoff, requests};
+use crate::canon::{IdOf, IndexOf, Token, Tree, fingerprinted};
 
 /// Leaves only what decides. Returns who waits for the answer to each request.
 pub(super) fn simplify(pool: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
@@ -13,6 +13,14 @@ pub(super) fn simplify(pool: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
     }
     pool.each("Shared", &mut session);
     pool.each("Pause", &mut backoff);
+    // How often a key was acquired. It only matters which number is greater.
+    pool.each("TermIndexes", &mut |term| {
+        let times = term.field("lock_index").and_then(Tree::number).unwrap_or(0);
+        term.put(
+            "lock_index",
+            Tree::Token(Token::Index(IndexOf::Term, times)),
+        );
+    });
     let waiting = waiting.into_iter().map(|(id, mut entry)| {
         if let Some(from) = entry.field_mut("from") {
             sender(from);
