@@ -51,20 +51,12 @@ fn numbers_of_proofs(proofs: &mut Tree<'_>) {
 }
 
 fn session(shared: &mut Tree<'_>) {
-    // Without the list of users nothing may be left out.
-    let is_held = shared.field("users").is_none_or(|users| {
-        let mut all = users.items().iter();
-        all.any(|it| it.value.name() == "Holds")
-    });
     shared.each("Asked", &mut |asked| {
         let number = asked.field("no").and_then(Tree::number).unwrap_or(0);
         asked.put("no", Tree::Token(Token::Id(IdOf::Asked, number)));
     });
     shared.each("Lease", &mut |lease| {
         lease.cut(&["renew_after"]);
-        if !is_held {
-            lease.cut(&["proved_at"]);
-        }
     });
     // What its users know of the lease is what there is, or comes with the next news.
     if let Some(told) = shared.field_mut("told") {
