@@ -41,9 +41,15 @@ const OF_WHOLE_MACHINES: [&str; 12] = [
 /// may assign it.
 const PHASES: [&str; 1] = ["machine::election::candidacy::phase"];
 
+/// The most constants of the machines' rooms that may be numbers or lengths of time. Each is something
+/// to tune, and somebody has to know why it is what it is.
+const MOST_CONSTANTS: usize = 69;
+
 /// The most fields of the machines' rooms that may be bools. A value that matters in one state only
 /// belongs into that state.
 const MOST_BOOLS: usize = 28;
+
+const NUMBERS: [&str; 6] = ["u16", "u32", "u64", "usize", "f64", "Duration"];
 
 /// One file of the core, without its tests.
 struct Source {
@@ -57,6 +63,8 @@ struct Source {
     fields: BTreeMap<String, usize>,
     /// How many of all fields are bools.
     bools: usize,
+    /// How many constants are numbers or lengths of time.
+    constants: usize,
     /// The machines that it uses as a whole.
     of_machines: BTreeSet<String>,
     /// How often it assigns to a field `phase`.
@@ -139,6 +147,7 @@ impl Source {
             comments: 0,
             fields: BTreeMap::new(),
             bools: 0,
+            constants: 0,
             of_machines: BTreeSet::new(),
             phases_assigned: 0,
             named: BTreeSet::new(),
@@ -251,6 +260,11 @@ impl<'ast> Visit<'ast> for Source {
     fn visit_field(&mut self, field: &'ast syn::Field) {
         self.bools += usize::from(is_named(&field.ty, "bool"));
         visit::visit_field(self, field);
+    }
+
+    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
+        self.constants += usize::from(NUMBERS.iter().any(|it| is_named(&item.ty, it)));
+        visit::visit_item_const(self, item);
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
@@ -454,6 +468,16 @@ fn report() -> String {
         "bools"
     )
     .expect("room");
+    let constants = constants(&sources);
+    writeln!(
+        text,
+        "{:<12} {constants:>6} numbers in the machine folder",
+        "constants"
+    )
+    .expect("room");
+    for (room, code) in rooms(&sources) {
+        writeln!(text, "{room:<20} {code:>6} lines of code").expect("room");
+    }
     let needs = needs(&sources);
     let circles = circles(&needs);
     writeln!(text, "{:<12} {:>6}", "circles", circles.len()).expect("room");
@@ -493,6 +517,31 @@ fn no_machine_has_more_fields_than_a_reader_keeps_in_mind() {
 fn of_machine_folder(sources: &BTreeMap<Vec<String>, Source>) -> impl Iterator<Item = &Source> {
     let sources = sources.values();
     sources.filter(|it| it.module.first().is_some_and(|it| it == "machine"))
+}
+
+/// The folders of the machine, and their parts.
+fn rooms(sources: &BTreeMap<Vec<String>, Source>) -> BTreeMap<String, usize> {
+    let mut rooms = BTreeMap::new();
+    for source in of_machine_folder(sources) {
+        let depth = match source.module.get(1).map(String::as_str) {
+            Some("semaphore" | "process") => 3,
+            _ => 2,
+        };
+        let room = source.module.get(1..depth.min(source.module.len()));
+        let room = room.unwrap_or_default().join("::");
+        *rooms.entry(room).or_default() += source.code;
+    }
+    rooms
+}
+
+fn constants(sources: &BTreeMap<Vec<String>, Source>) -> usize {
+    of_machine_folder(sources).map(|it| it.constants).sum()
+}
+
+#[test]
+fn no_more_numbers_to_tune_are_kept_than_are_now() {
+    let constants = constants(&sources());
+    assert!(constants <= MOST_CONSTANTS, "{constants} numbers");
 }
 
 fn bools(sources: &BTreeMap<Vec<String>, Source>) -> usize {

@@ -48,6 +48,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Key.index: Index", Meaning::Index(IndexOf::Key)),
     // Only tries ask for it, and no scene has one.
     ("Known.listed: Moment", Meaning::Nothing),
+    ("Known.shown: Moment", Meaning::Together),
     ("KnownRecord.as_of: Index", Meaning::Index(IndexOf::Lock)),
     ("KnownRecord.index: Index", Meaning::Index(IndexOf::Lock)),
     ("KnownRecord.seen: Moment", Meaning::Moment),

@@ -198,6 +198,12 @@ fn step(tree: &mut Tree<'_>) {
         .iter()
         .filter_map(|it| it.key.as_ref()?.number())
         .collect();
+    // It shows all that concerns those who had come before.
+    if let Some(known) = tree.field_mut("known") {
+        let shown = known.field("shown").and_then(Tree::number).unwrap_or(0);
+        let before = tickets.iter().filter(|it| **it <= shown).count();
+        known.put("shown", count(before as u64, u64::MAX));
+    }
     let Some(writes) = tree.field_mut("writes") else {
         return;
     };

@@ -166,6 +166,7 @@ impl Participant {
         if !reading.is_tree {
             self.known.line.listed(reading.sent_at);
             self.known.listed = reading.moment;
+            self.known.shown = reading.moment;
         }
         self.reads.satisfied(Due::ConfirmedList);
         if reading.is_confirmed {

@@ -102,6 +102,8 @@ struct Known {
     missing: Missing,
     /// When the newest list was sent.
     listed: Moment,
+    /// When the newest list or tree was sent.
+    shown: Moment,
     /// A limit that the record may still show, after ours was changed.
     former_limit: Option<u32>,
 }
@@ -201,6 +203,7 @@ impl Participant {
                 line: Line::default(),
                 missing: Missing::default(),
                 listed: Moment::START,
+                shown: Moment::START,
                 former_limit: None,
             },
             reads: Reads::new(&settings),

@@ -163,6 +163,7 @@ impl Participant {
             };
             let due = self.reads.due();
             if self.learn_list(now, tree, reading) {
+                self.known.shown = step.composed;
                 self.reads.require(due);
             } else {
                 self.reads.require(Due::List);

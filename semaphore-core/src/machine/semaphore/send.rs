@@ -83,10 +83,16 @@ impl Participant {
             parts.extend(self.part(*no, Act::Exit(*exit)));
         }
         let mut along = Along::Nothing;
+        // Rule 2. Others that the newest list does not show came after those who had come before it.
+        // Consul serves nobody while it goes through thousands of keys.
+        let newest = self.callers.queue().newest();
+        let is_shown = newest.is_some_and(|it| self.known.shown >= Moment(it.0));
         for no in plan.claims.iter().flatten() {
             let is_newcomer = self.ours.get(*no).is_some_and(|it| it.key.is_none());
             let act = if is_newcomer {
-                along = Along::Prefix;
+                if !is_shown {
+                    along = Along::Prefix;
+                }
                 Act::EnterAndClaim
             } else {
                 Act::Claim

@@ -122,7 +122,7 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
     for (processes, callers, percent, requests) in [
         (1, 60, 90, 50),
         (4, 60, 85, 200),
-        (10, 60, 60, 400),
+        (10, 60, 60, 410),
         (4, 400, 85, 40),
         (20, 400, 50, 250),
     ] {
@@ -153,7 +153,7 @@ fn many_slots_are_used_well_by_many_processes_where_each_write_takes_long() {
     const WORLDS: u64 = 4;
     // While slots are free, each turn takes one and gives it back.
     let free = (80, 60, 750, 25);
-    for (callers, percent, requests, kilobytes) in [free, (400, 62, 180, 8)] {
+    for (callers, percent, requests, kilobytes) in [free, (400, 62, 180, 11)] {
         let crowd = Crowd {
             limit: 100,
             callers,
