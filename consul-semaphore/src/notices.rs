@@ -31,7 +31,8 @@ pub(crate) struct Notices {
 /// before is then written before what the command prints.
 const BEFORE_COMMAND: Duration = Duration::from_millis(200);
 
-/// The same at the end, when nothing is held any more.
+/// The same before this program ends or stops, since it may say nothing more. A busy machine may leave
+/// the writer without a processor for some tenths of a second.
 const AT_END: Duration = Duration::from_secs(2);
 
 /// How long the reader of a pipe may take to open it. A script often starts both at once.
@@ -231,6 +232,11 @@ impl Notices {
     /// Waits until all is written, but not for a reader that takes nothing.
     pub(crate) fn settle(&self) {
         self.settle_within(BEFORE_COMMAND);
+    }
+
+    /// The same before this program stops.
+    pub(crate) fn settle_before_stop(&self) {
+        self.settle_within(AT_END);
     }
 
     fn settle_within(&self, patience: Duration) {

@@ -270,7 +270,7 @@ impl<'a> Supervisor<'a> {
         });
         if next == Stop::OfJob {
             // The user must read it before the shell's own line.
-            self.notices.settle();
+            self.notices.settle_before_stop();
             self.allow(child);
             return !child.stop_the_job(signal);
         }

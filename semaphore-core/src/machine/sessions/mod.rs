@@ -23,7 +23,8 @@
 //! | `session` | the life of one: created, renewed, ended |
 //! | `shared` | its users, and how long it is useful |
 //! | `agenda` | which one needs something next |
-//! | `proofs` | reads of holders' keys, with the majority's confirmation |
+//! | `proofs` | reads of holders' keys, with the majority's confirmation: which are due, and under way |
+//! | `proving` | whom they are about, and what their answers say |
 //! | `terms` | what it had in elections |
 //! | `news` | what users have not been told yet |
 //!
@@ -33,36 +34,33 @@
 mod agenda;
 mod news;
 mod proofs;
+mod proving;
 mod session;
 mod shared;
 mod terms;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::agenda::{Agenda, Listed, SessionNo};
 use self::news::AllNews;
-use self::proofs::{Asked, Proof, Proofs};
+use self::proofs::Proofs;
 use self::shared::{Shared, Stance};
-use crate::api::{CreateSession, Entry, Txn, TxnFaultKind, TxnOutcome};
+use crate::api::CreateSession;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
-use crate::http::{Request, Response};
+use crate::http::Response;
 use crate::id::RequestId;
-use crate::input::LOCK_NAME;
 use crate::machine::contract::Transmit;
 use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
-use crate::machine::process::tenancy::loan::{
-    LoanNews, LoanStep, LoanWish, Rest, Seen, SeenRecord, Shown,
-};
+use crate::machine::process::tenancy::loan::{LoanNews, LoanStep, LoanWish, Rest, Seen, Shown};
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant, election_at, key_at};
+use crate::machine::process::tenancy::tenant::{MemberNo, Place, Tenant};
 use crate::time::Instant;
 use crate::transport::TransportError;
-use crate::view::{Contender, Lock};
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Pool {
@@ -359,51 +357,6 @@ impl Pool {
         self.requests.count(is_other) < MOST_OTHERS
     }
 
-    /// An unknown session of which no proof under way tells.
-    fn unknown(&self) -> Option<SessionNo> {
-        self.agenda.unknown().find(|no| {
-            let shared = self.sessions.get(no).filter(|it| it.has_witness());
-            let since = shared.and_then(|it| it.session.unknown_since());
-            since.is_some_and(|since| !self.proofs.asks_about(*no, since))
-        })
-    }
-
-    /// The proof that is due: of an unknown session, or of all holders in turn.
-    fn next_proof(&mut self, now: Instant) -> Option<(u32, Request)> {
-        if self.proofs.asks_at() <= now
-            && let Some(no) = self.unknown()
-        {
-            let asked = self.sessions.get(&no)?.witnesses();
-            let asked = asked.filter_map(|it| asked_of(&self.sessions, &self.lent, it));
-            let asked: Vec<Asked> = asked.take(Txn::MAX_OPERATIONS / 2).collect();
-            return self.proofs.ask(now, asked, &self.settings);
-        }
-        if self.held == 0 || self.proofs.due_at() > now {
-            return None;
-        }
-        if self.proofs.is_round_over() {
-            self.begin_round(now);
-        }
-        let (sessions, lent) = (&self.sessions, &self.lent);
-        let whose = |tenant| asked_of(sessions, lent, tenant);
-        self.proofs.next(now, whose, &self.settings)
-    }
-
-    /// All holders are proved in turn, those of one semaphore together. One leader's key proves the
-    /// session of all: each looks at its own key besides.
-    fn begin_round(&mut self, now: Instant) {
-        let mut holders: BTreeSet<Tenant> = BTreeSet::new();
-        for shared in self.sessions.values() {
-            if shared.leads() {
-                let count = shared.holders().count().max(1);
-                holders.extend(shared.holders().nth(self.rng.usize(..count)));
-            } else {
-                holders.extend(shared.holders());
-            }
-        }
-        self.proofs.begin_round(now, holders.into_iter());
-    }
-
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
         self.requests.poll_abort()
     }
@@ -464,84 +417,6 @@ impl Pool {
                 .values()
                 .any(|it| it.session.id() == Some(&id))
         })
-    }
-
-    fn take_proof(
-        &mut self,
-        now: Instant,
-        (no, sent_at): (u32, Instant),
-        answer: Result<&Response, RequestError>,
-    ) {
-        let mut untied = BTreeSet::new();
-        let (entries, failure) = match answer.and_then(Txn::parse) {
-            Ok(TxnOutcome::Applied(results)) => (Some(results.entries), None),
-            Ok(TxnOutcome::RolledBack(faults)) => {
-                let checks = faults.iter().filter(|it| it.kind == TxnFaultKind::Check);
-                untied.extend(checks.map(|fault| fault.operation));
-                (None, None)
-            }
-            Err(error) => (None, Some(error)),
-        };
-        let Some(proof) = self.proofs.answered(
-            now,
-            no,
-            entries.is_none() && untied.is_empty(),
-            &self.settings,
-        ) else {
-            return;
-        };
-        let entries = entries.as_deref();
-        let shown: BTreeMap<&str, &Entry<'_>> = entries
-            .into_iter()
-            .flatten()
-            .map(|entry| (entry.key(), entry))
-            .collect();
-        let numbers: BTreeSet<SessionNo> = proof.asked.iter().map(|it| it.no).collect();
-        for no in numbers {
-            if let Some(shared) = self.sessions.get_mut(&no) {
-                // Consul evaluates all operations: the leaders' keys that are not refused are tied.
-                let is_tied = |at: usize| !untied.is_empty() && !untied.contains(&at);
-                let mut keys = proof.asked.iter().enumerate().filter(|(_, it)| it.no == no);
-                let is_shown = keys.any(|(at, it)| is_tied(at) || tied(it, &shown).is_some());
-                // If nobody may look, it is believed in until its lease ends.
-                let lease = shared.session.lease();
-                let is_refused = failure.as_ref().is_some_and(RequestError::is_refusal);
-                let is_over = is_refused && lease.is_some_and(|it| it.kept_until() <= now);
-                if is_shown {
-                    shared.session.lived(sent_at);
-                } else if entries.is_some() || !untied.is_empty() || is_over {
-                    shared.session.is_missed(sent_at);
-                }
-                shared.unproved.clone_from(&failure);
-            }
-            self.settle(now, no);
-        }
-        if entries.is_some() {
-            self.tell_seen(sent_at, &proof, &shown);
-        }
-    }
-
-    /// Tells the users what a proof has shown of their keys and of the records.
-    fn tell_seen(&mut self, sent_at: Instant, proof: &Proof, shown: &BTreeMap<&str, &Entry<'_>>) {
-        for asked in &proof.asked {
-            let is_theirs = self.lent.get(&asked.tenant).map(|(no, _)| *no) == Some(asked.no);
-            let Some(shared) = self.sessions.get(&asked.no).filter(|_| is_theirs) else {
-                continue;
-            };
-            let key = tied(asked, shown).map(|it| Contender::new(asked.session.clone(), it));
-            let seen = Seen {
-                sent_at,
-                record: match &asked.record {
-                    None => SeenRecord::Unread,
-                    Some(record) => shown
-                        .get(record.as_str())
-                        .map_or(SeenRecord::Missing, |it| SeenRecord::There(Lock::new(it))),
-                },
-                key,
-            };
-            let now = shared.shown();
-            self.tell(asked.tenant, now, Some(seen));
-        }
     }
 
     pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
@@ -606,29 +481,4 @@ impl Pool {
             }
         }
     }
-}
-
-/// What is read for a user.
-fn asked_of(
-    sessions: &BTreeMap<SessionNo, Shared>,
-    lent: &BTreeMap<Tenant, (SessionNo, Place)>,
-    tenant: Tenant,
-) -> Option<Asked> {
-    let (no, place) = lent.get(&tenant)?;
-    let session = sessions.get(no)?.session.id()?.clone();
-    let is_election = election_at(place).is_some();
-    Some(Asked {
-        tenant,
-        no: *no,
-        key: key_at(place, &session),
-        record: (!is_election).then(|| format!("{place}/{LOCK_NAME}")),
-        place: Arc::clone(place),
-        session,
-    })
-}
-
-/// The key of this user, if it is tied to its session.
-fn tied<'a>(asked: &Asked, shown: &BTreeMap<&str, &'a Entry<'a>>) -> Option<&'a Entry<'a>> {
-    let entry = shown.get(asked.key.as_str()).copied()?;
-    (entry.session() == Some(asked.session.as_str())).then_some(entry)
 }
