@@ -210,8 +210,8 @@ fn contenders(world: &World, care: Care, found: &mut Findings) -> Result<(), Fai
         let connections = runs.worst(|figures| whole(figures.peak_connections));
         let connections = Row::new(&scene, "connections", connections).at_most(8.0);
         found.rows.extend([
-            rate(&scene, &runs, Some(0.9), peer),
-            requests.at_most(4.0),
+            rate(&scene, &runs, Some(0.86), peer),
+            requests.at_most(1.1),
             connections.peer(peer.map(|peer| peer.connections)),
             mean_hold(&scene, &runs),
             limit_kept(&scene, &runs),
@@ -230,7 +230,7 @@ fn backend(name: &str, world: &World, care: Care, found: &mut Findings) -> Resul
     let runs = world.contend()?.runs(&args, &prefix, care.runs)?;
     let scene = format!("1 participant, 100 contenders, {name}");
     found.rows.extend([
-        rate(&scene, &runs, Some(0.9), None),
+        rate(&scene, &runs, Some(0.86), None),
         requests(&scene, &runs, None),
         mean_hold(&scene, &runs),
         limit_kept(&scene, &runs),
@@ -253,10 +253,15 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
         let scene = format!("{waiters} participants");
         let peer = found.peer_of(*waiters);
         let mut requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
-        // Smaller crowds are only there for the comparison with as many `consul lock`.
-        let counts = *waiters >= 50;
-        if counts {
-            requests = requests.at_most(12.0);
+        // The others are only there for the comparison with as many `consul lock`, and for the plot.
+        let (least, most) = match waiters {
+            15 | 50 => (Some(0.78), Some(8.0)),
+            100 => (Some(0.66), Some(8.0)),
+            400 => (Some(0.55), Some(9.0)),
+            _ => (None, None),
+        };
+        if let Some(most) = most {
+            requests = requests.at_most(most);
         }
         if *waiters == 50 {
             at_fifty = Some(requests.reached);
@@ -265,7 +270,6 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
             let growth = requests.reached / fewer;
             Row::new(&scene, "requests per acquisition, to those of 50", growth).at_most(1.2)
         });
-        let least = (*waiters == 100).then_some(0.6);
         let out_of_order = runs.worst(|figures| percent(figures.served_out_of_order));
         let out_of_order = Row::new(&scene, "pairs out of order, %", out_of_order);
         found
@@ -273,7 +277,7 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
             .extend([rate(&scene, &runs, least, peer), requests]);
         found.rows.extend(growth);
         found.rows.extend([
-            if counts {
+            if *waiters >= 50 {
                 out_of_order.at_most(1.0)
             } else {
                 out_of_order

@@ -67,19 +67,19 @@ const SIZES: &[Size] = &[
     crowd(Scene::Callers, [100, 400, 1, 50]).wants(&[
         Share(90.0),
         AllSlots,
-        Requests(4.0),
+        Requests(0.5),
         Kilobytes(10.0),
     ]),
     crowd(Scene::Callers, [100, 400, 4, 50]).wants(&[
-        Share(75.0),
+        Share(88.0),
         AllSlots,
-        Requests(4.0),
+        Requests(0.8),
         Kilobytes(10.0),
     ]),
     crowd(Scene::Callers, [100, 400, 20, 50]).wants(&[
-        Share(60.0),
+        Share(72.0),
         AllSlots,
-        Requests(4.0),
+        Requests(1.3),
         Kilobytes(10.0),
     ]),
     crowd(Scene::Callers, [100, 80, 1, 50])
@@ -94,13 +94,16 @@ const SIZES: &[Size] = &[
     // Few slots, and processes with many callers each.
     crowd(Scene::Few, [3, 100, 1, 10])
         .rounds([20, 4])
-        .wants(&[Share(93.0)]),
+        .wants(&[Share(86.0), Requests(1.1)]),
     crowd(Scene::Few, [3, 100, 2, 10])
         .rounds([20, 4])
         .wants(&[Share(85.0)]),
     crowd(Scene::Few, [3, 100, 4, 10])
         .rounds([20, 4])
-        .wants(&[Share(80.0), Requests(7.0)]),
+        .wants(&[Share(85.0), Requests(1.5)]),
+    crowd(Scene::Few, [3, 60, 15, 10])
+        .rounds([20, 4])
+        .wants(&[Share(85.0), Requests(2.2)]),
     crowd(Scene::Few, [3, 100, 15, 10])
         .rounds([20, 4])
         .wants(&[Share(80.0)]),
@@ -122,9 +125,9 @@ const SIZES: &[Size] = &[
         .rounds([100, 25])
         .wants(&[Share(85.0)]),
     // Many permits of one handle at the same time.
-    crowd(Scene::Permits, [5_000, 500, 1, 15_000])
+    crowd(Scene::Permits, [5_000, 1_000, 1, 15_000])
         .rounds([1, 1])
-        .wants(&[LongestWait(10.0)]),
+        .wants(&[LongestWait(2.0)]),
     crowd(Scene::Permits, [5_000, 2_000, 1, 15_000])
         .rounds([1, 1])
         .long()

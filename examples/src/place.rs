@@ -118,11 +118,14 @@ fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
                     .iter()
                     .filter_map(|operation| operation.kv.as_ref())
             };
-            // A claimant already has a key, and only marks it.
-            let is_there =
-                |key: &str| writes().any(|it| it.verb == "check-session" && it.key == key);
+            // A claim checks the index of a key that is there. Who prunes locks a key of another
+            // contender.
+            let is_new = |key: &str| {
+                let mut checks = writes().filter(|it| it.verb == "check-not-exists");
+                checks.any(|it| it.key == key)
+            };
             writes()
-                .find(|write| write.verb == "lock" && !is_there(&write.key))
+                .find(|write| write.verb == "lock" && is_new(&write.key))
                 .map(|write| write.key.clone())
         }
         _ => None,
@@ -166,8 +169,9 @@ mod tests {
     #[test]
     fn the_result_of_a_transaction_shows_it_at_once() {
         let place = Place::default();
-        let body = r#"[{"KV":{"Verb":"cas","Key":"a/.lock","Value":"","Index":5}},
-            {"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s"}}]"#;
+        let body = r#"[{"KV":{"Verb":"check-not-exists","Key":"a/x"}},
+            {"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s"}},
+            {"KV":{"Verb":"cas","Key":"a/.lock","Value":"","Index":5}}]"#;
         asks(&place, Method::Put, "/v1/txn", body);
         place.hears(br#"{"Results":null,"Errors":[{"OpIndex":0,"What":"index is stale"}]}"#);
         assert_eq!(place.index(), None);
@@ -195,13 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_marks_a_key_leaves_it_in_its_place() {
+    fn a_claim_leaves_a_key_in_its_place_and_may_prune_another() {
         let place = Place::default();
-        let enter = r#"[{"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s"}}]"#;
+        let enter = r#"[{"KV":{"Verb":"check-not-exists","Key":"a/x"}},
+            {"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s"}}]"#;
         asks(&place, Method::Put, "/v1/txn", enter);
         place.hears(br#"{"Results":[{"KV":{"Key":"a/x","CreateIndex":9,"ModifyIndex":9}}]}"#);
-        let claim = r#"[{"KV":{"Verb":"check-session","Key":"a/x","Session":"s"}},
+        let claim = r#"[{"KV":{"Verb":"check-index","Key":"a/x","Index":9}},
             {"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s","Flags":1}},
+            {"KV":{"Verb":"lock","Key":"a/dead","Value":"","Session":"s"}},
+            {"KV":{"Verb":"delete","Key":"a/dead"}},
             {"KV":{"Verb":"cas","Key":"a/.lock","Value":"","Index":5}}]"#;
         asks(&place, Method::Put, "/v1/txn", claim);
         assert_eq!(place.index(), Some(9));

@@ -49,9 +49,7 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{Belief, LoanStep, Shown};
-use crate::machine::process::tenancy::tenure::Tenure;
-use crate::machine::process::timers::Timer;
+use crate::machine::process::tenancy::loan::{Loan, LoanStep, Shown};
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -59,9 +57,8 @@ use crate::transport::{TransportError, TransportErrorKind};
 
 #[derive(Clone, Debug)]
 pub(super) struct Candidacy {
-    session: Tenure,
-    /// Since when its session is known. A shared session may have led here before, for another
-    /// candidacy.
+    session: Loan,
+    /// Since when its session is known. It may have led here before, for another candidacy.
     known_since: Moment,
     phase: Phase,
     /// The key as it was last seen. `None` before the first answer.
@@ -137,8 +134,6 @@ pub(super) struct Asked {
 /// Identifies a request of a candidacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// With its number among the session's requests.
-    Session(u32),
     Write,
     Read,
 }
@@ -180,7 +175,7 @@ impl Candidacy {
     pub(super) fn new(settings: &ElectionSettings, unseen_since: Option<Moment>) -> Self {
         let cap = settings.session.retry_cap();
         Self {
-            session: settings.tenure(),
+            session: Loan::new(&settings.session),
             known_since: Moment::START,
             phase: Phase::new(),
             seen: None,
@@ -243,30 +238,12 @@ impl Candidacy {
         self.fencing == Fencing::Whole
             && self.writing.is_none()
             && !self.given_up.may_come(now)
-            && (self.has_valid_lease(now) || self.session.is_being_created())
+            && self.has_valid_lease(now)
     }
 
-    /// Keeps its session while nobody campaigns. Returns whether it can. A campaign that was too
-    /// short to see the key has left nothing.
-    pub(super) fn keep(&mut self, now: Instant, until: Instant) -> bool {
-        let can_wait = self.is_campaigning() && !self.may_hold && self.may_be_kept(now);
-        if can_wait {
-            self.phase.kept(until);
-        }
-        can_wait
-    }
-
-    /// Its next wish for the shared sessions.
+    /// Its next wish for the pool of sessions.
     pub(super) fn poll_wish(&mut self) -> Option<LoanStep> {
         self.session.poll_wish()
-    }
-
-    /// Until when it is kept, if nobody campaigns.
-    pub(super) fn kept_until(&self) -> Option<Instant> {
-        match self.phase.state() {
-            State::Kept { until } => Some(*until),
-            _ => None,
-        }
     }
 
     /// Somebody campaigns with its session again. Its view of the key is outdated. If no answer
@@ -301,34 +278,16 @@ impl Candidacy {
         self.race.hurry();
     }
 
-    /// Whether it must create a session first.
-    pub(super) fn wants_creation(&self) -> bool {
-        self.session_is_active() && self.session.wants_creation()
-    }
-
-    /// Whether this request creates a session.
-    pub(super) fn is_creation(&self, part: Part) -> bool {
-        matches!(part, Part::Session(no) if self.session.is_creation(no))
-    }
-
     /// What it waits for.
-    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 5] {
-        let session = self.session_is_active().then(|| self.session.timeout());
+    pub(super) fn timers(&self, now: Instant) -> [Option<Instant>; 3] {
         let end = match self.phase.state() {
             State::Leading(_) => self.deadline(),
             State::Settling(_) => self.given_up.latest(),
             _ => self.leaves_until(),
         };
-        [
-            (Timer::End, end),
-            (Timer::Spares, self.kept_until()),
-            (Timer::Request, session.flatten()),
-            (
-                Timer::Write,
-                self.wants_write(now).then(|| self.write_due()),
-            ),
-            (Timer::Read, self.wants_read().then(|| self.read_due())),
-        ]
+        let write = self.wants_write(now).then(|| self.write_due());
+        let read = self.wants_read().then(|| self.read_due());
+        [end, write, read]
     }
 
     pub(super) fn transmit(
@@ -336,11 +295,6 @@ impl Candidacy {
         now: Instant,
         settings: &ElectionSettings,
     ) -> Option<(Part, Request)> {
-        if self.session_is_active()
-            && let Some((no, request)) = self.session.transmit(now, &settings.session)
-        {
-            return Some((Part::Session(no), request));
-        }
         if self.wants_write(now) && self.write_due() <= now {
             let request = self.write(now, settings)?;
             self.pace.clear();
@@ -389,7 +343,6 @@ impl Candidacy {
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         let event = match part {
-            Part::Session(no) => self.handle_session(now, no, answer, settings, rng),
             Part::Write => self.handle_write(now, asked, answer, settings, rng),
             Part::Read => {
                 self.is_reading = false;
@@ -404,7 +357,7 @@ impl Candidacy {
                     }
                     Err(error) => {
                         self.rest.begin(now, rng);
-                        self.cannot_leave(now, &error, settings);
+                        self.leaving_failed(now, &error, settings);
                         self.fail(error)
                     }
                 }
@@ -422,7 +375,7 @@ impl Candidacy {
         event.or_else(|| self.check_session())
     }
 
-    /// Takes news of its shared session, at this moment.
+    /// Takes news of its session, at this moment.
     pub(super) fn learn(&mut self, moment: Moment, shown: &Shown) -> Option<CandidacyEvent> {
         let was_unknown = self.session.id().is_none();
         self.session.learn(shown);
@@ -440,7 +393,6 @@ impl Candidacy {
             (State::Campaigning, Some(error)) => {
                 Some(CandidacyEvent::Refused(Error::Request(error)))
             }
-            (State::Kept { .. }, Some(_)) => Some(CandidacyEvent::SessionGone),
             _ => self.check_session(),
         }
     }
@@ -491,15 +443,6 @@ impl Candidacy {
         }
     }
 
-    /// A session that is being created must be there before it can be destroyed.
-    fn session_is_active(&self) -> bool {
-        match self.phase.state() {
-            State::Leaving(_) | State::Settling(_) => self.session.is_ending(),
-            State::Gone(_) => false,
-            State::Campaigning | State::Leading(_) | State::Kept { .. } => true,
-        }
-    }
-
     /// Whether Consul keeps its session, as far as renewals tell. To lead takes a proof besides.
     fn has_valid_lease(&self, now: Instant) -> bool {
         let lease = self.session.lease();
@@ -517,7 +460,7 @@ impl Candidacy {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
             State::Leaving(_) => self.must_release(),
-            State::Kept { .. } | State::Settling(_) | State::Gone(_) => false,
+            State::Settling(_) | State::Gone(_) => false,
         }
     }
 
@@ -531,40 +474,7 @@ impl Candidacy {
                 self.unresolved.is_some() || self.sight != Sight::Current
             }
             State::Leaving(_) => self.must_look() && !self.session.is_gone(),
-            State::Kept { .. } | State::Settling(_) | State::Gone(_) => false,
-        }
-    }
-
-    fn handle_session(
-        &mut self,
-        now: Instant,
-        no: u32,
-        answer: Result<&Response, RequestError>,
-        settings: &ElectionSettings,
-        rng: &mut fastrand::Rng,
-    ) -> Option<CandidacyEvent> {
-        let belief = Belief::of(self.is_leading());
-        self.session
-            .handle(now, no, answer, belief, &settings.session, rng);
-        self.failure = self.session.failure().cloned();
-        let failure = self.failure.clone()?;
-        // A late renewal is no step of the way out.
-        let is_step = self.session.is_ending() || self.session.id().is_none();
-        match self.phase.state() {
-            State::Leaving(_) if !is_step => None,
-            State::Leaving(_) => {
-                if self.session.id().is_none() && failure.is_permanent() && !failure.is_anothers() {
-                    self.session.abandon();
-                }
-                self.leaving_failed(now, &failure, settings);
-                None
-            }
-            _ if !failure.is_permanent() => None,
-            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(failure))),
-            // Nobody waits for it.
-            State::Kept { .. } => Some(CandidacyEvent::SessionGone),
-            // It continues as long as the lease.
-            State::Leading(_) | State::Settling(_) | State::Gone(_) => None,
+            State::Settling(_) | State::Gone(_) => false,
         }
     }
 
@@ -573,7 +483,7 @@ impl Candidacy {
             return None;
         }
         match self.phase.state() {
-            State::Campaigning | State::Kept { .. } => Some(CandidacyEvent::SessionGone),
+            State::Campaigning => Some(CandidacyEvent::SessionGone),
             State::Leading(_) => {
                 let session = self.session.id()?.clone();
                 Some(CandidacyEvent::Lost(Lost::SessionGone {

@@ -14,8 +14,8 @@
 //! ```
 //! The files: this one has the commands and the state, [`terms`] handles answers and decides who
 //! leads, [`watch`] decides who looks at the key, and [`candidacy`] has the drawing of the states.
-//! Each campaign uses a session. A candidate that is alone creates one and destroys it afterwards.
-//! The elections of a [`Client`](crate::Client) share sessions. The key stays, with its last value
+//! Each campaign uses a session of a pool, which keeps it for a moment afterwards. The elections of a
+//! [`Client`](crate::Client) share one pool. The key stays, with its last value
 //! and without a session: so Consul leaves it, and so its `LockIndex` keeps counting the terms.
 //!
 //! # On a session that lives on
@@ -57,8 +57,7 @@
 //!
 //! # What it costs
 //! A leader or waiting candidate holds one long poll open, which the cluster's leader confirms, or
-//! the process checks its key together with others. It renews its session three times per TTL, or
-//! shares that with others. The limit (L3): a hundred
+//! the process checks its key together with others. The limit (L3): a hundred
 //! polls a second in the long run, two attempts a second plus one for each acquisition by somebody
 //! else, and one read after each write with an unknown outcome.
 
@@ -89,7 +88,6 @@ use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
-use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::status::{FirstWaiter, Status};
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -147,10 +145,9 @@ impl Candidate {
     /// An idle candidate. `seed` decides its jitter: use a different seed for each, and a fixed one
     /// to repeat a run.
     pub fn new(settings: ElectionSettings, seed: u64) -> Self {
-        let cap = settings.session.retry_cap();
         Self {
             watch: KeyWatch::new(&settings),
-            between: Between::new(cap),
+            between: Between::new(&settings, seed),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
                 settings.session.request_timeout(),
@@ -169,6 +166,9 @@ impl Candidate {
     #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
+        if let Some(lone) = &mut self.between.lone {
+            lone.reseed(seed);
+        }
     }
 
     /// Its settings.
@@ -231,7 +231,6 @@ impl Candidate {
 
     fn enqueue(&mut self, now: Instant, patience: Patience) -> Result<CommandId, Error> {
         self.callers.ensure_open()?;
-        self.between.wanted(now);
         let campaign = CommandId(self.requests.number());
         let is_behind = self.leader.is_some() || !self.callers.queue().is_empty();
         if patience == Patience::None && is_behind {
@@ -256,17 +255,10 @@ impl Candidate {
     /// The candidacy's next request, if one is due.
     fn transmit_candidacy(&mut self, now: Instant) -> Option<(Part, Request)> {
         let candidacy = self.candidacy.as_mut()?;
-        let rests = self.callers.queue().is_empty() && candidacy.rests(now);
-        let is_creation = candidacy.wants_creation();
-        if rests || is_creation && !self.requests.orphans().may_create(now) {
+        if self.callers.queue().is_empty() && candidacy.rests(now) {
             return None;
         }
-        let sent = candidacy.transmit(now, &self.settings)?;
-        if is_creation {
-            let ttl = self.settings.session.ttl();
-            self.requests.orphans_mut().asked(now, ttl);
-        }
-        Some(sent)
+        candidacy.transmit(now, &self.settings)
     }
 
     /// The next poll of the key, if it is due.
@@ -295,22 +287,15 @@ impl Candidate {
         self.watch.due(instead.as_ref())
     }
 
-    /// What it waits for.
-    fn timers(&self) -> Timers {
-        let timers = Timers::after(self.timed_at)
-            .with(Timer::Caller, self.callers.queue().timeout())
-            .with(Timer::Creation, self.requests.orphans().timeout())
-            .with(Timer::Respawn, self.between.respawn.timeout())
-            .with(Timer::Poll, self.poll_due())
-            .with(Timer::Warning, self.warns_at());
-        let Some(candidacy) = &self.candidacy else {
-            return timers;
-        };
-        let rest = candidacy.rests_until();
-        let rest = rest.filter(|_| self.callers.queue().is_empty());
-        let rested = |due: Instant| rest.map_or(due, |rest| due.max(rest));
-        let all = candidacy.timers(self.timed_at).into_iter();
-        timers.with_all(all.map(|(timer, due)| (timer, due.map(rested))))
+    /// When its candidacy has something to do.
+    fn candidacy_due(&self) -> impl Iterator<Item = Instant> {
+        let nobody_waits = self.callers.queue().is_empty();
+        let candidacy = self.candidacy.iter();
+        candidacy.flat_map(move |it| {
+            let rest = it.rests_until().filter(|_| nobody_waits);
+            let all = it.timers(self.timed_at).into_iter().flatten();
+            all.map(move |due| rest.map_or(due, |rest| due.max(rest)))
+        })
     }
 
     /// Until when a leader believes that it leads.
@@ -329,13 +314,31 @@ impl Candidate {
         }
     }
 
-    /// The candidacy's wishes for shared sessions outlive it.
+    /// The candidacy's wishes for sessions outlive it.
     fn collect_wishes(&mut self) {
         if let Some(candidacy) = &mut self.candidacy {
             while let Some(step) = candidacy.poll_wish() {
                 self.between.wish(step);
             }
         }
+    }
+
+    /// Hands its wishes to its own pool, and takes the pool's news.
+    fn exchange(&mut self, now: Instant) -> bool {
+        self.collect_wishes();
+        let Some(mut lone) = self.between.lone.take() else {
+            return false;
+        };
+        while let Some(wish) = self.between.poll_wish() {
+            lone.handle_wish(now, &wish);
+        }
+        let mut has_news = false;
+        while let Some(news) = lone.poll_news() {
+            has_news = true;
+            self.take_loan(now, &news);
+        }
+        self.between.lone = Some(lone);
+        has_news
     }
 
     /// When observers are warned of the lease's end.
@@ -361,12 +364,16 @@ impl Machine for Candidate {
     type Grant = Term;
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(lone) = &mut self.between.lone
+            && let Some(transmit) = lone.poll_transmit(now, || self.requests.number())
+        {
+            return Some(transmit);
+        }
         let (from, request) = match self.transmit_candidacy(now) {
             Some((part, request)) => (From::Candidacy(part), request),
             None => (From::Watch, self.poll(now)?),
         };
         let service = match from {
-            From::Candidacy(Part::Session(_)) => Service::Sessions,
             From::Candidacy(Part::Write) => Service::Records,
             From::Candidacy(Part::Read) | From::Watch => Service::Reads,
         };
@@ -374,7 +381,12 @@ impl Machine for Candidate {
     }
 
     fn poll_abort(&mut self) -> Option<RequestId> {
-        self.requests.poll_abort()
+        let lone = self
+            .between
+            .lone
+            .as_mut()
+            .and_then(|lone| lone.poll_abort());
+        lone.or_else(|| self.requests.poll_abort())
     }
 
     fn handle_response(
@@ -392,9 +404,15 @@ impl Machine for Candidate {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
-        let (received, end) = self.requests.receive(now, id, &result)?;
         // A late renewal must not bring back a belief that has ended.
         self.let_time_pass(now);
+        if let Some(lone) = &mut self.between.lone
+            && let Some(end) = lone.handle_response(now, id, &result)
+        {
+            self.settle(now);
+            return end;
+        }
+        let (received, end) = self.requests.receive(now, id, &result)?;
         let held = self.held_until();
         let event = self.handle_answer(now, id, received);
         self.note(now);
@@ -428,7 +446,19 @@ impl Machine for Candidate {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.timers().timeout()
+        let own = [
+            self.callers.queue().timeout(),
+            self.between.respawn.timeout(),
+            self.poll_due(),
+            self.warns_at(),
+            self.between
+                .lone
+                .as_ref()
+                .and_then(|lone| lone.poll_timeout()),
+        ];
+        let all = own.into_iter().flatten().chain(self.candidacy_due());
+        // What was already due has been done, or waits for an answer.
+        all.filter(|at| *at > self.timed_at).min()
     }
 
     fn given_back_at_shutdown(&self) -> Option<CommandId> {
@@ -437,8 +467,10 @@ impl Machine for Candidate {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
+        if let Some(lone) = &mut self.between.lone {
+            lone.handle_timeout(now);
+        }
         for ticket in self.callers.take_expired(now) {
-            self.between.ended(now);
             if let Some(error) = self.conflict() {
                 self.callers.failed(now, &ticket, error);
                 continue;
@@ -476,7 +508,9 @@ impl Machine for Candidate {
     }
 
     fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.let_time_pass(now);
         self.take_loan(now, news);
+        self.settle(now);
     }
 
     fn check(&self) -> Option<Check> {
@@ -495,24 +529,36 @@ impl Machine for Candidate {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
-        self.between.close();
         self.fail_waiting(now, &Error::closed());
+        if let Some(lone) = &mut self.between.lone {
+            lone.close(now);
+        }
         self.settle(now);
     }
 
     fn is_idle(&self) -> bool {
-        self.candidacy.is_none() && self.callers.queue().is_empty()
+        let has_sessions = self
+            .between
+            .lone
+            .as_ref()
+            .is_some_and(|lone| !lone.is_empty());
+        self.candidacy.is_none() && self.callers.queue().is_empty() && !has_sessions
     }
 
     fn is_quiet(&self) -> bool {
-        let is_left = self.candidacy.as_ref().is_none_or(Candidacy::is_held_up);
-        is_left && self.callers.queue().is_empty()
+        let is_left_alone = match &self.candidacy {
+            Some(candidacy) => candidacy.is_held_up(),
+            None => self
+                .between
+                .lone
+                .as_ref()
+                .is_none_or(|lone| lone.is_held_up()),
+        };
+        is_left_alone && self.callers.queue().is_empty()
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
-        if self.callers.give_up(now, command) || self.leads(command) {
-            self.between.ended(now);
-        }
+        self.callers.give_up(now, command);
         if self.callers.forget(command).is_some() {
             self.callers.notices_mut().released(now, command);
             self.step_down(now, command, None);
@@ -523,9 +569,6 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         // The clock ends the belief, no matter who looks first.
         self.let_time_pass(now);
-        if self.leads(command) {
-            self.between.ended(now);
-        }
         match self.callers.hold(command).map(|it| it.lost.clone()) {
             None => self.callers.done(command, Ok(())),
             Some(None) => {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::input::{LockKey, Scope, SessionOptions, Value};
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::Shares;
-use crate::machine::process::tenancy::tenure::Tenure;
+use crate::machine::process::tenancy::tenant::{Place, Shares};
 
 /// Which key a candidate campaigns for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +75,12 @@ impl ElectionSettings {
     pub fn shares(&self) -> Option<Shares> {
         self.session.shares_sessions().then(|| Shares {
             settings: self.session.clone(),
-            // No prefix of a semaphore begins with a slash.
-            place: Arc::from(format!("/{}", self.key)),
+            place: self.place(),
         })
     }
 
-    /// The session of the next candidacy.
-    pub(super) fn tenure(&self) -> Tenure {
-        Tenure::new(&self.session)
+    /// Where it uses each session once. No prefix of a semaphore begins with a slash.
+    pub(super) fn place(&self) -> Place {
+        Arc::from(format!("/{}", self.key))
     }
 }

@@ -96,28 +96,24 @@ impl Candidate {
         let asked = self.asked(id, sent_at);
         let (settings, rng) = (&self.settings, &mut self.rng);
         let candidacy = self.candidacy.as_mut()?;
-        if candidacy.is_creation(part) {
-            let orphans = self.requests.orphans_mut();
-            let ttl = settings.session.ttl();
-            orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
-        }
         candidacy.handle(now, asked, part, answer, settings, rng)
     }
 
-    /// Takes news of a shared session.
+    /// Takes news of a session.
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
-        self.let_time_pass(now);
         let held = self.held_until();
         if news.loan == self.between.loan()
             && let Some(candidacy) = &mut self.candidacy
         {
             let moment = self.requests.moment();
+            if news.seen.as_ref().is_some_and(|it| it.key.is_none()) {
+                candidacy.is_missed(now);
+            }
             let event = candidacy.learn(moment, &news.shown);
             self.note(now);
             self.handle_event(now, event);
             self.note_renewal(now, held);
         }
-        self.settle(now);
     }
 
     /// Takes the result of a check of the key with those of others.
@@ -266,10 +262,7 @@ impl Candidate {
         if self.leader != Some(campaign) {
             return;
         }
-        let is_kept = lost.is_none()
-            && !self.between.is_closed()
-            && (self.between.expects_another_until(now).is_some()
-                || !self.callers.queue().is_empty());
+        let is_kept = lost.is_none() && !self.callers.queue().is_empty();
         if let Some(candidacy) = &mut self.candidacy {
             let way = if is_kept { Way::HandOn } else { Way::End };
             candidacy.leave(now, way, &self.settings);
@@ -312,8 +305,17 @@ impl Candidate {
         }
     }
 
-    /// Does what needs no request.
+    /// Does what needs no request. Every command, answer and timeout ends here.
     pub(super) fn settle(&mut self, now: Instant) {
+        loop {
+            self.settle_candidacy(now);
+            if !self.exchange(now) {
+                break;
+            }
+        }
+    }
+
+    fn settle_candidacy(&mut self, now: Instant) {
         let wanted = !self.callers.queue().is_empty();
         let watches = |it: &Candidacy| it.is_campaigning() || it.is_leading() || it.is_settling();
         if let Some(candidacy) = &mut self.candidacy
@@ -325,11 +327,11 @@ impl Candidate {
             self.tell_left_behind();
         }
         if !wanted && self.leader.is_none() {
-            self.keep_or_leave(now);
+            self.leave(now);
         } else if wanted
             && let Some(candidacy) = &mut self.candidacy
-            && (candidacy.kept_until().is_some()
-                || candidacy.is_settling() && self.between.respawn.is_over(now))
+            && candidacy.is_settling()
+            && self.between.respawn.is_over(now)
         {
             let moment = self.requests.moment();
             candidacy.take_up(
@@ -358,22 +360,6 @@ impl Candidate {
         }
         self.tell_resigned();
         self.end_shown_changes();
-    }
-
-    /// Nobody campaigns: the session is kept for a moment if another campaign is expected.
-    fn keep_or_leave(&mut self, now: Instant) {
-        let expected_until = self.between.expects_another_until(now);
-        let Some(candidacy) = &mut self.candidacy else {
-            return;
-        };
-        let is_kept = match (candidacy.kept_until(), expected_until) {
-            (Some(until), Some(_)) => now < until,
-            (None, Some(until)) => candidacy.keep(now, until),
-            (_, None) => false,
-        };
-        if !is_kept {
-            self.leave(now);
-        }
     }
 
     /// A campaign with a short timeout lets others go first only within its time.

@@ -8,4 +8,3 @@ pub(super) mod reader;
 pub(super) mod requests;
 pub(super) mod service;
 pub(super) mod tenancy;
-pub(super) mod timers;

@@ -1,7 +1,6 @@
 //! How its owner drives it: the contract of every machine, and when to come back.
 
 use super::contender::{ContenderNo, Stand};
-use super::lone::Lone;
 use super::reads::Due;
 use super::step::Step;
 use super::{From, Grant, HURRY, Participant, Slots, rules};
@@ -16,6 +15,7 @@ use crate::machine::process::outage::RequestEnd;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::requests::{Received, Sender as _};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
+use crate::machine::sessions::lone::Lone;
 use crate::machine::status::{FirstWaiter, Status};
 use crate::subject::Subject;
 use crate::time::Instant;

@@ -24,7 +24,6 @@
 //! | `turns` | the callers' side: asking, giving back, losing, failing |
 //! | `settings`, `availability` | what it contends for; how many slots were free |
 //! | `contract` | how its owner drives it, and when to come back |
-//! | `lone` | the pool of a semaphore that shares its sessions with nobody |
 
 mod answers;
 mod availability;
@@ -33,7 +32,6 @@ mod contenders;
 mod contract;
 mod learn;
 mod line;
-mod lone;
 mod missing;
 mod ours;
 mod outcome;
@@ -54,7 +52,6 @@ pub use self::availability::Availability;
 use self::contender::ContenderNo;
 use self::contenders::Contenders;
 use self::line::Line;
-use self::lone::Lone;
 use self::missing::Missing;
 use self::reads::Reads;
 use self::record::KnownRecord;
@@ -70,6 +67,7 @@ use crate::machine::process::reader::backoff::jitter;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
+use crate::machine::sessions::lone::Lone;
 use crate::record::Record;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
@@ -192,7 +190,7 @@ impl Participant {
     /// one to repeat a run.
     pub fn new(settings: Settings, seed: u64) -> Self {
         let longest = settings.session.request_timeout();
-        let lone = (!settings.shares_sessions()).then(|| Box::new(Lone::new(&settings, seed)));
+        let lone = Lone::new(&settings.session, settings.place(), seed);
         Self {
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(longest, settings.session.lease_time()),

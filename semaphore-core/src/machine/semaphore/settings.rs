@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope, SessionOptions, Value};
 use crate::machine::process::tenancy::settings::SessionSettings;
-use crate::machine::process::tenancy::tenant::Shares;
+use crate::machine::process::tenancy::tenant::{Place, Shares};
 
 /// What a participant contends for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,8 +178,13 @@ impl Settings {
     pub fn shares(&self) -> Option<Shares> {
         self.shares_sessions().then(|| Shares {
             settings: self.session.clone(),
-            place: Arc::from(self.prefix.as_str()),
+            place: self.place(),
         })
+    }
+
+    /// Where it uses each session once.
+    pub(super) fn place(&self) -> Place {
+        Arc::from(self.prefix.as_str())
     }
 
     /// Whether others of the process use the same sessions.

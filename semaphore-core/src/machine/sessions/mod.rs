@@ -25,6 +25,7 @@
 //! | `agenda` | which one needs something next |
 //! | `proofs` | reads of holders' keys, with the majority's confirmation: which are due, and under way |
 //! | `proving` | whom they are about, and what their answers say |
+//! | `lone` | the pool of a machine that shares its sessions with nobody |
 //! | `terms` | what it had in elections |
 //! | `news` | what users have not been told yet |
 //!
@@ -32,6 +33,7 @@
 //! hold any number of keys; its end frees or deletes them all).
 
 mod agenda;
+pub(in crate::machine) mod lone;
 mod news;
 mod proofs;
 mod proving;

@@ -117,24 +117,38 @@ impl Pool {
         if entries.is_some() {
             self.tell_seen(sent_at, &proof, &shown);
         }
+        for asked in untied.iter().filter_map(|at| proof.asked.get(*at)) {
+            self.tell_of(asked, sent_at, SeenRecord::Unread, None);
+        }
     }
 
     /// Tells the users what a proof has shown of their keys and of the records.
     fn tell_seen(&mut self, sent_at: Instant, proof: &Proof, shown: &BTreeMap<&str, &Entry<'_>>) {
         for asked in &proof.asked {
-            let is_theirs = self.lent.get(&asked.tenant).map(|(no, _)| *no) == Some(asked.no);
-            let Some(shared) = self.sessions.get(&asked.no).filter(|_| is_theirs) else {
-                continue;
+            let record = match &asked.record {
+                None => SeenRecord::Unread,
+                Some(record) => shown
+                    .get(record.as_str())
+                    .map_or(SeenRecord::Missing, |it| SeenRecord::There(Lock::new(it))),
             };
             let key = tied(asked, shown).map(|it| Contender::new(asked.session.clone(), it));
+            self.tell_of(asked, sent_at, record, key);
+        }
+    }
+
+    /// Tells one of them, if it still uses the session.
+    fn tell_of(
+        &mut self,
+        asked: &Asked,
+        sent_at: Instant,
+        record: SeenRecord,
+        key: Option<Contender>,
+    ) {
+        let is_theirs = self.lent.get(&asked.tenant).map(|(no, _)| *no) == Some(asked.no);
+        if let Some(shared) = self.sessions.get(&asked.no).filter(|_| is_theirs) {
             let seen = Seen {
                 sent_at,
-                record: match &asked.record {
-                    None => SeenRecord::Unread,
-                    Some(record) => shown
-                        .get(record.as_str())
-                        .map_or(SeenRecord::Missing, |it| SeenRecord::There(Lock::new(it))),
-                },
+                record,
                 key,
             };
             let now = shared.shown();

@@ -343,7 +343,7 @@ impl Session {
         let outcome = match (what, &mut self.state) {
             (Purpose::Creation, State::Creating) => answer
                 .and_then(CreateSession::parse)
-                .map(|id| Some(State::Live(id, Lease::proven(sent_at, settings.ttl()))))
+                .map(|id| Some(State::Live(id, Lease::new(sent_at, settings.ttl()))))
                 .map_err(|error| settings.refused_creation(error)),
             (Purpose::Registration, State::Registering) => {
                 let node = settings.own_node().unwrap_or_default();
@@ -392,8 +392,12 @@ impl Session {
             Err(_) if self.lease().is_some() && is_on(Defect::TransientTakenForLoss) => {
                 self.vanish();
             }
-            // The TTL ends what may not be destroyed.
-            Err(error) if what == Purpose::Destruction && error.is_permanent() => {
+            // The TTL ends what may not be destroyed. It has, by then.
+            Err(error)
+                if what == Purpose::Destruction
+                    && (error.is_permanent()
+                        || error.is_refusal() && self.sent_at + settings.ttl() * 2 <= now) =>
+            {
                 self.state = State::Ended;
             }
             Err(error) => {

@@ -71,21 +71,15 @@ fn whoever_can_not_clean_up_in_time_is_told_and_goes_on_in_the_background() {
     bench.candidate.release(bench.now, campaign);
     let release = bench.candidate.poll_transmit(bench.now).expect("a release");
     assert!(bench.candidate.poll_abort().is_none(), "it is waited for");
-    let late = bench.now + secs(30);
-    bench.candidate.handle_timeout(late);
+    bench.now = bench.now + secs(30);
+    bench.candidate.handle_timeout(bench.now);
     assert!(bench.candidate.is_quiet());
     assert!(!bench.candidate.is_idle());
     assert!(bench.candidate.poll_abort().is_none(), "it still is");
-    let answer = Response::new(200, "true");
-    bench
-        .candidate
-        .handle_response(late, release.id, Ok(answer));
-    let destruction = bench.candidate.poll_transmit(late).expect("a destruction");
-    let answer = Response::new(200, "true");
-    bench
-        .candidate
-        .handle_response(late, destruction.id, Ok(answer));
+    bench.submit(release.id, &release.request);
+    bench.turn();
     assert!(bench.candidate.is_idle());
+    assert_eq!(bench.consul.sessions().count(), 0);
 }
 
 #[test]
@@ -98,6 +92,7 @@ fn after_a_loss_there_is_nothing_to_wait_for() {
     bench.write(&delete);
     bench.run_for(10);
     assert_eq!(bench.losses().len(), 1);
+    bench.run_for(1_000);
     assert!(bench.candidate.is_idle());
     assert_eq!(bench.candidate.poll_timeout(), None);
     bench.candidate.release(bench.now, campaign);
@@ -251,6 +246,7 @@ fn whoever_resigns_right_after_a_change_leaves_the_changed_value() {
     bench.turn();
     bench.candidate.release(bench.now, campaign);
     let release = bench.candidate.poll_transmit(bench.now).expect("a release");
-    assert!(release.request.target().contains("release="));
-    assert_eq!(release.request.body(), b"changed");
+    bench.submit(release.id, &release.request);
+    let entry = bench.consul.entry(KEY).expect("the key");
+    assert_eq!((entry.session(), entry.value()), (None, &b"changed"[..]));
 }

@@ -5,6 +5,7 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
+use crate::support::spy::Spy;
 use crate::support::*;
 
 #[test]
@@ -36,13 +37,14 @@ fn a_campaign_that_waits_is_dropped_without_touching_the_key() {
     let world = MockConsul::new(1);
     let (_a, first) = leader(&world);
     let b = election(&world, "b");
+    let spy = Spy::on_host(&world, "b");
     let waiting = world.start(async move { b.campaign().await });
     world.advance(secs(7));
     let before = found(&world);
     waiting.abort();
-    world.advance(secs(1));
+    world.advance(secs(2));
     assert_eq!(found(&world), before);
-    assert_eq!(world.stats().requests_of(RequestKind::KvRelease), 0);
+    assert_eq!(spy.count(resigns), 0);
     assert_eq!(session_count(&world), 1);
     assert!(first.is_leader());
 }
@@ -88,7 +90,8 @@ fn a_read_that_hangs_is_given_up_once_nothing_is_left() {
     assert_eq!(world.pending_rules(), 0);
     assert_eq!(world.stats_of("a").open, 2, "it, and the poll");
     world.run(first.resign()).expect("resigned");
-    assert_eq!(world.stats_of("a").open, 0);
+    world.advance(millis(5));
+    assert_eq!(world.stats_of("a").open, 0, "{}", world.trace());
     assert_only_key_left(&world);
 }
 

@@ -198,7 +198,7 @@ fn a_timeout_ends_a_campaign_and_leaves_nothing() {
     let b = election(&world, "b");
     let outcome = world.run(b.campaign_timeout(secs(20)));
     assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
-    world.advance(secs(1));
+    world.advance(secs(2));
     assert_eq!(session_count(&world), 1, "only the leader's");
     assert!(first.is_leader());
 }

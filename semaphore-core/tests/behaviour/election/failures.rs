@@ -26,7 +26,7 @@ fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
         let denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
         assert!(denied, "{kind}: {outcome:?}");
         assert!(world.now().saturating_since(before) <= millis(50), "{kind}");
-        world.advance(secs(1));
+        world.advance(secs(2));
         assert_eq!(session_count(&world), 0, "{kind}");
     }
 }
@@ -178,11 +178,7 @@ fn reads_that_fail_again_and_again_are_repeated_within_a_stated_rate() {
 fn a_session_is_not_renewed_while_its_key_is_given_back() {
     let world = MockConsul::new(1);
     let (_a, leadership) = leader(&world);
-    world.inject(
-        Rule::new(Fault::unavailable())
-            .kind(RequestKind::KvRelease)
-            .always(),
-    );
+    world.inject(Rule::new(Fault::unavailable()).matching(resigns).always());
     let resigning = world.start(async move { leadership.resign().await });
     world.advance(secs(20));
     assert_eq!(world.stats().requests_of(RequestKind::SessionRenew), 0);
@@ -196,7 +192,7 @@ fn a_resignation_that_is_refused_for_good_is_told_at_once_and_ends_the_session()
     let world = MockConsul::new(1);
     let (_a, leadership) = leader(&world);
     let denied = Fault::Answer(Response::new(403, "Permission denied"));
-    world.inject(Rule::new(denied).kind(RequestKind::KvRelease).always());
+    world.inject(Rule::new(denied).matching(resigns).always());
     let before = world.now();
     let resigned = world.run(leadership.resign());
     let denied = matches!(resigned, Err(Error::Request(RequestError::Denied { .. })));

@@ -108,7 +108,6 @@ fn no_sequence_of_answers_makes_it_panic_or_lead_without_a_session() {
 fn one_answer_that_is_garbage_costs_no_leadership() {
     let kinds = [
         RequestKind::SessionRenew,
-        RequestKind::SessionRead,
         RequestKind::KvWatch,
         RequestKind::KvRead,
         ACQUISITION,

@@ -7,18 +7,14 @@ use semaphore_core::sans_io::Method;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Client, Error, Leadership};
 use transport_mock::consul::{Access, Policy};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
+use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use super::shared_sessions::*;
 use crate::client::client;
+use crate::support::election::resigns;
 use crate::support::steps::ties_key;
 use crate::support::stranger::operate;
 use crate::support::*;
-
-fn is_resignation(request: &semaphore_core::adapter::Request) -> bool {
-    let body = String::from_utf8_lossy(request.body());
-    RequestKind::of(request) == RequestKind::Txn && body.contains("\"unlock\"")
-}
 
 /// The agents hold the attempt while there is no leader. They continue it although its caller is
 /// gone.
@@ -131,7 +127,7 @@ fn a_resignation_whose_answer_is_lost_is_looked_after() {
         let world = MockConsul::new(1);
         let client = client(&world, "a");
         let terms = lead_each(&world, &client, 2);
-        world.inject(Rule::new(fault.clone()).matching(is_resignation).times(1));
+        world.inject(Rule::new(fault.clone()).matching(resigns).times(1));
         let resigned = world.run(terms[1].resign());
         assert!(resigned.is_ok(), "{resigned:?}");
         assert_eq!(holder(&world, 1), None, "{fault:?}\n{}", world.trace());
@@ -147,7 +143,7 @@ fn a_late_copy_of_a_resignation_ends_no_later_term() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let terms = lead_each(&world, &client, 2);
-    let copied = Rule::new(Fault::Duplicate(secs(4))).matching(is_resignation);
+    let copied = Rule::new(Fault::Duplicate(secs(4))).matching(resigns);
     world.inject(copied.times(1));
     world.run(terms[1].resign()).expect("resigned");
     let again = lead(&world, &client, 1);

@@ -90,13 +90,7 @@ fn contest(seed: u64, candidates: usize, hosts: Hosts, term: Duration, terms: us
         names.iter().map(of).sum()
     };
     let reads = || count(&[RequestKind::KvRead, RequestKind::KvWatch]);
-    let writes = || {
-        count(&[
-            RequestKind::Txn,
-            RequestKind::KvAcquire,
-            RequestKind::KvRelease,
-        ])
-    };
+    let writes = || count(&[RequestKind::Txn, RequestKind::KvAcquire]);
     let before = Cell::new(None);
     let clock = world.client("clock");
     let beliefs = RefCell::new(Vec::<(Instant, Instant)>::new());

@@ -163,6 +163,43 @@ fn a_name_of_a_term_is_not_given_twice_where_the_key_was_made_again() {
     assert!(others[0].is_leader());
 }
 
+/// An attempt that was applied after its caller had gone. Followers have seen its term.
+#[test]
+fn a_name_of_a_term_that_nobody_was_granted_is_not_given_twice_either() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let others = lead_each(&world, &client, 1);
+    let campaign = |number| {
+        let election = election_of(&client, number);
+        world.start(async move { election.campaign().await })
+    };
+    // Its third term is granted to nobody.
+    for _ in 0..2 {
+        let term = lead(&world, &client, 1);
+        world.run(term.resign()).expect("resigned");
+    }
+    let waiting = campaign(1);
+    while holder(&world, 1).is_none() {
+        world.advance(millis(1));
+    }
+    waiting.abort();
+    world.advance(secs(5));
+    let seen = found(&world, 1).expect("the key");
+    assert_eq!((seen.session.as_str(), seen.lock_index), ("", 3));
+    operate(&world, Method::Delete, &format!("/v1/kv/{}", key(1)), "");
+    for _ in 0..3 {
+        let term = lead(&world, &client, 1);
+        assert_ne!(
+            session_of(&term),
+            session_of(&others[0]),
+            "{}",
+            world.trace()
+        );
+        world.run(term.resign()).expect("resigned");
+    }
+    assert!(others[0].is_leader());
+}
+
 #[test]
 fn a_session_that_is_taken_away_ends_all_terms_on_it_and_nothing_else() {
     let world = MockConsul::new(1);

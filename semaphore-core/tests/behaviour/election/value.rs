@@ -3,14 +3,15 @@
 use futures_util::future::join_all;
 use semaphore_core::sans_io::{Method, Request, Value};
 use semaphore_core::{Error, InvalidInput};
-use transport_mock::{Fault, MockConsul, Rule};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::election::*;
 use crate::support::*;
 
 /// Whether the request may write the key.
 fn is_write(request: &Request) -> bool {
-    request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
+    let body = String::from_utf8_lossy(request.body());
+    RequestKind::of(request) == RequestKind::Txn && body.contains("\"lock\"")
 }
 
 #[test]

@@ -10,11 +10,12 @@ use semaphore_core::adapter::Response;
 use semaphore_core::{Error, Semaphore};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
-use crate::election::unknown::ACQUISITION;
 use crate::support::aftermath::assert_recovered;
 use crate::support::election::{KEY, assert_only_key_left, election, found, leader};
 use crate::support::spy::Spy;
-use crate::support::steps::{Is, claims, deletes_key, destroys_session, withdraws, writes_record};
+use crate::support::steps::{
+    Is, claims, deletes_key, destroys_session, ties_key, withdraws, writes_record,
+};
 use crate::support::stranger::Stranger;
 use crate::support::*;
 
@@ -87,7 +88,7 @@ fn an_attempt_that_a_read_has_not_shown_is_released_by_whoever_leaves() {
             let resigned = world.run(leadership.expect("elected").resign());
             resigned.expect("resigned");
         }
-        let rule = |fault| Rule::new(fault).host("a").kind(ACQUISITION);
+        let rule = |fault| Rule::new(fault).host("a").matching(ties_key);
         world.inject(rule(Fault::Answer(delayed())).skip(1).always());
         // The sender gives it up after 3 s.
         world.inject(rule(Fault::Delay(secs(5))));
@@ -173,8 +174,12 @@ fn a_write_that_prunes_is_fenced_when_a_read_has_not_shown_it() {
 fn a_value_that_comes_after_the_resignation_is_not_written() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
-    world.inject(Rule::new(Fault::Delay(secs(5))).host("a").kind(ACQUISITION));
-    let lost = Rule::new(Fault::LoseRequest).host("a").kind(ACQUISITION);
+    world.inject(
+        Rule::new(Fault::Delay(secs(5)))
+            .host("a")
+            .matching(ties_key),
+    );
+    let lost = Rule::new(Fault::LoseRequest).host("a").matching(ties_key);
     world.inject(lost.always().optional());
     let leadership = std::sync::Arc::new(leadership);
     let changer = std::sync::Arc::clone(&leadership);

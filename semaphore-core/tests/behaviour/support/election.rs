@@ -1,8 +1,9 @@
 //! A world with an election, and what is left of it afterwards.
 
+use semaphore_core::adapter::Request;
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Builder, Election, Leadership};
-use transport_mock::{MockClient, MockConsul};
+use transport_mock::{MockClient, MockConsul, RequestKind};
 
 use crate::support::*;
 
@@ -50,9 +51,17 @@ pub(crate) fn found(world: &MockConsul) -> Option<Found> {
     })
 }
 
+/// Whether it gives the key back.
+pub(crate) fn resigns(request: &Request) -> bool {
+    let body = String::from_utf8_lossy(request.body());
+    RequestKind::of(request) == RequestKind::Txn && body.contains("\"unlock\"")
+}
+
 /// Asserts that nothing of ours is left but the key, and that nobody holds it.
 #[track_caller]
 pub(crate) fn assert_only_key_left(world: &MockConsul) {
+    // An unused session is kept for a second.
+    world.advance(millis(1_100));
     assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());
     let Some(key) = found(world) else {
         return;

@@ -1,10 +1,9 @@
 //! The way out of a candidacy, and what delays it.
 //!
-//! - *Leaving*: with a separate session, it repeats the release until it is answered, which does
-//!   nothing to a key that is not ours. If our key has become something other than an election's,
-//!   it is left alone, and the end of the session unties it. With a shared session the key is
-//!   untied exactly as it was seen, byte for byte, or read again if that is unknown.
-//! - *Settling*: with a shared session, until a given-up attempt can no longer come.
+//! - *Leaving*: the key is untied exactly as it was seen, byte for byte, or read again if that is
+//!   unknown. If Consul refuses that for good, and nobody else uses the session, its end unties the
+//!   key.
+//! - *Settling*: until a given-up attempt can no longer come, or the session has ended.
 //!
 //! Sources: Consul's documentation of the KV endpoint (`release` by a session that does not have
 //! the key returns `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes
@@ -14,7 +13,6 @@ use super::phase::Way;
 use super::seen::Sight;
 use super::{Candidacy, Fencing, Names};
 use crate::defect::{Defect, is_on};
-use crate::election_key::ElectionKey;
 use crate::error::RequestError;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::tenancy::departure::Departure;
@@ -40,6 +38,10 @@ impl Candidacy {
             Way::HandOn => self.session.let_go(),
             Way::End => self.session.leave(),
         }
+        // The session's end would leave a lock delay on the key, if an attempt has come meanwhile.
+        if self.given_up.may_come(now) && self.is_key_known() {
+            self.sight = Sight::Outdated { wanted_from: now };
+        }
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
         self.settle();
@@ -48,47 +50,29 @@ impl Candidacy {
     /// Does what needs no request. One step of the way out leads to the next.
     pub(super) fn settle(&mut self) {
         let is_on_way = self.is_leaving() || self.is_settling();
-        if !is_on_way || self.writing.is_some() || self.session.is_being_created() {
+        if !is_on_way || self.writing.is_some() || self.is_detained() {
             return;
         }
-        if self.session.is_shared() {
-            if self.is_detained() {
-                return;
-            }
-        } else if self.must_release() && self.session.id().is_some() {
-            return;
-        }
-        if !self.session.is_ending() {
-            let past = self.led.map_or(Past::Nothing, Past::Term);
-            self.session.end(past, self.rest_left());
-        }
-        if self.session.has_ended() {
-            self.phase.ended();
-        }
+        let past = self.led.map_or(Past::Nothing, Past::Term);
+        self.session.give_back(past, self.rest_left());
+        self.phase.ended();
     }
 
-    /// Whether a write must untie the key from the session. A key that has become something else is
-    /// not written: the end of the session unties it.
+    /// Whether a write must untie the key from the session.
     pub(super) fn must_release(&self) -> bool {
-        if self.session.is_shared() {
-            let is_seen = self.unresolved.is_none() && self.sight == Sight::Current;
-            return self.may_hold && is_seen && self.shown_as_own().is_some();
-        }
-        let is_own = |key: &ElectionKey| key.session.as_ref() == self.session.id();
-        let is_something_else = |key: &ElectionKey| is_own(key) && key.foreign_flags().is_some();
-        // A write of ours may have followed what was seen.
-        let is_left_alone =
-            self.unresolved.is_none() && self.shown().is_some_and(is_something_else);
-        self.may_hold && !is_left_alone
+        self.may_hold && self.is_key_known() && self.shown_as_own().is_some()
     }
 
-    /// Whether only a read can tell if the key is tied to a session that lives on.
+    /// Whether only a read can tell if the key is tied to the session.
     pub(super) fn must_look(&self) -> bool {
-        let is_seen = self.unresolved.is_none() && self.sight == Sight::Current;
-        self.session.is_shared() && self.may_hold && !(is_seen && self.present().is_some())
+        self.may_hold && !(self.is_key_known() && self.present().is_some())
     }
 
-    /// Whether something of it is left, or may come, on a session that lives on.
+    fn is_key_known(&self) -> bool {
+        self.unresolved.is_none() && self.sight == Sight::Current
+    }
+
+    /// Whether something of it is left on its session, or may come.
     pub(super) fn is_detained(&mut self) -> bool {
         if self.session.is_gone() {
             return false;
@@ -109,7 +93,7 @@ impl Candidacy {
         may_come
     }
 
-    /// What it leaves on a session that lives on.
+    /// What it leaves on its session.
     pub(super) fn rest_left(&self) -> Rest {
         let is_in_order = self.fencing == Fencing::Whole && !self.may_hold;
         match self.names {
@@ -127,27 +111,17 @@ impl Candidacy {
         settings: &ElectionSettings,
     ) {
         let departure = self.phase.departure();
-        let ends = departure.is_some_and(|it| it.ends_with(failure, now, &settings.session));
+        let mut ends = departure.is_some_and(|it| it.ends_with(failure, now, &settings.session));
         if failure.is_permanent() && !failure.is_anothers() {
             self.phase.refused(failure.clone());
+            // Nobody else uses the session, and its end unties the key.
+            ends |= !settings.session.shares_sessions();
         }
         if failure.is_refusal() {
             self.phase.held_up(failure.clone());
         }
         if ends {
             self.abandon();
-        }
-    }
-
-    /// The same for a request that only those need who leave on a session that lives on.
-    pub(super) fn cannot_leave(
-        &mut self,
-        now: Instant,
-        failure: &RequestError,
-        settings: &ElectionSettings,
-    ) {
-        if self.session.is_shared() {
-            self.leaving_failed(now, failure, settings);
         }
     }
 

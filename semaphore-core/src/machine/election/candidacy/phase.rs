@@ -8,14 +8,10 @@
 //!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
 //!                                           ▼
 //!  Campaigning ◀── handed on ── Leaving: key released ─▶ session destroyed, or given back ─▶ Gone
-//!     │   ▲  ▲                    ▲  ▲ │                                                     ▲
-//!     │   │  │                    │  │ │ on a session that lives on something may come late  │
-//!     │   │  │                    │  │ ▼                                                     │
-//!     │   │  └─ somebody campaigns ─ Settling ───────── it can't any more ───────────────────┘
-//!     │   │                       │
-//!     │   │ somebody campaigns    │ nobody did in time
-//!     │   └─────────────────────┐ │
-//!     └─ nobody waits any more ─▶ Kept
+//!         ▲                       ▲ │                                                        ▲
+//!         │                       │ │ on a session that lives on something may come late     │
+//!         │                       │ ▼                                                        │
+//!         └── somebody campaigns ── Settling ───────── it can't any more ────────────────────┘
 //! ```
 //! Campaigning and unresolved are one state here: an attempt is a write under way, or an unknown
 //! outcome that a read has to show.
@@ -32,11 +28,6 @@ pub(super) struct Phase(State);
 pub(super) enum State {
     Campaigning,
     Leading(TermIndexes),
-    /// Nobody campaigns, but somebody is expected to: its session is kept until then. It does not
-    /// touch the key.
-    Kept {
-        until: Instant,
-    },
     /// It leaves, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left except a given-up write that may come late, on a session that lives
@@ -92,7 +83,7 @@ impl Phase {
             State::Leaving(leaving) | State::Settling(leaving) | State::Gone(leaving) => {
                 leaving.departure.failure()
             }
-            State::Campaigning | State::Leading(_) | State::Kept { .. } => None,
+            State::Campaigning | State::Leading(_) => None,
         }
     }
 
@@ -109,16 +100,9 @@ impl Phase {
         }
     }
 
-    /// Nobody campaigns for the moment.
-    pub(super) fn kept(&mut self, until: Instant) {
-        if matches!(self.0, State::Campaigning) {
-            self.0 = State::Kept { until };
-        }
-    }
-
     /// Somebody campaigns again.
     pub(super) fn taken_up(&mut self) {
-        if matches!(self.0, State::Kept { .. } | State::Settling(_)) {
+        if matches!(self.0, State::Settling(_)) {
             self.0 = State::Campaigning;
         }
     }

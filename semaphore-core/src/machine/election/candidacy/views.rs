@@ -101,9 +101,21 @@ impl Candidacy {
                 let lost = noticed(loss(self.shown(), &session, *term))?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            // If the key is nevertheless tied to its session, the session can't be used.
-            State::Kept { .. } => is_ours.then_some(CandidacyEvent::SessionGone),
-            State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
+            State::Leaving(_) | State::Settling(_) | State::Gone(_) => {
+                self.note_term();
+                None
+            }
+        }
+    }
+
+    /// A term that nobody was granted has a name, too: followers see it.
+    fn note_term(&mut self) {
+        let Some(term) = self.shown_as_own().map(TermIndexes::of) else {
+            return;
+        };
+        let before = self.led.replace(term);
+        if before.is_some_and(|led| led.is_counted_again(self.shown())) {
+            self.names = Names::Spent;
         }
     }
 
@@ -165,6 +177,13 @@ impl Candidacy {
             self.sight = Sight::Outdated { wanted_from };
         }
         is_news
+    }
+
+    /// A proof of its session has not found the key tied to it. A read tells why.
+    pub(in crate::machine::election) fn is_missed(&mut self, now: Instant) {
+        if self.is_leading() && self.sight == Sight::Current {
+            self.sight = Sight::Outdated { wanted_from: now };
+        }
     }
 
     /// The session with which it leads.
@@ -253,7 +272,7 @@ impl Candidacy {
             lock_index: term.lock_index,
             session,
         };
-        self.session.hold(now);
+        self.session.hold();
         self.phase.elected(term);
         self.led = Some(term);
         self.may_hold = true;

@@ -71,14 +71,14 @@ impl Candidacy {
         self.session.leave();
     }
 
-    /// Gives the key back on a session that lives on, as it was seen. A key that has become
-    /// something else keeps each of its bytes, as if the session ended.
+    /// Gives the key back as it was seen. A key that has become something else keeps each of its
+    /// bytes, as if the session ended.
     fn fenced_release(
         &self,
         session: &SessionId,
         settings: &ElectionSettings,
     ) -> Option<(Request, Vec<u8>)> {
-        let ours = self.shown_as_own().filter(|_| self.session.is_shared())?;
+        let ours = self.shown_as_own()?;
         let value = self.value_to_leave();
         let request = write::hand_on(session, value, ours, settings)?;
         Some((request, value.to_vec()))
@@ -233,7 +233,7 @@ impl Candidacy {
                 self.unresolved = Some(moment);
                 None
             }
-            State::Kept { .. } | State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
+            State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 
@@ -250,7 +250,7 @@ impl Candidacy {
             self.end_after_all();
         }
         match given_back {
-            Ok(Some(shown)) if is_kept || self.session.is_shared() => {
+            Ok(Some(shown)) => {
                 self.failure = None;
                 self.may_hold = false;
                 self.phase.handed_on();
@@ -258,25 +258,20 @@ impl Candidacy {
                 self.observe(now, Some(shown), asked, settings, rng);
                 return is_kept.then_some(CandidacyEvent::HandedOn);
             }
-            // Then it is released without a condition, and the session ends. If the session lives
-            // on, the key is read and released as it is then.
-            Ok(_) => {
+            // The key is read, and released as it is then.
+            Ok(None) => {
                 self.end_after_all();
-                if self.session.is_shared() {
-                    self.sight = Sight::Outdated { wanted_from: now };
-                    self.pace.failed(now, rng);
-                }
+                self.sight = Sight::Outdated { wanted_from: now };
+                self.pace.failed(now, rng);
             }
-            Err(RequestError::InvalidSession { .. }) if self.session.is_shared() => {
+            Err(RequestError::InvalidSession { .. }) => {
                 self.failure = None;
                 self.session.found_gone();
             }
             Err(error) => {
                 self.end_after_all();
-                if self.session.is_shared() {
-                    self.cannot_leave(now, &error, settings);
-                    self.unresolved = Some(asked.moment);
-                }
+                self.leaving_failed(now, &error, settings);
+                self.unresolved = Some(asked.moment);
                 self.failure = Some(error);
                 self.pace.failed(now, rng);
             }
@@ -297,13 +292,6 @@ impl Candidacy {
                 self.failure = None;
                 self.may_hold = false;
             }
-            // If the session is its own, the end of the session also unties the key.
-            Err(error)
-                if error.is_permanent() && !error.is_anothers() && !self.session.is_shared() =>
-            {
-                self.phase.refused(error);
-                self.may_hold = false;
-            }
             Err(error) => {
                 self.leaving_failed(now, &error, settings);
                 self.failure = Some(error);
@@ -320,7 +308,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            State::Kept { .. } | State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
+            State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }
 }

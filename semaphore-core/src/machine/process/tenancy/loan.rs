@@ -62,26 +62,6 @@ pub(in crate::machine) enum LoanStep {
     },
 }
 
-/// What makes a renewal count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::machine) enum Belief {
-    /// Its answer: a claim is tied to the session by its transaction.
-    Answered,
-    /// A confirmation by the leader: somebody holds or leads with the session.
-    Confirmed,
-}
-
-impl Belief {
-    /// While somebody holds or leads with the session, or while nobody does.
-    pub(in crate::machine) fn of(is_held: bool) -> Self {
-        if is_held {
-            Self::Confirmed
-        } else {
-            Self::Answered
-        }
-    }
-}
-
 /// What a turn leaves on its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Rest {
@@ -194,7 +174,7 @@ impl Loan {
         let State::Lent(id, Some(lease)) = &self.state else {
             return None;
         };
-        Some(lease.expired(now, id.clone(), self.failure.as_ref(), None))
+        Some(lease.expired(now, id.clone(), self.failure.as_ref()))
     }
 
     pub(in crate::machine) fn lock_delay(&self) -> Duration {
@@ -277,6 +257,13 @@ impl Loan {
             let step = LoanStep::Return { past, rest };
             self.wishes.push_back(step);
         }
+    }
+
+    /// Gives it back as it is: its end, or its TTL, does the rest.
+    pub(in crate::machine) fn abandon(&mut self) {
+        let is_unknown = self.id().is_none();
+        let rest = if is_unknown { Rest::Nothing } else { Rest::Key };
+        self.give_back(Past::Nothing, rest);
     }
 
     pub(in crate::machine) fn poll_wish(&mut self) -> Option<LoanStep> {

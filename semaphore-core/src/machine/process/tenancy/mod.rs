@@ -5,7 +5,5 @@ pub(in crate::machine) mod lease;
 pub(in crate::machine) mod loan;
 pub(in crate::machine) mod orphans;
 pub(in crate::machine) mod past;
-pub(in crate::machine) mod session;
 pub(in crate::machine) mod settings;
 pub(in crate::machine) mod tenant;
-pub(in crate::machine) mod tenure;
