@@ -42,6 +42,8 @@ use semaphore_core::sans_io::Instant;
 pub(crate) use self::actor::Actor;
 use self::agent::Agent;
 pub(crate) use self::agent::{LEADER, LOCK};
+#[cfg(test)]
+pub(crate) use self::candidate::without_pool;
 pub(crate) use self::client::Client;
 use self::message::{Message, Parked};
 use self::monitor::Monitor;

@@ -44,7 +44,7 @@ fn simplify(tree: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
     // It repeats the order of the sessions' names.
     tree.each("Record", &mut |record| record.cut(&["sorted"]));
     if let Some(lone) = tree.at_mut(&["lone"]).and_then(Tree::inner_mut) {
-        waiting.extend(own_pool(lone));
+        waiting.extend(pool::own(lone));
     }
     callers(tree);
     waiting
@@ -64,23 +64,6 @@ pub(super) fn requests<'t>(tree: &mut Tree<'t>) -> Vec<(u64, Tree<'t>)> {
     entries.collect()
 }
 
-/// The requests of its own pool have two numbers: the participant's, and the pool's.
-fn own_pool(lone: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
-    let ids = lone.take(&["ids"]);
-    lone.cut(&["place"]);
-    let Some(pool) = lone.field_mut("pool") else {
-        return Vec::new();
-    };
-    let waiting = pool::simplify(pool);
-    let ids = ids.items().iter();
-    let ids = ids.filter_map(|it| Some((it.key.as_ref()?.number()?, it.value.number()?)));
-    ids.filter_map(|(ours, theirs)| {
-        let (_, tokens) = waiting.iter().find(|(id, _)| *id == theirs)?;
-        Some((ours, tokens.clone()))
-    })
-    .collect()
-}
-
 fn contenders(tree: &mut Tree<'_>) {
     let Some(ours) = tree.field_mut("ours") else {
         return;
@@ -92,7 +75,6 @@ fn contenders(tree: &mut Tree<'_>) {
         let course = contender.field("course").map(Tree::name);
         let holds = course.is_none_or(|it| it == "Holding");
         contender.each("Lease", &mut |lease| {
-            lease.cut(&["renew_after"]);
             if !holds {
                 lease.cut(&["proved_at"]);
             }

@@ -30,6 +30,23 @@ pub(super) fn simplify(pool: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
     waiting.collect()
 }
 
+/// The requests of its own pool have two numbers: the machine's, and the pool's.
+pub(super) fn own(lone: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
+    let ids = lone.take(&["ids"]);
+    lone.cut(&["place"]);
+    let Some(pool) = lone.field_mut("pool") else {
+        return Vec::new();
+    };
+    let waiting = simplify(pool);
+    let ids = ids.items().iter();
+    let ids = ids.filter_map(|it| Some((it.key.as_ref()?.number()?, it.value.number()?)));
+    ids.filter_map(|(ours, theirs)| {
+        let (_, tokens) = waiting.iter().find(|(id, _)| *id == theirs)?;
+        Some((ours, tokens.clone()))
+    })
+    .collect()
+}
+
 /// A request's number at its session, or a proof's.
 fn sender(from: &mut Tree<'_>) {
     let of = match from.name() {
@@ -54,9 +71,6 @@ fn session(shared: &mut Tree<'_>) {
     shared.each("Asked", &mut |asked| {
         let number = asked.field("no").and_then(Tree::number).unwrap_or(0);
         asked.put("no", Tree::Token(Token::Id(IdOf::Asked, number)));
-    });
-    shared.each("Lease", &mut |lease| {
-        lease.cut(&["renew_after"]);
     });
     // What its users know of the lease is what there is, or comes with the next news.
     if let Some(told) = shared.field_mut("told") {

@@ -88,7 +88,6 @@ fn a_shutdown_without_a_time_out_waits_for_what_may_come_late_too() {
 /// Consul's next leader gives each session its whole time again. So after two TTLs without a leader
 /// an unused session still lives, and nothing but its TTL ends it.
 #[test]
-#[ignore = "the pool gives up after two TTLs of silence: the new machine's must not (EVIDENCE, the base, L2)"]
 fn an_unused_session_is_destroyed_after_an_outage_of_any_length() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");

@@ -14,7 +14,7 @@ use semaphore_core::sans_io::Candidate;
 use super::{IndexOf, Mark, Token, instant, nanos, number_token};
 use crate::scene::{Contest, Scene};
 use crate::scenes;
-use crate::world::{Actor, Client, State};
+use crate::world::{Actor, Client, State, without_pool};
 
 /// This many states of each scene show all its fields.
 const MOST_STATES: usize = 400;
@@ -44,7 +44,6 @@ fn each_field_that_is_not_text_has_a_known_meaning() {
 /// The fields with their types, and how each one is treated.
 const KNOWN: &[(&str, &str)] = &[
     ("Acquisition.base", "index of a key"),
-    ("Between.released_at", "recent"),
     ("Budget.full_at", "due"),
     ("Candidacy.known_since", "moment"),
     ("Candidacy.unresolved", "moment"),
@@ -61,22 +60,14 @@ const KNOWN: &[(&str, &str)] = &[
     ("GivenUp.latest", "nothing"),
     ("GivenUp.until", "due"),
     ("InFlight.sent_at", "measured from"),
-    ("Kept.until", "due"),
     ("Lease.proved_at", "measured from"),
     ("Lease.sent_at", "measured from"),
     ("LockDelay.until", "due"),
-    ("Orphans.ends", "due"),
     ("Outdated.wanted_from", "due"),
     ("Pause.until", "due"),
     ("Race.until", "due"),
     ("Seen.at", "moment"),
     ("Seen.checked_at", "nothing"),
-    ("Session.early_from", "due"),
-    ("Session.known_at", "measured from"),
-    ("Session.missing", "measured from"),
-    ("Session.renewed_at", "measured from"),
-    ("Session.retry_at", "due"),
-    ("Session.unconfirmed_since", "measured from"),
     ("TermIndexes.create_index", "index of a key"),
     ("Ticket.since", "nothing"),
     ("Waiting.until", "due"),
@@ -89,7 +80,7 @@ fn look<A: Actor>(scene: &Scene, found: &mut BTreeMap<String, BTreeSet<String>>)
     let mut pending = VecDeque::from([first]);
     while let Some(state) = pending.pop_front() {
         if let Some(text) = state.texts().first() {
-            note(text, found);
+            note(&without_pool(text).0, found);
         }
         let next = state.options(scene).into_iter();
         for next in next.filter_map(|action| state.after(scene, action).ok()) {
