@@ -274,7 +274,7 @@ impl<T: Contends> Builder<T> {
 
     /// Sets the least time for which Consul keeps the session of a silent holder or leader: 10 s to
     /// 24 h, 15 s by default. With a shorter TTL a crash is noticed sooner. With a longer TTL,
-    /// longer outages cost no slot: outages of three quarters of the TTL, up to 45 s.
+    /// longer outages cost no slot: outages of four fifths of the TTL, up to 48 s.
     /// [`SessionOptions::with_ttl`] says how to choose it.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.session_option(move |options| options.with_ttl(ttl))

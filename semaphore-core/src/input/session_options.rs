@@ -152,11 +152,11 @@ impl SessionOptions {
 
     /// Sets the least time for which a silent holder keeps its slot. Consul ends its session within
     /// twice this time, and the lock delay follows. A holder sends a renewal every sixteenth to
-    /// twelfth of it, a waiter every quarter to third.
+    /// fifteenth of it, a waiter every quarter to third.
     ///
-    /// A hold certainly survives an outage of three quarters of the TTL: with 15 s, 11.25 s,
-    /// whenever the outage begins. If the network loses every packet, it is two thirds. So choose four thirds of the longest outage that must cost
-    /// nothing. An election after a leader's crash takes about 11 s with Consul's default `raft_multiplier` of 5.
+    /// A hold survives an outage of four fifths of the TTL: with 15 s, 12 s, whenever the outage
+    /// begins, less the time of three answers. So choose four thirds of the longest outage that must
+    /// cost nothing. An election after a leader's crash takes about 11 s with Consul's default `raft_multiplier` of 5.
     ///
     /// A lease is nine tenths of the TTL, or 54 s if the TTL is more than a minute. The reason is
     /// that a session may end early, and then the lock delay, which is at most a minute, keeps

@@ -8,12 +8,12 @@
 //!          │           │                 │           │             │
 //!       callers ───────┼─────────────────┘           │             │         who waits, who holds, what they are told
 //!                  process ──────────────────────────┴─────────────┘         what one process shares:
-//!                     tenancy   leases, and the sessions of elections
+//!                     tenancy   what a session is to its users: settings, lease, loan
 //!                     reader    what is asked again: from which index, how often, when after a failure
 //!                     requests  what is under way
 //! ```
-//! The sessions of semaphores are in `sessions`, one pool for a participant or for a process.
-//! A [`Household`] runs several of them on shared sessions. Lower modules know nothing of those
+//! The sessions are in `sessions`: one pool for a machine, or for all machines of a process. A
+//! [`Household`] runs several of them on shared sessions. Lower modules know nothing of those
 //! above.
 
 mod callers;

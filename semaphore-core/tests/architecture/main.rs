@@ -42,7 +42,7 @@ const PHASES: [&str; 1] = ["machine::election::candidacy::phase"];
 
 /// The most constants of the machines' rooms that may be numbers or lengths of time. Each is something
 /// to tune, and somebody has to know why it is what it is.
-const MOST_CONSTANTS: usize = 69;
+const MOST_CONSTANTS: usize = 60;
 
 /// The most fields of the machines' rooms that may be bools. A value that matters in one state only
 /// belongs into that state.

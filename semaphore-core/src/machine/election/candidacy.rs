@@ -22,6 +22,7 @@
 //! a session that does not have the key returns `false` and changes nothing); docs/CONSUL.md,
 //! "Limits and timeouts", on writes that were given up.
 
+mod departure;
 mod leaving;
 mod pace;
 mod phase;
@@ -42,12 +43,12 @@ use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::input::Value;
+use crate::machine::election::candidacy::departure::rest_after_failure;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
-use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Loan, LoanStep, Shown};
 use crate::sequencer::Sequencer;

@@ -35,7 +35,7 @@ const FORGOTTEN: Duration = Duration::from_secs(30);
 const POLL_FORGOTTEN: Duration = Duration::from_secs(6);
 
 /// After a failure without any later request an outage is over: nobody asks any more. What is left
-/// behind is tried again within a minute (`tenancy::departure`).
+/// behind is tried again within a minute (`candidacy::departure`).
 const UNASKED: Duration = Duration::from_secs(90);
 
 /// How one request of a machine ended.

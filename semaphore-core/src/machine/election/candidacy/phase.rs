@@ -18,7 +18,7 @@
 
 use crate::election_key::TermIndexes;
 use crate::error::RequestError;
-use crate::machine::process::tenancy::departure::Departure;
+use crate::machine::election::candidacy::departure::Departure;
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]

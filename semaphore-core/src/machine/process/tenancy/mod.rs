@@ -1,6 +1,5 @@
-//! Sessions: how they are created, renewed and ended, and how long they may be believed in.
+//! What a session is to its users: its settings, its lease, how it is lent, and what may be left of it.
 
-pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;
 pub(in crate::machine) mod loan;
 pub(in crate::machine) mod orphans;

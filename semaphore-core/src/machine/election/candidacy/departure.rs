@@ -1,4 +1,4 @@
-//! The way out of Consul, for a contender or a candidacy: how long a release waits for it, and how
+//! The way out of Consul for a candidacy: how long a release waits for it, and how
 //! it continues in the background (L2).
 //!
 //! ```text
@@ -21,7 +21,7 @@ use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
-pub(in crate::machine) struct Departure {
+pub(super) struct Departure {
     /// When the caller is told that it takes longer.
     until: Instant,
     /// Why it could not leave properly.
@@ -38,7 +38,7 @@ enum Course {
 }
 
 impl Departure {
-    pub(in crate::machine) fn begin(now: Instant, settings: &SessionSettings) -> Self {
+    pub(super) fn begin(now: Instant, settings: &SessionSettings) -> Self {
         Self {
             until: now + settings.cleanup_time(),
             failure: None,
@@ -46,44 +46,44 @@ impl Departure {
         }
     }
 
-    pub(in crate::machine) fn began_at(&self, settings: &SessionSettings) -> Instant {
+    pub(super) fn began_at(&self, settings: &SessionSettings) -> Instant {
         self.until - settings.cleanup_time()
     }
 
-    pub(in crate::machine) fn until(&self) -> Instant {
+    pub(super) fn until(&self) -> Instant {
         self.until
     }
 
     /// Why it could not leave properly, if it could not.
-    pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
+    pub(super) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref()
     }
 
     /// Whether it goes on in the background: whose it was is told why.
-    pub(in crate::machine) fn is_in_background(&self) -> bool {
+    pub(super) fn is_in_background(&self) -> bool {
         self.course == Course::InBackground
     }
 
     /// A step is left out, for this reason. An earlier reason stays.
-    pub(in crate::machine) fn skipped(&mut self, failure: RequestError) {
+    pub(super) fn skipped(&mut self, failure: RequestError) {
         self.failure.get_or_insert(failure);
     }
 
     /// It takes longer, for this reason. An earlier reason stays.
-    pub(in crate::machine) fn held_up(&mut self, failure: RequestError) {
+    pub(super) fn held_up(&mut self, failure: RequestError) {
         self.skipped(failure);
         self.course = Course::InBackground;
     }
 
     /// A step is refused, for this reason, which replaces an earlier one.
-    pub(in crate::machine) fn refused(&mut self, failure: RequestError) {
+    pub(super) fn refused(&mut self, failure: RequestError) {
         self.failure = Some(failure);
     }
 
     /// Whether it is given up after this failure: it is refused, and its session is gone before the next attempt.
     /// After silence it goes on, since Consul ends no session without a leader. So it does on a session that others
     /// may use: that one lives on, and what is left on it would stay as long.
-    pub(in crate::machine) fn ends_with(
+    pub(super) fn ends_with(
         &self,
         failure: &RequestError,
         now: Instant,
@@ -99,7 +99,7 @@ impl Departure {
 /// The caller was told, and only others wait for the slot or the key. So the rest is an eighth of
 /// the time that it has tried. After an outage of 38 s it continues within 5 s, and an endless
 /// failure costs one request a minute.
-pub(in crate::machine) fn rest_after_failure(
+pub(super) fn rest_after_failure(
     began_at: Instant,
     now: Instant,
     settings: &SessionSettings,
