@@ -14,7 +14,7 @@ use crate::choices::Choices;
 use crate::drive::drive;
 use crate::key_oracle::KeyOracle;
 use crate::stranger::{self, KEY};
-use crate::subject::{Subject, Wait, scope};
+use crate::subject::{MOST_UNANSWERED, Subject, Wait, scope};
 
 /// Plays the input.
 pub fn run(input: &[u8]) {
@@ -61,8 +61,9 @@ impl Campaigner {
 impl Subject for Campaigner {
     type Machine = Candidate;
 
-    /// An abandoned poll, the next one, and a read or a write.
-    const MOST_OPEN: usize = 3;
+    /// Eight sessions are created or destroyed at once. An abandoned poll, the next one, and a read or a
+    /// write.
+    const MOST_OPEN: usize = 8 + MOST_UNANSWERED + 3;
 
     fn machine(&self) -> &Candidate {
         &self.candidate

@@ -72,7 +72,6 @@ const KINDS: &[RequestKind] = &[
     RequestKind::KvWatch,
     RequestKind::SessionCreate,
     RequestKind::SessionRenew,
-    RequestKind::SessionRead,
     RequestKind::SessionDestroy,
     RequestKind::KvAcquire,
     RequestKind::KvRelease,

@@ -97,7 +97,6 @@ impl KeyOracle {
             RequestKind::Txn => self.check_transaction(request),
             RequestKind::SessionRenew => self.check_own(of_session("/v1/session/renew/")),
             RequestKind::SessionDestroy => self.check_own(of_session("/v1/session/destroy/")),
-            RequestKind::SessionRead => self.check_own(of_session("/v1/session/info/")),
             kind => assert_eq!(kind, RequestKind::SessionCreate, "{request:?}"),
         }
     }
@@ -122,10 +121,20 @@ impl KeyOracle {
         assert!(self.may_say(request.body()) || self.shown.iter().any(was_shown));
     }
 
-    /// A transaction acquires or releases once, and checks a state of the key that was shown.
+    /// A transaction acquires or releases once, and checks a state of the key that was shown. Or it
+    /// proves that the key is tied to a session.
     fn check_transaction(&self, request: &Request) {
         let body: Json = serde_json::from_slice(request.body()).expect("a transaction is JSON");
         let operations = body.as_array().expect("a transaction is a list");
+        if let [proof] = &operations[..] {
+            let proof = &proof["KV"];
+            assert_eq!(
+                (&proof["Verb"], &proof["Key"]),
+                (&"check-session".into(), &KEY.into())
+            );
+            self.check_own(proof["Session"].as_str());
+            return;
+        }
         assert_eq!(operations.len(), 2);
         let (check, lock) = (&operations[0]["KV"], &operations[1]["KV"]);
         assert_eq!((&check["Key"], &lock["Key"]), (&KEY.into(), &KEY.into()));

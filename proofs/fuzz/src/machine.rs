@@ -10,7 +10,7 @@ use transport_mock::consul::Consul;
 use crate::choices::Choices;
 use crate::drive::drive;
 use crate::oracle::Oracle;
-use crate::subject::{Subject, Wait, scope};
+use crate::subject::{MOST_UNANSWERED, Subject, Wait, scope};
 use crate::{PREFIX, mangle};
 
 /// Plays the input.
@@ -53,9 +53,8 @@ impl Contender {
 impl Subject for Contender {
     type Machine = Participant;
 
-    /// Eight sessions are created or destroyed at once. A proof is sent in each fortieth of the TTL, and
-    /// waited for a fifth of it. One step or read, and the poll.
-    const MOST_OPEN: usize = 8 + 9 + 2;
+    /// Eight sessions are created or destroyed at once. One step or read, and the poll.
+    const MOST_OPEN: usize = 8 + MOST_UNANSWERED + 2;
 
     fn machine(&self) -> &Participant {
         &self.participant

@@ -85,7 +85,6 @@ const KINDS: &[RequestKind] = &[
     RequestKind::SessionCreate,
     RequestKind::SessionRenew,
     RequestKind::KvCas,
-    RequestKind::SessionRead,
     RequestKind::SessionDestroy,
     RequestKind::KvDelete,
     RequestKind::Txn,

@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that at least one world in any thousand must take, by the names of their events.
 /// Others are counted, too. For example, `write-unfounded` needs a snapshot that is restored in the
 /// instant before a write, which happens in one of several hundred worlds.
-pub const BRANCHES: [(&str, Of); 26] = [
+pub const BRANCHES: [(&str, Of); 23] = [
     // Dead holders: missed, left alone for their lock delay, removed.
     ("holder-without-key", Of::Semaphores),
     ("lock-delay", Of::Semaphores),
@@ -48,10 +48,6 @@ pub const BRANCHES: [(&str, Of); 26] = [
     ("early-answer", Of::Both),
     ("unknown-outcome", Of::Semaphores),
     ("claim-found", Of::Semaphores),
-    // The sessions of holders and leaders, seen in the requests.
-    ("renewal-confirmed", Of::Both),
-    ("renewal-revoked", Of::Both),
-    ("missing-session-found", Of::Both),
     // Elections.
     ("unknown-attempt", Of::Elections),
     ("refused-attempt", Of::Elections),

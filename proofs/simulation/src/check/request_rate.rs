@@ -11,7 +11,8 @@
 //! once. It reads once more for an answer that leaves something open. A follower beside it adds ten
 //! a second and ten at once. Each session attempts to acquire the key twice a second in the long
 //! run, once more for each acquisition by others, and again after failures and for other values. A
-//! session that is kept for the next term begins again with each term.
+//! session that is kept for the next term begins again with each term, and tries once for each
+//! campaign.
 
 use std::collections::BTreeMap;
 
@@ -116,6 +117,13 @@ impl Check for RequestRate {
                 return rates
                     .add(at, what, &self.reads, &self.writes)
                     .map_err(|how| format!("node-{host} {how} more often than the ceiling"));
+            }
+            // Each campaign tries once, however soon its user comes back.
+            Happening::Waits { host, prefix, .. } => {
+                let rates = self.hosts.entry((*host, *prefix)).or_default();
+                for level in rates.attempts.values_mut() {
+                    level.level = (level.level - 1.0).max(0.0);
+                }
             }
             Happening::Changed(change) => self.allow_for(change),
             _ => {}

@@ -50,6 +50,13 @@ impl SlotIsFilled {
         }
     }
 
+    /// The prefixes at which free slots may be kept for who waits for several.
+    fn kept(&self) -> BTreeSet<usize> {
+        let numbers = self.prefixes.keys();
+        let is_kept = |number: &&usize| self.callers.at(**number).any(|(_, it)| it.is_wide());
+        numbers.filter(is_kept).copied().collect()
+    }
+
     /// Until when a slot of this prefix must be filled. `None` if nobody must fill it.
     fn due(&self, number: usize, prefix: &Prefix) -> Option<Instant> {
         if prefix.free == 0 {
@@ -105,7 +112,14 @@ impl Check for SlotIsFilled {
             }
             _ => {}
         }
+        let before = self.kept();
         self.callers.happen(at, what);
+        let after = self.kept();
+        // Others may have them from now on.
+        for number in before.difference(&after) {
+            let prefix = self.prefixes.entry(*number).or_default();
+            prefix.kept_until = prefix.kept_until.max(at);
+        }
         match what {
             Happening::Booted { host, bounds, .. } => {
                 self.held_up.insert(*host, bounds.held_up + bounds.unseen);

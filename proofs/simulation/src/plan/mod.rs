@@ -55,6 +55,10 @@ pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 /// The lock delay of strangers' sessions, which is Consul's default.
 pub(crate) const STRANGERS_LOCK_DELAY: Duration = SessionOptions::DEFAULT_LOCK_DELAY;
 
+/// The TTL of a guest whose TTL is too short for the servers: the shortest that Consul accepts by
+/// default.
+pub(crate) const GUEST_TTL: Duration = Duration::from_secs(10);
+
 /// Everything that will happen in a world, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {

@@ -9,13 +9,10 @@ use super::contest::Contest;
 use super::{Judged, Run};
 use crate::check::Violation;
 use crate::history::Happening;
-use crate::plan::Plan;
+use crate::plan::{GUEST_TTL, Plan};
 
 /// The TTL of guests.
 const USUAL: Duration = Duration::from_secs(15);
-
-/// The same where that is too short: the shortest that Consul accepts by default.
-const SHORT: Duration = Duration::from_secs(10);
 
 /// What is special about a guest.
 struct Guest {
@@ -78,7 +75,13 @@ impl Run<'_> {
         self.world.consul(|consul, _| consul.set_least_ttl(least));
         for number in 0..self.prefixes.len() {
             let token = self.plan.access_control.map(|_| "strangers");
-            let told = self.visit(number, &Guest { token, ttl: SHORT })?;
+            let told = self.visit(
+                number,
+                &Guest {
+                    token,
+                    ttl: GUEST_TTL,
+                },
+            )?;
             let wrong = match told {
                 Some(Told::Refusal) => {
                     let mut book = self.book.lock();

@@ -73,9 +73,6 @@ impl Hazards {
     fn note(&self, fault: &Fault, request: &Request) {
         let mut book = self.book.lock();
         book.count_fault(name(fault));
-        // A renewal counts when the read after it has confirmed it.
-        let kinds = [RequestKind::SessionRenew, RequestKind::SessionRead];
-        let is_of_renewal = kinds.contains(&RequestKind::of(request));
         let lasts = match fault {
             Fault::Duplicate(_) => return,
             // The watch may have to ask again whether its index went backwards.
@@ -88,7 +85,8 @@ impl Hazards {
         let until = self.truth.now() + lasts + self.queueing.unwrap_or_default();
         let host = self.host;
         book.happenings.push(Happening::Hindered { host, until });
-        let is_felt = is_of_renewal || self.queueing.is_some();
+        let renews = RequestKind::of(request) == RequestKind::SessionRenew;
+        let is_felt = renews || self.queueing.is_some();
         if is_felt && !matches!(fault, Fault::Index(_)) {
             let host = Some(host);
             book.happenings.push(Happening::Trouble { host, until });

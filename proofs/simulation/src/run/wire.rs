@@ -71,8 +71,6 @@ pub(super) struct LineState {
     /// How many deeds refuse it something, or hide something from it. Until there is none, no answer is
     /// whole.
     denials: u32,
-    /// Whether Consul has renewed each session at the last request.
-    renewals: BTreeMap<String, bool>,
     /// How many faults requests have met.
     pub(super) faults: u64,
 }
@@ -116,7 +114,6 @@ impl Line {
             lags_since: None,
             sights: places.map(|it| (it, Sight::default())).collect(),
             denials: 0,
-            renewals: BTreeMap::new(),
             faults: 0,
         })))
     }
@@ -195,9 +192,12 @@ impl LineState {
 impl Wire {
     /// A former leader's answer to a renewal.
     fn renewed_from_memory(&self, request: &Request) -> Option<Response> {
-        let (kind, session) = about_session(request)?;
-        let is_asked = kind == RequestKind::SessionRenew && self.line.lock().renews_from_memory;
-        is_asked.then(|| Response::new(200, format!(r#"[{{"ID":"{session}"}}]"#)))
+        let renews = RequestKind::of(request) == RequestKind::SessionRenew;
+        if !renews || !self.line.lock().renews_from_memory {
+            return None;
+        }
+        let session = request.target().split('?').next()?.rsplit('/').next()?;
+        Some(Response::new(200, format!(r#"[{{"ID":"{session}"}}]"#)))
     }
 
     /// Sends the request. Returns whether it met a fault, or may have. With shared connections it
@@ -264,24 +264,6 @@ impl Wire {
             let (host, prefix) = (self.host, self.place);
             self.book.happened(Happening::Whole { host, prefix });
         }
-    }
-
-    /// Counts the results of renewals and of the reads after them.
-    fn note_session(&self, kind: RequestKind, session: String, answer: &Response) {
-        let mut line = self.line.lock();
-        if kind == RequestKind::SessionRenew {
-            line.renewals.insert(session, answer.status() == 200);
-            return;
-        }
-        let is_there = answer.status() == 200 && answer.body().trim_ascii() != b"[]";
-        let branch = match (line.renewals.get(&session), is_there) {
-            (Some(true), true) => "renewal-confirmed",
-            (Some(true), false) => "renewal-revoked",
-            (Some(false), true) => "missing-session-found",
-            _ => return,
-        };
-        drop(line);
-        self.book.lock().count_branch(branch);
     }
 
     /// Whether an answer to this request shows who holds.
@@ -404,7 +386,6 @@ impl Transport for Wire {
         let sent = self.sent(&request);
         let what = asked(&request, self.looks);
         let is_attempt = matches!(what, Asked::Attempt(_));
-        let about = about_session(&request);
         let partial = is_view
             .then(|| Partial::begin(&self.line, self.place))
             .flatten();
@@ -443,9 +424,6 @@ impl Transport for Wire {
             let host = self.host;
             self.book.happened(Happening::Known { host, session });
         }
-        if let (Some((kind, session)), Ok(answer)) = (about, &answer) {
-            self.note_session(kind, session, answer);
-        }
         if is_attempt || is_view {
             self.line.lock().sight(self.place).answers += 1;
         }
@@ -468,14 +446,6 @@ fn written_at(answer: &Response) -> u64 {
     let results = body["Results"].as_array().into_iter().flatten();
     let indexes = results.filter_map(|it| it["KV"]["ModifyIndex"].as_u64());
     indexes.max().unwrap_or_default()
-}
-
-/// The session that a request renews or reads.
-fn about_session(request: &Request) -> Option<(RequestKind, String)> {
-    let kind = RequestKind::of(request);
-    let is_about = matches!(kind, RequestKind::SessionRenew | RequestKind::SessionRead);
-    let path = request.target().split('?').next()?;
-    is_about.then(|| (kind, path.rsplit('/').next().unwrap_or_default().to_owned()))
 }
 
 /// The purpose of one of our requests. A transaction that acquires an election's key acquires

@@ -6,6 +6,7 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
+use crate::support::steps::ties_key;
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -216,6 +217,19 @@ fn a_resignation_that_can_not_reach_consul_ends_with_the_ttl() {
     world.heal("a");
     world.advance(secs(40));
     assert_only_key_left(&world);
+}
+
+/// The fuzzer found this: it gave its session back.
+#[test]
+fn a_leader_whose_read_is_refused_leads_on() {
+    let world = MockConsul::new(1);
+    let (_a, leadership) = leader(&world);
+    world.inject(Rule::new(Fault::LoseAnswer).matching(ties_key));
+    let denied = Fault::Answer(Response::new(403, "Permission denied"));
+    world.inject(Rule::new(denied).kind(RequestKind::KvRead).times(2));
+    world.run(leadership.set_value("b")).expect("set");
+    world.advance(secs(30));
+    assert!(leadership.is_leader());
 }
 
 /// For example, a token is missing while it is replaced, or a gateway's backend is away.

@@ -39,7 +39,13 @@ pub(super) fn draw_deploy(plan: &mut Plan, rng: &mut Rng) {
     let is_semaphore = !plan.place(old.prefix).is_election();
     let others = rng.u32(1..8);
     if others & 1 != 0 {
-        new.ttl = secs(pick(rng, &[10, 15, 20, 30]));
+        let ttl = secs(pick(rng, &[10, 15, 20, 30]));
+        // An answer takes a third of the TTL at most, on the way there and back.
+        new.ttl = if plan.latency * 6 > ttl {
+            plan.ttl
+        } else {
+            ttl
+        };
     }
     if others & 2 != 0 && is_semaphore {
         let delays = [Duration::ZERO, secs(1), secs(15), secs(30)];

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::{millis, pick, secs};
-use crate::plan::{Deed, Plan};
+use crate::plan::{Deed, GUEST_TTL, Plan};
 
 /// One in this many worlds has such servers for a while.
 const ONE_IN: u32 = 20;
@@ -13,7 +13,9 @@ const GUEST_ONE_IN: u32 = 10;
 
 /// The rest of the plan does not change.
 pub(super) fn draw_short_ttl(plan: &mut Plan, rng: &mut Rng) {
-    if rng.u32(..GUEST_ONE_IN) == 0 {
+    // An answer takes a third of its TTL at most, on the way there and back.
+    let is_near = plan.latency * 6 <= GUEST_TTL;
+    if rng.u32(..GUEST_ONE_IN) == 0 && is_near {
         plan.least_ttl = Some(secs(pick(rng, &[16, 60, 3_600])));
     }
     if plan.is_peaceful() || rng.u32(..ONE_IN) != 0 {

@@ -103,15 +103,18 @@ impl Candidacy {
         }
     }
 
-    /// A step of the way out failed. A refusal may last, so the one that resigned is told at once.
+    /// If it leaves, a step of the way out failed. A refusal may last, so the one that resigned is told
+    /// at once.
     pub(super) fn leaving_failed(
         &mut self,
         now: Instant,
         failure: &RequestError,
         settings: &ElectionSettings,
     ) {
-        let departure = self.phase.departure();
-        let mut ends = departure.is_some_and(|it| it.ends_with(failure, now, &settings.session));
+        let Some(departure) = self.phase.departure() else {
+            return;
+        };
+        let mut ends = departure.ends_with(failure, now, &settings.session);
         if failure.is_permanent() && !failure.is_anothers() {
             self.phase.refused(failure.clone());
             // Nobody else uses the session, and its end unties the key.
