@@ -43,7 +43,8 @@ impl Campaigner {
         Self {
             candidate: Candidate::new(settings, seed),
             oracle,
-            polls: Ceiling::new(20, Duration::from_millis(100)),
+            // PROMISES: reads.
+            polls: Ceiling::new(60, Duration::from_millis(10)),
         }
     }
 

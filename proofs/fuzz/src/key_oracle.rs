@@ -108,7 +108,10 @@ impl KeyOracle {
     fn check_acquisition(&self, session: &str, flags: Option<u64>, value: &[u8]) {
         assert!(self.is_ours(session), "{session} is not its own");
         assert_eq!(flags, Some(LOCK_FLAGS));
-        assert!(self.may_say(value), "it says {value:?}");
+        assert!(
+            self.may_say(value) || self.has_said(value),
+            "it says {value:?}"
+        );
     }
 
     /// A release leaves a value that the key had while it was the candidate's, or one that the
@@ -154,10 +157,12 @@ impl KeyOracle {
                     .session
                     .as_ref()
                     .is_some_and(|it| it.as_str() == session);
-                shown.modify_index == base
-                    && is_tied
-                    && (self.may_say(&value) || shown.value == value)
+                shown.modify_index == base && is_tied
             };
+            assert!(
+                self.may_say(&value) || self.has_said(&value),
+                "it leaves {value:?}"
+            );
             assert!(
                 self.shown.iter().any(is_base),
                 "nothing shows it its own at {base}"
@@ -184,6 +189,19 @@ impl KeyOracle {
 
     fn may_say(&self, value: &[u8]) -> bool {
         self.values.contains(value)
+    }
+
+    /// Whether the key was shown with this value while it was the candidate's. If Consul refuses a change,
+    /// the leader keeps that.
+    fn has_said(&self, value: &[u8]) -> bool {
+        let is_ours = |shown: &Shown| {
+            shown
+                .session
+                .as_ref()
+                .is_some_and(|it| self.ours.contains(it))
+        };
+        let mut all = self.shown.iter();
+        all.any(|shown| is_ours(shown) && shown.value == value)
     }
 
     fn is_ours(&self, session: &str) -> bool {
