@@ -111,25 +111,19 @@ fn how_long_a_slot_stays_taken_after_a_crash_is_said_alike_everywhere() {
     }
 }
 
-/// Three quarters of the TTL, so the TTL is four thirds of it. PROMISES states it, and a test of the
-/// core shows it (`lease/outages.rs`).
+/// Four fifths of the TTL: PROMISES states it, and a test of the core shows it (`lease/outages.rs`). The
+/// guide takes three quarters, with a margin for slow answers, so the TTL is four thirds of the silence.
 #[test]
 fn the_longest_silence_that_costs_no_slot_is_said_alike_everywhere() {
     let (ttl, most) = (15.0, 60.0);
-    let longest = |ttl: f64| ttl * 3.0 / 4.0;
+    let planned = |ttl: f64| ttl * 3.0 / 4.0;
     let promises = read("semaphore-core/PROMISES.md");
     let expected = format!(
-        "three quarters of the TTL ({} s for {ttl} s), {} s at most",
-        longest(ttl),
-        longest(most)
+        "four fifths of the TTL ({} s for {ttl} s), {} s at most",
+        ttl * 4.0 / 5.0,
+        most * 4.0 / 5.0
     );
     assert!(promises.contains(&expected), "{expected}");
-    let lost = format!(
-        "two thirds ({} s), {} s at most, if the network loses",
-        ttl * 2.0 / 3.0,
-        most * 2.0 / 3.0
-    );
-    assert!(promises.contains(&lost), "{lost}");
     for page in ["README.md", "docs/RUNNING.md", "docs/guides/TTL.md"] {
         let text = read(page).replace('\n', " ");
         assert!(text.contains("four thirds of the longest"), "{page}");
@@ -145,7 +139,7 @@ fn the_longest_silence_that_costs_no_slot_is_said_alike_everywhere() {
         let [ttl, silence, free] = figures[..] else {
             panic!("{row}");
         };
-        assert!((silence - longest(ttl)).abs() < 0.01, "{row}");
+        assert!((silence - planned(ttl)).abs() < 0.01, "{row}");
         assert!((free - (ttl * 3.0 + 1.0)).abs() < 0.01, "{row}");
         checked += 1;
     }

@@ -1,9 +1,8 @@
-//! What one candidate does with one session, its own or a shared one, from its first request to its
-//! last.
+//! What one candidate does with one session of a pool, from its first request to its last.
 //!
 //! [`phase`] has the drawing of its states, and alone changes them.
 //!
-//! - *Campaigning*: the session is created and renewed while the key is watched. When the key is
+//! - *Campaigning*: the pool creates and renews the session while the key is watched. When the key is
 //!   free, it is acquired. If that is refused, a lock delay after the former leader may run, so the
 //!   next attempt waits between half a second and a second, unless somebody else was seen to lead,
 //!   which explains the refusal. If the key has changed before an attempt, the attempt is repeated
