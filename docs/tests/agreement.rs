@@ -155,7 +155,7 @@ fn the_longest_silence_that_costs_no_slot_is_said_alike_everywhere() {
     let (ttl, grace, margin) = (of_command("ttl"), of_command("grace"), 0.5);
     let told = format!(
         "With the defaults a silence of {} s costs nothing: three quarters of the TTL of {ttl} s, less the grace and half a second",
-        longest(ttl) - grace - margin
+        planned(ttl) - grace - margin
     );
     assert!(operators.contains(&told), "{told}");
     let holding = read("consul-semaphore/src/holding.rs");
