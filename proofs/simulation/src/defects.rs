@@ -30,11 +30,15 @@ pub(crate) fn switch_on(name: &str) -> Result<(), String> {
 /// holder has its key: the core's tests alone find `prune-filtered`. The others need more requests at
 /// once, a rarer moment or more followers than worlds of some twenty hosts have: for each of them a
 /// world is built that leads there (`tests/directed.rs`).
-const NOT_IN_WORLDS: [Defect; 6] = [
+const NOT_IN_WORLDS: [Defect; 10] = [
+    Defect::GivenUpPollForgotten,
+    Defect::LatencyIgnored,
     Defect::LeaseFromAnswer,
     Defect::PruneFiltered,
     Defect::PruneAtOnce,
     Defect::RenewalsBehindPolls,
+    Defect::RenewalUnconfirmed,
+    Defect::RenewalsInTurn,
     Defect::SessionKeptForLateKeys,
     Defect::SharedChangeUnread,
 ];

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use semaphore_core::adapter::{MOST_CONNECTIONS, Transport as _};
 use semaphore_core::defect::{Defect, switch_on};
-use semaphore_core::sans_io::{Method, Request};
+use semaphore_core::sans_io::{Method, Request, Response};
 use semaphore_core::{Client, Follower, LeaderEvent, Semaphore};
 use simulation::check::Invariant;
 use transport_mock::{Fault, MockConsul, PooledClient, RequestKind, Rule};
@@ -109,6 +109,120 @@ fn a_key_that_was_deleted_by_hand() -> Result<(), Broken> {
 #[test]
 fn a_holder_whose_key_was_deleted_is_pruned_while_it_believes() {
     breaks_its_promise(Defect::PruneAtOnce, a_key_that_was_deleted_by_hand);
+}
+
+/// Every message is lost for four fifths of the TTL.
+fn a_silence_that_a_hold_outlasts() -> Result<(), Broken> {
+    for after in 0..8 {
+        let world = MockConsul::new(1);
+        let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
+        let semaphore = semaphore.expect("valid settings");
+        let permit = world.run(semaphore.acquire()).expect("a slot");
+        world.advance(secs(2) + Duration::from_millis(137) * after);
+        world.partition("a");
+        world.advance(secs(12));
+        world.heal("a");
+        world.advance(secs(8));
+        if !permit.is_held() {
+            return Err((Invariant::L4, world.trace()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_renewal_that_waits_for_the_one_before_costs_a_hold_after_a_silence() {
+    breaks_its_promise(Defect::RenewalsInTurn, a_silence_that_a_hold_outlasts);
+}
+
+/// Each answer takes somewhat less than a third of the TTL.
+fn a_hold_while_answers_are_slow() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
+    let semaphore = semaphore.expect("valid settings");
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    world.set_latency(Duration::from_millis(2_400)..=Duration::from_millis(2_400));
+    world.advance(secs(120));
+    if permit.is_held() {
+        return Ok(());
+    }
+    Err((Invariant::L4, world.trace()))
+}
+
+#[test]
+fn a_time_out_that_does_not_grow_costs_a_hold_while_answers_are_slow() {
+    breaks_its_promise(Defect::LatencyIgnored, a_hold_while_answers_are_slow);
+}
+
+/// A former leader renews what has ended. Nothing else is answered.
+fn a_session_that_only_a_former_leader_renews() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
+    let semaphore = semaphore.expect("valid settings");
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let session = permit.sequencers()[0].session.to_string();
+    let renewed = format!(r#"[{{"ID":"{session}"}}]"#);
+    let renewed = Fault::Answer(Response::new(200, renewed));
+    let renews = Rule::new(renewed).kind(RequestKind::SessionRenew);
+    world.inject(renews.always());
+    for kind in [RequestKind::Txn, RequestKind::KvRead, RequestKind::KvWatch] {
+        world.inject(Rule::new(Fault::LoseAnswer).kind(kind).always().optional());
+    }
+    loop {
+        world.advance(secs(1));
+        let lives = world.consul(|consul, _| consul.sessions().any(|it| it.id() == session));
+        match (permit.is_held(), lives) {
+            (true, true) => {}
+            (true, false) => return Err((Invariant::S2, world.trace())),
+            (false, _) => return Ok(()),
+        }
+    }
+}
+
+#[test]
+fn a_renewal_that_counts_without_a_proof_outlasts_its_session() {
+    breaks_its_promise(
+        Defect::RenewalUnconfirmed,
+        a_session_that_only_a_former_leader_renews,
+    );
+}
+
+/// Polls are begun and given up. The agent counts the connection of each on.
+fn waiters_that_give_up_again_and_again() -> Result<(), Broken> {
+    let world = MockConsul::new(1);
+    let pool = world.client("a").pooled(MOST_CONNECTIONS);
+    let pool = pool.expect("connections");
+    let holder = Semaphore::builder("service/db", 1).connect(world.client("b"));
+    let holder = holder.expect("valid settings");
+    let _permit = world.run(holder.acquire()).expect("a slot");
+    let waiters: Vec<_> = (0..40)
+        .map(|_| {
+            let builder = Semaphore::builder("service/db", 1);
+            let runtime = Arc::new(world.client("a"));
+            let semaphore = builder.connect_parts(Arc::new(pool.clone()), runtime);
+            let semaphore = semaphore.expect("valid settings");
+            world.start(async move {
+                loop {
+                    let _ = semaphore.acquire_timeout(Duration::from_millis(300)).await;
+                }
+            })
+        })
+        .collect();
+    world.advance(secs(20));
+    waiters.into_iter().for_each(transport_mock::Task::abort);
+    let peak = pool.peak_connections();
+    if peak <= MOST_CONNECTIONS {
+        return Ok(());
+    }
+    Err((Invariant::L3, format!("{peak} connections")))
+}
+
+#[test]
+fn a_poll_that_is_given_up_and_forgotten_costs_connections() {
+    breaks_its_promise(
+        Defect::GivenUpPollForgotten,
+        waiters_that_give_up_again_and_again,
+    );
 }
 
 /// Reads again and again by the connections that the holder also uses.

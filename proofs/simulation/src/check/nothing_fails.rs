@@ -26,6 +26,10 @@ pub(super) struct NothingFails {
     refused: BTreeMap<usize, Spell>,
     /// In trouble that begins meanwhile, a host does not hear that something is over.
     troubles: Troubles,
+    /// A candidate looks at its key by a poll, which may have been lost.
+    lost_polls: Troubles,
+    /// The prefixes that are elections.
+    elections: BTreeSet<usize>,
     counts: Counts,
 }
 
@@ -83,12 +87,19 @@ impl NothingFails {
             rolling: BTreeSet::new(),
             refused: BTreeMap::new(),
             troubles: Troubles::default(),
+            lost_polls: Troubles::default(),
+            elections: BTreeSet::new(),
             counts: Counts::default(),
         }
     }
 
     fn is_excused(&self, at: Instant, host: usize, prefix: usize, why: Why) -> bool {
-        let troubled = |moment: Instant| self.troubles.begun_by(moment, host);
+        let is_election = self.elections.contains(&prefix);
+        let troubled = |moment: Instant| {
+            let polls = self.lost_polls.begun_by(moment, host);
+            let polls = polls.filter(|_| is_election);
+            self.troubles.begun_by(moment, host).max(polls)
+        };
         let heard = |spells: &BTreeMap<usize, Spell>, of: usize, heard_for| {
             let spell = spells.get(&of);
             spell.is_some_and(|it| it.is_heard(at, heard_for, troubled))
@@ -115,6 +126,11 @@ impl Check for NothingFails {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.troubles.happen(at, what);
+        if let Happening::Hindered { host, until } = what {
+            let (host, until) = (Some(*host), *until);
+            self.lost_polls
+                .happen(at, &Happening::Trouble { host, until });
+        }
         match what {
             Happening::Booted { prefix, bounds, .. } if bounds.limit != self.limit => {
                 self.rolling.insert(*prefix);
@@ -132,6 +148,7 @@ impl Check for NothingFails {
                     spell.set(at, is_other);
                 }
                 Subject::Key { after, .. } => {
+                    self.elections.insert(change.prefix);
                     let is_elections = after.as_ref().is_none_or(KeyState::is_elections);
                     let spell = self.foreign.entry(change.prefix).or_default();
                     spell.set(at, !is_elections);
