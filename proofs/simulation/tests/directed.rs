@@ -8,7 +8,7 @@ use std::time::Duration;
 use semaphore_core::adapter::{MOST_CONNECTIONS, Transport as _};
 use semaphore_core::defect::{Defect, switch_on};
 use semaphore_core::sans_io::{Method, Request, Response};
-use semaphore_core::{Client, Follower, LeaderEvent, Semaphore};
+use semaphore_core::{Client, Follower, LeaderEvent, Permit, Semaphore};
 use simulation::check::Invariant;
 use transport_mock::{Fault, MockConsul, PooledClient, RequestKind, Rule};
 
@@ -32,6 +32,13 @@ fn breaks_its_promise(defect: Defect, world: fn() -> Result<(), Broken>) {
     switch_on(None);
     let (promise, what) = found.expect_err("it breaks its promise");
     assert_eq!(promise.to_string(), defect.promise(), "{what}");
+}
+
+/// The only slot of a semaphore, held on this host.
+fn held(world: &MockConsul, host: &str) -> Permit {
+    let semaphore = Semaphore::builder("service/db", 1).connect(world.client(host));
+    let semaphore = semaphore.expect("valid settings");
+    world.run(semaphore.acquire()).expect("a slot")
 }
 
 /// An entry is lost, so its key may arrive late. Nobody needs the session after the release.
@@ -115,9 +122,7 @@ fn a_holder_whose_key_was_deleted_is_pruned_while_it_believes() {
 fn a_silence_that_a_hold_outlasts() -> Result<(), Broken> {
     for after in 0..8 {
         let world = MockConsul::new(1);
-        let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
-        let semaphore = semaphore.expect("valid settings");
-        let permit = world.run(semaphore.acquire()).expect("a slot");
+        let permit = held(&world, "a");
         world.advance(secs(2) + Duration::from_millis(137) * after);
         world.partition("a");
         world.advance(secs(12));
@@ -138,9 +143,7 @@ fn a_renewal_that_waits_for_the_one_before_costs_a_hold_after_a_silence() {
 /// Each answer takes somewhat less than a third of the TTL.
 fn a_hold_while_answers_are_slow() -> Result<(), Broken> {
     let world = MockConsul::new(1);
-    let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
-    let semaphore = semaphore.expect("valid settings");
-    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let permit = held(&world, "a");
     world.set_latency(Duration::from_millis(2_400)..=Duration::from_millis(2_400));
     world.advance(secs(120));
     if permit.is_held() {
@@ -157,9 +160,7 @@ fn a_time_out_that_does_not_grow_costs_a_hold_while_answers_are_slow() {
 /// A former leader renews what has ended. Nothing else is answered.
 fn a_session_that_only_a_former_leader_renews() -> Result<(), Broken> {
     let world = MockConsul::new(1);
-    let semaphore = Semaphore::builder("service/db", 1).connect(world.client("a"));
-    let semaphore = semaphore.expect("valid settings");
-    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let permit = held(&world, "a");
     let session = permit.sequencers()[0].session.to_string();
     let renewed = format!(r#"[{{"ID":"{session}"}}]"#);
     let renewed = Fault::Answer(Response::new(200, renewed));
@@ -192,9 +193,7 @@ fn waiters_that_give_up_again_and_again() -> Result<(), Broken> {
     let world = MockConsul::new(1);
     let pool = world.client("a").pooled(MOST_CONNECTIONS);
     let pool = pool.expect("connections");
-    let holder = Semaphore::builder("service/db", 1).connect(world.client("b"));
-    let holder = holder.expect("valid settings");
-    let _permit = world.run(holder.acquire()).expect("a slot");
+    let _permit = held(&world, "b");
     let waiters: Vec<_> = (0..40)
         .map(|_| {
             let builder = Semaphore::builder("service/db", 1);

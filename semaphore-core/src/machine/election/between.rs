@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::reader::pause::Pause;
-use crate::machine::process::tenancy::loan::{LoanNo, LoanStep, LoanWish};
+use crate::machine::process::tenancy::loan::{LoanNews, LoanNo, LoanStep, LoanWish};
 use crate::machine::sessions::lone::Lone;
+use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Between {
@@ -57,6 +58,14 @@ impl Between {
     pub(super) fn wish(&mut self, step: LoanStep) {
         let loan = self.loan;
         self.wishes.push_back(LoanWish { loan, step });
+    }
+
+    /// Hands the wishes to its own pool, and returns the pool's news.
+    pub(super) fn exchange(&mut self, now: Instant) -> Vec<LoanNews> {
+        let Some(lone) = &mut self.lone else {
+            return Vec::new();
+        };
+        lone.exchange(now, self.wishes.drain(..))
     }
 
     pub(super) fn poll_wish(&mut self) -> Option<LoanWish> {

@@ -326,19 +326,11 @@ impl Candidate {
     /// Hands its wishes to its own pool, and takes the pool's news.
     fn exchange(&mut self, now: Instant) -> bool {
         self.collect_wishes();
-        let Some(mut lone) = self.between.lone.take() else {
-            return false;
-        };
-        while let Some(wish) = self.between.poll_wish() {
-            lone.handle_wish(now, &wish);
+        let all = self.between.exchange(now);
+        for news in &all {
+            self.take_loan(now, news);
         }
-        let mut has_news = false;
-        while let Some(news) = lone.poll_news() {
-            has_news = true;
-            self.take_loan(now, &news);
-        }
-        self.between.lone = Some(lone);
-        has_news
+        !all.is_empty()
     }
 
     /// When observers are warned of the lease's end.

@@ -1,5 +1,7 @@
 //! News of the sessions, wishes for them, and what the process checks for its holders together.
 
+use core::iter;
+
 use super::Participant;
 use super::contender::{Contender, ContenderNo, Stand};
 use super::reads::Due;
@@ -90,19 +92,14 @@ impl Participant {
 
     /// Hands its wishes to its own pool, and takes the pool's news.
     pub(super) fn exchange(&mut self, now: Instant) -> bool {
-        let Some(mut lone) = self.lone.take() else {
+        let Some(lone) = &mut self.lone else {
             return false;
         };
-        while let Some(wish) = self.ours.poll_wish() {
-            lone.handle_wish(now, &wish);
+        let all = lone.exchange(now, iter::from_fn(|| self.ours.poll_wish()));
+        for news in &all {
+            self.take_loan(now, news);
         }
-        let mut has_news = false;
-        while let Some(news) = lone.poll_news() {
-            has_news = true;
-            self.take_loan(now, &news);
-        }
-        self.lone = Some(lone);
-        has_news
+        !all.is_empty()
     }
 
     /// Whether the process looks after it together with others, instead of its own poll.

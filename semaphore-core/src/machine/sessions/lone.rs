@@ -1,6 +1,7 @@
 //! The pool of a machine that shares its sessions with nobody. Its requests travel among the
 //! machine's, with numbers of the machine.
 
+use core::iter;
 use std::collections::BTreeMap;
 
 use super::Pool;
@@ -44,12 +45,18 @@ impl Lone {
         self.pool.reseed(seed);
     }
 
-    pub(in crate::machine) fn handle_wish(&mut self, now: Instant, wish: &LoanWish) {
-        self.pool.handle_wish(now, ONLY, &self.place, wish);
-    }
-
-    pub(in crate::machine) fn poll_news(&mut self) -> Option<LoanNews> {
-        self.pool.poll_news().map(|(_, news)| news)
+    /// Takes wishes, and returns the news.
+    pub(in crate::machine) fn exchange(
+        &mut self,
+        now: Instant,
+        wishes: impl Iterator<Item = LoanWish>,
+    ) -> Vec<LoanNews> {
+        for wish in wishes {
+            self.pool.handle_wish(now, ONLY, &self.place, &wish);
+        }
+        iter::from_fn(|| self.pool.poll_news())
+            .map(|(_, news)| news)
+            .collect()
     }
 
     /// The next request, with the number that is drawn for it.
