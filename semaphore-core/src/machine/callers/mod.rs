@@ -121,9 +121,9 @@ impl<G, T> Callers<G, T> {
         ticket.is_some()
     }
 
-    /// Empties the queue.
-    pub(super) fn take_all(&mut self) -> Vec<Ticket> {
-        self.queue.drain()
+    /// Removes the waiters that came until then.
+    pub(super) fn take_until(&mut self, then: Instant) -> Vec<Ticket> {
+        self.queue.drain_until(then)
     }
 
     /// Removes the instant tries.

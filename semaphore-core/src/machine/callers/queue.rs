@@ -107,9 +107,11 @@ impl Queue {
         Some(ticket)
     }
 
-    /// Removes everyone, in order.
-    pub(in crate::machine) fn drain(&mut self) -> Vec<Ticket> {
-        core::mem::take(self).tickets.into_values().collect()
+    /// Removes everyone who came until then, in order.
+    pub(in crate::machine) fn drain_until(&mut self, then: Instant) -> Vec<Ticket> {
+        let all = self.first().take_while(|ticket| ticket.since <= then);
+        let until = all.map(|ticket| ticket.id).collect();
+        self.take(until)
     }
 
     /// Removes the instant tries, in order.

@@ -38,7 +38,7 @@ use self::seen::{Seen, Sight};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::{ElectionKey, TermIndexes};
-use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
+use crate::error::{Conflict, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::input::Value;
@@ -48,6 +48,7 @@ use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Loan, LoanStep, Shown};
 use crate::sequencer::Sequencer;
@@ -153,8 +154,8 @@ pub(super) enum CandidacyEvent {
     SessionGone,
     /// The key is not an election's.
     Conflict(Conflict),
-    /// It can never be elected.
-    Refused(Error),
+    /// It can never be elected, as far as those know who came before.
+    Refused(Failed),
     /// The value is refused permanently.
     ValueRefused(RequestError),
 }
@@ -358,7 +359,8 @@ impl Candidacy {
                     Err(error) => {
                         self.rest.begin(now, rng);
                         self.leaving_failed(now, &error, settings);
-                        self.fail(error)
+                        let sent_at = asked.sent_at;
+                        self.fail(Failed { sent_at, error })
                     }
                 }
             }
@@ -388,10 +390,9 @@ impl Candidacy {
         }
         self.failure = self.session.failure().cloned();
         self.settle();
-        let refused = self.failure.clone().filter(RequestError::is_permanent);
-        match (self.phase.state(), refused) {
-            (State::Campaigning, Some(error)) => {
-                Some(CandidacyEvent::Refused(Error::Request(error)))
+        match (self.phase.state(), self.session.failed()) {
+            (State::Campaigning, Some(failed)) if failed.error.is_permanent() => {
+                Some(CandidacyEvent::Refused(failed.clone()))
             }
             _ => self.check_session(),
         }

@@ -521,7 +521,7 @@ impl Machine for Candidate {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
-        self.fail_waiting(now, &Error::closed());
+        self.fail_waiting(now, now, &Error::closed());
         if let Some(lone) = &mut self.between.lone {
             lone.close(now);
         }

@@ -14,7 +14,7 @@ use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::CheckNews;
 use crate::machine::process::reader::poller::Poller;
-use crate::machine::process::requests::Received;
+use crate::machine::process::requests::{Failed, Received};
 use crate::machine::process::tenancy::loan::LoanNews;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -72,7 +72,7 @@ impl Candidate {
                 self.watch.poller.failed(now, &mut self.rng);
                 // A plain read tells at once where Consul is now, even if indexes went backwards.
                 self.watch.poller.restart();
-                self.candidacy.as_mut()?.fail(error)
+                self.candidacy.as_mut()?.fail(Failed { sent_at, error })
             }
         }
     }
@@ -183,9 +183,11 @@ impl Candidate {
                 self.leave(now);
             }
             Some(CandidacyEvent::Conflict(conflict)) => self.meet_conflict(now, conflict),
-            Some(CandidacyEvent::Refused(error)) => {
-                self.fail_waiting(now, &error);
-                self.leave(now);
+            Some(CandidacyEvent::Refused(Failed { sent_at, error })) => {
+                self.fail_waiting(now, sent_at, &Error::Request(error));
+                if self.callers.queue().is_empty() {
+                    self.leave(now);
+                }
             }
             Some(CandidacyEvent::ValueRefused(error)) => {
                 if let Some(candidacy) = &mut self.candidacy {
@@ -203,7 +205,7 @@ impl Candidate {
         let error = self.not_an_election(conflict);
         match self.between.key {
             Acquaintance::Unknown => {
-                self.fail_waiting(now, &error);
+                self.fail_waiting(now, now, &error);
                 self.leave(now);
                 return;
             }
@@ -286,8 +288,9 @@ impl Candidate {
         }
     }
 
-    pub(super) fn fail_waiting(&mut self, now: Instant, error: &Error) {
-        let waiting = self.callers.take_all();
+    /// Fails those who have waited since then: what was sent before a caller came says nothing about it.
+    pub(super) fn fail_waiting(&mut self, now: Instant, since: Instant, error: &Error) {
+        let waiting = self.callers.take_until(since);
         if !waiting.is_empty() {
             self.callers.notices_mut().failed_all(error);
         }

@@ -10,6 +10,7 @@ use crate::error::{Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::process::moment::Moment;
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::loan::{Seen, SeenRecord};
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -54,7 +55,7 @@ impl Participant {
             }
             Err(error) => {
                 self.reads.failed(now, &mut self.rng);
-                self.read_failed(now, error);
+                self.read_failed(now, Failed { sent_at, error });
             }
         }
     }
@@ -148,7 +149,7 @@ impl Participant {
                 self.reads.poll_failed(now, &mut self.rng);
                 // The agent may have lost its state, and what we poll from with it.
                 self.reads.require(Due::List);
-                self.read_failed(now, error);
+                self.read_failed(now, Failed { sent_at, error });
             }
         }
     }
@@ -253,9 +254,10 @@ impl Participant {
         }
     }
 
-    fn read_failed(&mut self, now: Instant, error: RequestError) {
+    fn read_failed(&mut self, now: Instant, failed: Failed) {
+        let Failed { sent_at, error } = failed;
         if error.is_permanent() {
-            self.fail_waiting(now, |_| Error::Request(error.clone()));
+            self.fail_waiting(now, sent_at, |_| Error::Request(error.clone()));
         }
         if matches!(error, RequestError::InvalidKey { .. }) {
             // Such a key will never be read again, so an eviction would not be noticed.

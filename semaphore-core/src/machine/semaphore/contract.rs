@@ -226,7 +226,7 @@ impl Machine for Participant {
         self.callers.close();
         // What could not leave so far is tried once more.
         self.writes.held_up = 0;
-        self.fail_waiting(now, |_| Error::closed());
+        self.fail_waiting(now, now, |_| Error::closed());
         if let Some(lone) = &mut self.lone {
             lone.close(now);
         }

@@ -21,6 +21,7 @@ use crate::http::Response;
 use crate::id::{FencingToken, Index};
 use crate::machine::notice::Notice;
 use crate::machine::process::reader::backoff::jitter;
+use crate::machine::process::requests::Failed;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -57,7 +58,7 @@ impl Participant {
                 self.note(now, None);
                 self.refused(now, &step, &refused);
             }
-            Err(error) => self.failed(now, &step, error),
+            Err(error) => self.failed(now, &step, Failed { sent_at, error }),
         }
         self.settle_with_record(now, &step);
     }
@@ -342,7 +343,8 @@ impl Participant {
         }
     }
 
-    fn failed(&mut self, now: Instant, step: &Step, error: RequestError) {
+    fn failed(&mut self, now: Instant, step: &Step, failed: Failed) {
+        let Failed { sent_at, error } = failed;
         if error.was_not_applied() || is_on(Defect::UnknownTakenForNotApplied) {
             self.writes.pause.begin(now, &mut self.rng);
         } else {
@@ -350,8 +352,8 @@ impl Participant {
             self.unknown(now, step);
         }
         if error.is_permanent() {
-            // The callers in it fail, and so does everybody who would send the same.
-            self.fail_waiting(now, |_| Error::Request(error.clone()));
+            // The callers in it fail, and so do those who would have sent the same.
+            self.fail_waiting(now, sent_at, |_| Error::Request(error.clone()));
         }
         self.writes.held_up += u32::from(step.leaves());
         self.leaving_failed(now, &error);

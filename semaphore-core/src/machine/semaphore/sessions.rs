@@ -8,6 +8,7 @@ use super::reads::Due;
 use crate::error::{Error, Lost};
 use crate::id::{CommandId, SessionId};
 use crate::machine::process::reader::check::{Check, CheckNews, Reads as Readers, Stance};
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::loan::LoanNews;
 use crate::record::Record;
 use crate::subject::Subject;
@@ -46,14 +47,14 @@ impl Participant {
             return;
         };
         let (is_gone, session) = (contender.loan.is_gone(), contender.session().cloned());
-        let failure = contender.loan.failure().cloned();
+        let failed = contender.loan.failed().cloned();
         self.tell_renewal(now, no, before);
         if let Some(seen) = &news.seen {
             self.take_seen(now, no, seen);
         }
-        if let Some(error) = failure {
+        if let Some(Failed { sent_at, error }) = failed {
             if error.is_permanent() && self.is_wanting(no) {
-                self.fail_waiting(now, |_| Error::Request(error.clone()));
+                self.fail_waiting(now, sent_at, |_| Error::Request(error.clone()));
             }
             self.note(now, Some(error));
         }

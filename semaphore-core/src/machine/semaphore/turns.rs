@@ -278,9 +278,15 @@ impl Participant {
         }
     }
 
-    /// Fails every waiting caller.
-    pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
-        let waiting = self.callers.take_all();
+    /// Fails every caller that has waited since then: what was sent before a caller came says nothing
+    /// about it.
+    pub(super) fn fail_waiting(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        error: impl Fn(&Ticket) -> Error,
+    ) {
+        let waiting = self.callers.take_until(since);
         if let Some(first) = waiting.first() {
             let error = error(first);
             self.callers.notices_mut().failed_all(&error);
@@ -298,7 +304,7 @@ impl Participant {
     /// A list leaves out what the token may not read.
     pub(super) fn fail_incomplete(&mut self, now: Instant) {
         let prefix = self.settings.prefix.to_string();
-        self.fail_waiting(now, |_| Error::IncompleteView {
+        self.fail_waiting(now, now, |_| Error::IncompleteView {
             prefix: prefix.clone(),
             on: Subject::default(),
         });
@@ -331,7 +337,7 @@ impl Participant {
                 if let Some(too_large) = self.lacks_room(record)
                     && self.is_read_for_all()
                 {
-                    self.fail_waiting(now, |_| too_large.clone().into());
+                    self.fail_waiting(now, now, |_| too_large.clone().into());
                 }
                 self.judge_limit(now, theirs);
                 return;
@@ -350,7 +356,7 @@ impl Participant {
             on: Subject::default(),
         };
         if self.is_read_for_all() {
-            self.fail_waiting(now, |_| error());
+            self.fail_waiting(now, now, |_| error());
         }
         // A name in it is never removed, since it is never overwritten.
         for no in self.ours.numbers_of(Stand::Leaving) {
@@ -403,7 +409,7 @@ impl Participant {
         if let Some(limit) = settled {
             self.fail_over(now, limit);
         } else if self.known.former_limit != Some(theirs) && self.is_read_for_all() {
-            self.fail_waiting(now, |_| Error::LimitConflict {
+            self.fail_waiting(now, now, |_| Error::LimitConflict {
                 ours,
                 theirs,
                 on: Subject::default(),

@@ -13,6 +13,7 @@ use crate::api::{Entry, Txn, TxnFaultKind, TxnOutcome};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::input::LOCK_NAME;
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::loan::{Seen, SeenRecord};
 use crate::machine::process::tenancy::tenant::{Place, Tenant, election_at, key_at};
 use crate::time::Instant;
@@ -71,14 +72,14 @@ impl Pool {
         answer: Result<&Response, RequestError>,
     ) {
         let mut untied = BTreeSet::new();
-        let (entries, failure) = match answer.and_then(Txn::parse) {
+        let (entries, failed) = match answer.and_then(Txn::parse) {
             Ok(TxnOutcome::Applied(results)) => (Some(results.entries), None),
             Ok(TxnOutcome::RolledBack(faults)) => {
                 let checks = faults.iter().filter(|it| it.kind == TxnFaultKind::Check);
                 untied.extend(checks.map(|fault| fault.operation));
                 (None, None)
             }
-            Err(error) => (None, Some(error)),
+            Err(error) => (None, Some(Failed { sent_at, error })),
         };
         let Some(proof) = self.proofs.answered(
             now,
@@ -103,14 +104,14 @@ impl Pool {
                 let is_shown = keys.any(|(at, it)| is_tied(at) || tied(it, &shown).is_some());
                 // If nobody may look, it is believed in until its lease ends.
                 let lease = shared.session.lease();
-                let is_refused = failure.as_ref().is_some_and(RequestError::is_refusal);
+                let is_refused = failed.as_ref().is_some_and(|it| it.error.is_refusal());
                 let is_over = is_refused && lease.is_some_and(|it| it.kept_until() <= now);
                 if is_shown {
                     shared.session.lived(sent_at);
                 } else if entries.is_some() || !untied.is_empty() || is_over {
                     shared.session.is_missed(sent_at);
                 }
-                shared.unproved.clone_from(&failure);
+                shared.unproved.clone_from(&failed);
             }
             self.settle(now, no);
         }

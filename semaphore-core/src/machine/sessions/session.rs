@@ -30,6 +30,7 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
@@ -47,8 +48,8 @@ pub(super) struct Session {
     took: Duration,
     /// After a failure, unless somebody holds with it.
     pause: Pause,
-    /// Why the last request has failed.
-    failure: Option<RequestError>,
+    /// The last request, if it has failed.
+    failed: Option<Failed>,
     /// A user has not found its key: it is renewed at once.
     is_doubted: bool,
     /// Since when Consul says that there is no such session.
@@ -128,7 +129,7 @@ impl Session {
             spread: Spread::new(rng),
             took: Duration::ZERO,
             pause: Pause::new(settings.request_timeout()),
-            failure: None,
+            failed: None,
             is_doubted: false,
             unknown_since: None,
         }
@@ -149,8 +150,8 @@ impl Session {
         }
     }
 
-    pub(super) fn failure(&self) -> Option<&RequestError> {
-        self.failure.as_ref()
+    pub(super) fn failed(&self) -> Option<&Failed> {
+        self.failed.as_ref()
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -189,7 +190,7 @@ impl Session {
 
     /// Whether another turn may use it later: it lives, as far as is known, and nothing fails.
     pub(super) fn is_sound(&self) -> bool {
-        self.lease().is_some() && self.is_trusted() && self.failure.is_none()
+        self.lease().is_some() && self.is_trusted() && self.failed.is_none()
     }
 
     /// Consul may know no such session: it is renewed at once.
@@ -232,7 +233,7 @@ impl Session {
 
     /// It is gone: no key is tied to it any more.
     fn vanish(&mut self) {
-        self.failure = None;
+        self.failed = None;
         self.unknown_since = None;
         if let Some(id) = self.lease().and_then(|_| self.id()).cloned() {
             self.state = State::Gone(id);
@@ -241,7 +242,7 @@ impl Session {
 
     /// Nothing needs it any more.
     pub(super) fn end(&mut self) {
-        self.failure = None;
+        self.failed = None;
         self.unknown_since = None;
         self.pause.reset();
         self.pause.end();
@@ -269,7 +270,7 @@ impl Session {
                 let need = need.slowed();
                 let Need::Belief(least) = need else {
                     let next = self.sent_at + self.spread.between(whole / 4, whole / 3);
-                    return is_waiting().map(|at| match self.failure {
+                    return is_waiting().map(|at| match self.failed {
                         Some(_) => at,
                         None => next,
                     });
@@ -277,10 +278,10 @@ impl Session {
                 if is_on(Defect::RenewalsInTurn) && !self.under_way.is_empty() {
                     return None;
                 }
-                if is_on(Defect::RenewalStoppedAfterTransient) && self.failure.is_some() {
+                if is_on(Defect::RenewalStoppedAfterTransient) && self.failed.is_some() {
                     return Some(self.sent_at + settings.ttl());
                 }
-                let is_unanswered = !self.under_way.is_empty() || self.failure.is_some();
+                let is_unanswered = !self.under_way.is_empty() || self.failed.is_some();
                 let every = if is_unanswered {
                     settings.hurry(self.took)
                 } else {
@@ -373,13 +374,13 @@ impl Session {
                 if what != Purpose::Registration {
                     self.pause.reset();
                 }
-                self.failure = None;
+                self.failed = None;
                 if let Some(next) = next {
                     self.state = next;
                 }
             }
             Err(RequestError::InvalidSession { .. }) if what == Purpose::Renewal => {
-                self.failure = None;
+                self.failed = None;
                 let since = *self.unknown_since.get_or_insert(now);
                 // While keys tell, no renewals follow.
                 if since < sent_at {
@@ -404,7 +405,7 @@ impl Session {
                 if what == Purpose::Creation && settings.missing_own_node(&error).is_some() {
                     self.state = State::Registering;
                 } else {
-                    self.failure = Some(error);
+                    self.failed = Some(Failed { sent_at, error });
                 }
                 self.pause.begin(now, rng);
             }

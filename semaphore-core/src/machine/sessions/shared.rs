@@ -7,7 +7,7 @@ use super::agenda::Listed;
 use super::session::{Need, Session};
 use super::terms::FormerTerms;
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, Shown};
 use crate::machine::process::tenancy::past::Past;
@@ -26,8 +26,8 @@ pub(super) struct Shared {
     /// A former user may have left something on it: nobody new uses it, and its end removes that.
     pub(super) is_retired: bool,
     pub(super) terms: FormerTerms,
-    /// Why the last proof has failed.
-    pub(super) unproved: Option<RequestError>,
+    /// The last proof, if it has failed.
+    pub(super) unproved: Option<Failed>,
     usage: Usage,
     /// What its users know.
     told: Shown,
@@ -147,8 +147,8 @@ impl Shared {
 
     /// Whether its end is on its way, and has failed so far.
     pub(super) fn is_held_up(&self) -> bool {
-        let failure = self.session.failure();
-        self.session.is_ending() && failure.is_some_and(RequestError::is_refusal)
+        let last = self.session.failed();
+        self.session.is_ending() && last.is_some_and(|failed| failed.error.is_refusal())
     }
 
     /// Whether another user at this place may use it.
@@ -183,7 +183,7 @@ impl Shared {
                 None => Life::Ahead,
             },
             lock_delay: self.told.lock_delay,
-            failure: self.session.failure().or(self.unproved.as_ref()).cloned(),
+            failed: self.session.failed().or(self.unproved.as_ref()).cloned(),
             past: Past::Nothing,
         }
     }
@@ -201,7 +201,7 @@ impl Shared {
             }
             (now, before) => now == before,
         };
-        let has_failed = shown.failure.is_some() || self.told.failure.is_some();
+        let has_failed = shown.failed.is_some() || self.told.failed.is_some();
         if is_same && !has_failed {
             return Vec::new();
         }
@@ -224,7 +224,7 @@ impl Shared {
         };
         Shown {
             life: Life::Gone(id.cloned()),
-            failure: None,
+            failed: None,
             ..self.told.clone()
         }
     }

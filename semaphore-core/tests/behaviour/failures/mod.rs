@@ -8,6 +8,7 @@ mod late_writes;
 mod left_out;
 mod lost_creations;
 mod lost_transactions;
+mod old_refusals;
 mod permanent;
 mod refusals_leave_nothing;
 mod refused_for_now;

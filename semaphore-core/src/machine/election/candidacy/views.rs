@@ -6,7 +6,7 @@
 
 use crate::defect::{Defect, is_on};
 use crate::election_key::{ElectionKey, TermIndexes};
-use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
+use crate::error::{Conflict, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::input::{LockKey, Value};
 use crate::leader::Leader;
@@ -18,6 +18,7 @@ use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::{Check, Stance};
+use crate::machine::process::requests::Failed;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
 use crate::time::Instant;
@@ -282,28 +283,22 @@ impl Candidacy {
     }
 
     /// A read failed, or the watch.
-    pub(in crate::machine::election) fn fail(
-        &mut self,
-        error: RequestError,
-    ) -> Option<CandidacyEvent> {
+    pub(in crate::machine::election) fn fail(&mut self, failed: Failed) -> Option<CandidacyEvent> {
         if self.is_leading() && is_on(Defect::FailureTakenForLoss) {
             return Some(CandidacyEvent::Lost(as_released(self.session.id()?)));
         }
+        let error = &failed.error;
         if self.is_leading() && matches!(error, RequestError::InvalidKey { .. }) {
-            let (session, refusal) = (self.session.id()?.clone(), error);
+            let (session, refusal) = (self.session.id()?.clone(), error.clone());
             return Some(CandidacyEvent::Lost(Lost::Unreadable {
                 session,
                 refusal,
                 on: Subject::default(),
             }));
         }
-        let event = self
-            .is_campaigning()
-            .then(|| error.clone())
-            .filter(RequestError::is_permanent)
-            .map(|error| CandidacyEvent::Refused(Error::Request(error)));
-        self.failure = Some(error);
-        event
+        self.failure = Some(error.clone());
+        let is_refused = self.is_campaigning() && error.is_permanent();
+        is_refused.then_some(CandidacyEvent::Refused(failed))
     }
 
     /// Accepts the value that the key shows as the wanted one.

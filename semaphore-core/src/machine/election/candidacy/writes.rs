@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::api::{LOCK_FLAGS, ReleaseKey};
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Refusal, RequestError};
+use crate::error::{Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::election::candidacy::phase::State;
@@ -14,6 +14,7 @@ use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Fenc
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::process::moment::Moment;
+use crate::machine::process::requests::Failed;
 use crate::time::Instant;
 
 /// How soon the watch shows a change that made an attempt late, if it works. If the watch is paced,
@@ -192,7 +193,8 @@ impl Candidacy {
             Err(error) if error.was_not_applied() => {
                 self.may_hold = self.has_key() || self.given_up.may_come(now);
                 self.pace.failed(now, rng);
-                return self.refuse(error);
+                let sent_at = asked.sent_at;
+                return self.refuse(Failed { sent_at, error });
             }
             // A read tells whether it was applied, but not whether it will be.
             Err(error) => {
@@ -301,13 +303,13 @@ impl Candidacy {
     }
 
     /// A write was refused.
-    fn refuse(&self, error: RequestError) -> Option<CandidacyEvent> {
-        if !error.is_permanent() {
+    fn refuse(&self, failed: Failed) -> Option<CandidacyEvent> {
+        if !failed.error.is_permanent() {
             return None;
         }
         match self.phase.state() {
-            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
-            State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
+            State::Campaigning => Some(CandidacyEvent::Refused(failed)),
+            State::Leading(_) => Some(CandidacyEvent::ValueRefused(failed.error)),
             State::Leaving(_) | State::Settling(_) | State::Gone(_) => None,
         }
     }

@@ -18,6 +18,7 @@ use core::time::Duration;
 use crate::error::Lost;
 use crate::error::RequestError;
 use crate::id::SessionId;
+use crate::machine::process::requests::Failed;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -104,7 +105,7 @@ pub(in crate::machine) struct Seen {
 pub(in crate::machine) struct Shown {
     pub(in crate::machine) life: Life,
     pub(in crate::machine) lock_delay: Duration,
-    pub(in crate::machine) failure: Option<RequestError>,
+    pub(in crate::machine) failed: Option<Failed>,
     /// What the session had at this place before.
     pub(in crate::machine) past: Past,
 }
@@ -122,7 +123,7 @@ pub(in crate::machine) enum Life {
 pub(in crate::machine) struct Loan {
     state: State,
     lock_delay: Duration,
-    failure: Option<RequestError>,
+    failed: Option<Failed>,
     way: Way,
     wishes: VecDeque<LoanStep>,
 }
@@ -148,7 +149,7 @@ impl Loan {
         Self {
             state: State::Wanted,
             lock_delay: settings.lock_delay(),
-            failure: None,
+            failed: None,
             way: Way::Stays,
             wishes: VecDeque::from([LoanStep::Lend]),
         }
@@ -174,15 +175,20 @@ impl Loan {
         let State::Lent(id, Some(lease)) = &self.state else {
             return None;
         };
-        Some(lease.expired(now, id.clone(), self.failure.as_ref()))
+        Some(lease.expired(now, id.clone(), self.failure()))
     }
 
     pub(in crate::machine) fn lock_delay(&self) -> Duration {
         self.lock_delay
     }
 
+    /// The last request about it, if it has failed.
+    pub(in crate::machine) fn failed(&self) -> Option<&Failed> {
+        self.failed.as_ref()
+    }
+
     pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
-        self.failure.as_ref()
+        self.failed().map(|failed| &failed.error)
     }
 
     pub(in crate::machine) fn is_gone(&self) -> bool {
@@ -253,7 +259,7 @@ impl Loan {
     pub(in crate::machine) fn give_back(&mut self, past: Past, rest: Rest) {
         if !self.is_returned() {
             self.state = State::Returned;
-            self.failure = None;
+            self.failed = None;
             let step = LoanStep::Return { past, rest };
             self.wishes.push_back(step);
         }
@@ -276,7 +282,7 @@ impl Loan {
             return;
         }
         self.lock_delay = shown.lock_delay;
-        self.failure.clone_from(&shown.failure);
+        self.failed.clone_from(&shown.failed);
         match &shown.life {
             Life::Ahead => {}
             Life::Lives(id, lease) => {
