@@ -165,7 +165,7 @@ mod tests {
             queue.push(Ticket {
                 id: CommandId(no),
                 permits: *permits,
-                since: Instant::ORIGIN,
+                since: at(no),
                 patience: *patience,
             });
         }
@@ -188,7 +188,8 @@ mod tests {
         assert!(queue.remove(CommandId(2)).is_some());
         assert!(queue.remove(CommandId(2)).is_none());
         assert_eq!(head(&queue), Some(1));
-        assert_eq!(numbers(&queue.drain()), [1, 3]);
+        assert_eq!(numbers(&queue.drain_until(at(2))), [1]);
+        assert_eq!(numbers(&queue.drain_until(at(3))), [3]);
         assert!(queue.is_empty());
         assert_eq!(head(&queue), None);
     }
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(numbers(&queue.drain_over(9)), [0; 0]);
         assert_eq!(numbers(&queue.drain_over(3)), [0, 2, 4]);
         assert_eq!(numbers(&queue.drain_over(1)), [3]);
-        assert_eq!(numbers(&queue.drain()), [1]);
+        assert_eq!(numbers(&queue.drain_until(at(9))), [1]);
         assert_eq!(numbers(&queue.drain_over(1)), [0; 0]);
     }
 }

@@ -1,5 +1,6 @@
 //! What a process shares, whatever it contends for.
 
+pub(super) mod failed;
 pub(super) mod late;
 pub(super) mod latency;
 pub(super) mod moment;

@@ -67,13 +67,6 @@ pub(in crate::machine) struct Received<'a, F> {
     pub(in crate::machine) answer: Result<&'a Response, RequestError>,
 }
 
-/// A request that has failed. It says nothing about those who came after it was sent.
-#[derive(Clone, Debug)]
-pub(in crate::machine) struct Failed {
-    pub(in crate::machine) sent_at: Instant,
-    pub(in crate::machine) error: RequestError,
-}
-
 impl<F: Sender> Requests<F> {
     /// `usual` is the wait for a short answer. `patience` is the time for which served requests may
     /// be refused.

@@ -13,7 +13,7 @@ use crate::api::{Entry, Txn, TxnFaultKind, TxnOutcome};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::input::LOCK_NAME;
-use crate::machine::process::requests::Failed;
+use crate::machine::process::failed::Failed;
 use crate::machine::process::tenancy::loan::{Seen, SeenRecord};
 use crate::machine::process::tenancy::tenant::{Place, Tenant, election_at, key_at};
 use crate::time::Instant;

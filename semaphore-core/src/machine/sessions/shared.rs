@@ -7,7 +7,7 @@ use super::agenda::Listed;
 use super::session::{Need, Session};
 use super::terms::FormerTerms;
 use crate::defect::{Defect, is_on};
-use crate::machine::process::requests::Failed;
+use crate::machine::process::failed::Failed;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, Shown};
 use crate::machine::process::tenancy::past::Past;

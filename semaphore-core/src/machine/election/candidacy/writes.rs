@@ -13,8 +13,8 @@ use crate::machine::election::candidacy::seen::Sight;
 use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Fencing, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
+use crate::machine::process::failed::Failed;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::requests::Failed;
 use crate::time::Instant;
 
 /// How soon the watch shows a change that made an attempt late, if it works. If the watch is paced,

@@ -18,7 +18,7 @@ use core::time::Duration;
 use crate::error::Lost;
 use crate::error::RequestError;
 use crate::id::SessionId;
-use crate::machine::process::requests::Failed;
+use crate::machine::process::failed::Failed;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::past::Past;
 use crate::machine::process::tenancy::settings::SessionSettings;
