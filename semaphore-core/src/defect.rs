@@ -68,7 +68,7 @@ defects! {
     /// Holders are pruned on a view that says that it is filtered.
     PruneFiltered breaks S3,
     /// A holder whose key is not in the view is pruned without asking for the key alone.
-    PruneWithoutInquest breaks S1,
+    PruneWithoutProof breaks S1,
     /// A holder whose key has gone is pruned as soon as a read of the key alone says so too.
     PruneAtOnce breaks S1,
     /// The lock delay of a session is far shorter than its lease.

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::handle::{Arrivals, Audience, Dweller, Exchange, House, Observers, Reply, kind_of};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
-use crate::machine::{Household, MemberNo, Notice, Origin, RequestEnd, Transmit};
+use crate::machine::{MachineSet, MemberNo, Notice, Origin, RequestEnd, Transmit};
 use crate::manage::{Operation, Task};
 use crate::runtime::Unfinished;
 use crate::runtime::{BoxFuture, Runtime};
@@ -43,14 +43,14 @@ use crate::transport::{Transport, TransportError, TransportErrorKind};
 /// remaining cleanup; without that the TTL cleans up.
 pub(crate) fn drive(
     house: Arc<House>,
-    household: Household<Arc<dyn Dweller>>,
+    machines: MachineSet<Arc<dyn Dweller>>,
 ) -> impl Future<Output = ()> + Send {
     // Made here, so that it is dropped properly even if the runtime drops the future before its
     // first poll.
     let mut driver = Driver {
         runtime: Arc::clone(house.runtime()),
         way: Way::Usual,
-        household,
+        machines,
         requests: Exchanges::default(),
         alarm: Alarm::default(),
         is_over: false,
@@ -64,7 +64,7 @@ struct Driver {
     house: Arc<House>,
     runtime: Arc<dyn Runtime>,
     way: Way,
-    household: Household<Arc<dyn Dweller>>,
+    machines: MachineSet<Arc<dyn Dweller>>,
     requests: Exchanges,
     alarm: Alarm,
     /// Whether nothing is left to do, or something else continues it.
@@ -82,7 +82,7 @@ enum Way {
 impl Driver {
     async fn run(&mut self) {
         while self.step().is_continue() {
-            let timeouts = [self.household.poll_timeout(), self.house.poll_timeout()];
+            let timeouts = [self.machines.poll_timeout(), self.house.poll_timeout()];
             let timeout = timeouts.into_iter().flatten().min();
             // If something is due, other tasks of this thread run first. The requests may be among
             // them.
@@ -138,14 +138,14 @@ impl Driver {
             ..
         } = self.let_in();
         if is_closed {
-            self.household.close(now);
+            self.machines.close(now);
         }
         if shuts_down {
             self.shut_down(now);
         }
-        self.household.handle_timeout(now);
+        self.machines.handle_timeout(now);
         self.house.let_time_pass(now);
-        while let Some((origin, transmit)) = self.household.poll_transmit() {
+        while let Some((origin, transmit)) = self.machines.poll_transmit() {
             let transport = self.transport_of(origin);
             if !transmit.request.is_long_poll() {
                 self.house.asked(transmit.id);
@@ -153,14 +153,14 @@ impl Driver {
             let exchange = self.counted(origin, &transport, transmit);
             self.requests.send(exchange);
         }
-        while let Some(id) = self.household.poll_abort() {
+        while let Some(id) = self.machines.poll_abort() {
             self.requests.abort(id);
             self.house.ended(id, Reply::Missing);
         }
         if is_awaited && self.is_quiet() {
             self.house.tell_quiet();
         }
-        let is_over = self.household.is_empty() && is_closed && self.house.end_unless_joined();
+        let is_over = self.machines.is_empty() && is_closed && self.house.end_unless_joined();
         if is_over {
             ControlFlow::Break(())
         } else {
@@ -170,13 +170,13 @@ impl Driver {
 
     /// Ends everything that can end. No machine joins afterwards, so once is enough.
     fn shut_down(&mut self, now: Instant) {
-        self.household.close(now);
-        let dwellers = self.household.members_mut().map(|(no, dweller)| {
+        self.machines.close(now);
+        let dwellers = self.machines.members_mut().map(|(no, dweller)| {
             dweller.shut_down(now);
             no
         });
         for no in dwellers.collect::<Vec<_>>() {
-            self.household.wake(no);
+            self.machines.wake(no);
         }
     }
 
@@ -185,17 +185,17 @@ impl Driver {
         let mut arrivals = self.house.take_arrivals();
         for arrival in arrivals.joining.drain(..) {
             let (no, shares) = (arrival.no, arrival.shares);
-            self.household.join(no, arrival.dweller, shares);
+            self.machines.join(no, arrival.dweller, shares);
         }
         for no in arrivals.woken.drain(..) {
-            self.household.wake(no);
+            self.machines.wake(no);
         }
         arrivals
     }
 
     /// Takes the outcome of a request.
     fn take(&mut self, now: Instant, id: RequestId, result: Result<Response, TransportError>) {
-        if let Some((origin, end)) = self.household.hear_response(now, id, result) {
+        if let Some((origin, end)) = self.machines.hear_response(now, id, result) {
             self.hear(origin, &end);
         }
     }
@@ -214,14 +214,14 @@ impl Driver {
     }
 
     fn is_quiet(&mut self) -> bool {
-        let is_left_alone = self.household.has_only_held_up();
-        is_left_alone && self.household.members_mut().all(|(_, it)| it.is_quiet())
+        let is_left_alone = self.machines.has_only_held_up();
+        is_left_alone && self.machines.members_mut().all(|(_, it)| it.is_quiet())
     }
 
-    /// The sender of a request, unless it is the household.
+    /// The sender of a request, unless it is the set.
     fn dweller(&self, origin: Origin) -> Option<&Arc<dyn Dweller>> {
         match origin {
-            Origin::Member(no) => self.household.member(no),
+            Origin::Member(no) => self.machines.member(no),
             Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
         }
     }
@@ -277,9 +277,9 @@ impl Driver {
             self.take(now, id, Err(unknown));
         }
         for (no, held) in held {
-            if let Some(dweller) = self.household.member(no) {
+            if let Some(dweller) = self.machines.member(no) {
                 dweller.abandon(now, &held);
-                self.household.wake(no);
+                self.machines.wake(no);
             }
         }
         let end = pin!(self.run());
@@ -295,7 +295,7 @@ impl Drop for Driver {
         let asked = self.requests.give_up();
         let mut held = Vec::new();
         let mut farewell = Duration::ZERO;
-        for (no, dweller) in self.household.members_mut() {
+        for (no, dweller) in self.machines.members_mut() {
             held.push((no, dweller.end()));
             if !dweller.is_idle() {
                 farewell = farewell.max(dweller.farewell());
@@ -309,7 +309,7 @@ impl Drop for Driver {
             house: Arc::clone(&self.house),
             runtime: Arc::clone(&self.runtime),
             way: Way::Usual,
-            household: core::mem::replace(&mut self.household, Household::new(0)),
+            machines: core::mem::replace(&mut self.machines, MachineSet::new(0)),
             requests: Exchanges::default(),
             alarm: Alarm::default(),
             is_over: true,

@@ -6,7 +6,7 @@
 //! [`Follow`] follows an election from outside. None of them does I/O, reads a clock or starts a
 //! thread: the same inputs always lead to the same outputs.
 //!
-//! A [`Household`] runs several machines on shared sessions.
+//! A [`MachineSet`] runs several machines on shared sessions.
 //!
 //! The crate's documentation has the loop that drives a machine. [`api`] has its requests. A
 //! [`View`] is what one answer shows of a prefix, including the semaphore's [`Record`].
@@ -15,9 +15,9 @@ pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::id::{CommandId, Index, RequestId};
 pub use crate::input::{SessionOptions, Value};
 pub use crate::machine::{
-    Candidate, Check, CheckNews, ElectionSettings, Event, Follow, Grant, Household, LoanNews,
-    LoanNo, LoanWish, Machine, Member, MemberNo, News, Notice, Origin, Participant, Reach, Report,
-    Settings, Shares, Term, Transmit,
+    Candidate, Check, CheckNews, ElectionSettings, Event, Follow, Grant, LoanNews, LoanNo,
+    LoanWish, Machine, MachineSet, Member, MemberNo, News, Notice, Origin, Participant, Reach,
+    Report, Settings, Shares, Term, Transmit,
 };
 pub use crate::record::{Dialect, Record};
 pub use crate::time::Instant;

@@ -52,7 +52,7 @@ impl Run {
     ///
     /// With `reaped`, servers are away for so long that Consul ends the sessions that were created
     /// through them. Their holders know no other server and believe on. `consul lock` then only
-    /// takes part in an election: at a semaphore it prunes every vanished holder at once, ours
+    /// takes part in an election: at a semaphore it prunes every dead holder at once, ours
     /// included.
     ///
     /// One contender on each backend uses a `Client`: what it holds at both semaphores stands on one
@@ -167,7 +167,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     if run.acls {
         tokens::make(&admins[0], run).doing("making tokens")?;
     }
-    let ushers = Ushers::start(&admins[..SERVERS], run, &folder.standings())
+    let ushers = Ushers::start(&admins[..SERVERS], run, &folder.queues())
         .doing("opening the log of the queues")?;
     let witnesses = Witnesses::start(admins.clone(), run, &folder.sightings())
         .doing("opening the log of what is seen")?;

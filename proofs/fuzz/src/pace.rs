@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) {
     let sent = run.follow(FOR, class);
     let count = |class| sent.get(&class).copied().unwrap_or_default();
     let seconds = FOR.as_secs();
-    let (reads, inquests) = (count(Class::Read), count(Class::Inquest));
+    let (reads, keys) = (count(Class::Read), count(Class::Key));
     let (cleanups, others) = (count(Class::Cleanup), count(Class::Other));
     assert!(
         reads <= READS_AT_ONCE + READS_PER_SECOND * seconds + cleanups + others,
@@ -50,8 +50,8 @@ pub fn run(input: &[u8]) {
         "{others} requests that are neither reads nor cleanups"
     );
     assert!(
-        inquests <= INQUESTS_AT_ONCE + INQUESTS_PER_SECOND * seconds,
-        "{inquests} inquests"
+        keys <= INQUESTS_AT_ONCE + INQUESTS_PER_SECOND * seconds,
+        "{keys} keys"
     );
     assert!(
         cleanups <= CLEANUPS_AT_ONCE + CLEANUPS_PER_SECOND * seconds,
@@ -98,7 +98,7 @@ enum Class {
     /// Reads of the prefix or the record.
     Read,
     /// Reads of the key of a single holder.
-    Inquest,
+    Key,
     /// Clean-ups of keys and sessions.
     Cleanup,
     Other,
@@ -107,7 +107,7 @@ enum Class {
 fn class(request: &Request) -> Class {
     match RequestKind::of(request) {
         RequestKind::KvRead | RequestKind::KvWatch if is_list(request) => Class::Read,
-        RequestKind::KvRead => Class::Inquest,
+        RequestKind::KvRead => Class::Key,
         RequestKind::SessionDestroy | RequestKind::KvDelete => Class::Cleanup,
         RequestKind::KvCas if request.method() == Method::Delete => Class::Cleanup,
         _ => Class::Other,

@@ -13,7 +13,7 @@ use semaphore_fuzz::{Run, TARGETS};
 /// requests, and machines that never come to rest. Other defects only show with several
 /// participants.
 const DEFECTS: &[Defect] = &[
-    Defect::PruneWithoutInquest,
+    Defect::PruneWithoutProof,
     Defect::FenceWithoutChange,
     Defect::WriteWithoutCas,
     Defect::GarbageOverwritten,

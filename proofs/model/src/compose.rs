@@ -49,7 +49,7 @@ fn record_write(state: &State, q: usize, plan: &Handovers, scene: &Scene) -> Wri
         let whole = g.members.count_ones() as usize == g.size;
         let may = !blocked && callers[g.size] > 0 && !p.touch_read && whole;
         // Rule 1. Its turn: all its slots in one write, or none; those of ours before it take theirs first.
-        // Rule 2. A newcomer claims only if it is alone and has not been refused. In company, or without a list, it enters, which nobody
+        // Rule 2. A newcomer claims only if it is alone and has not been refused. In others, or without a list, it enters, which nobody
         // can refuse.
         let newcomer_may =
             entered || alone(p, scene) && members(g.members).all(|i| !p.contenders[i].refused);

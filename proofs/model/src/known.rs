@@ -167,8 +167,8 @@ pub(crate) fn pairs_of(mask: u8) -> impl Iterator<Item = u8> {
 }
 
 /// Somebody else is named or waits.
-pub(crate) fn company(p: &Participant) -> bool {
-    p.list_company
+pub(crate) fn others(p: &Participant) -> bool {
+    p.list_others
         || (0..SESSIONS).any(|s| (p.holders >> s & 1 == 1 || p.line_created[s] != 0) && !own(p, s))
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn alone(p: &Participant, scene: &Scene) -> bool {
     let gives_up =
         p.contenders.iter().any(|c| c.leaving && c.given_up) && !scene.broken(Defect::GivesUpAlone);
     p.known
-        && !p.list_company
+        && !p.list_others
         && !gives_up
         && !(0..SESSIONS).any(|s| p.holders >> s & 1 == 1 && !own(p, s))
 }

@@ -337,7 +337,7 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
     // The line: keys that are tied, not parked, and not named.
     p.suspects = 0;
     p.line_paired = 0;
-    p.list_company = false;
+    p.list_others = false;
     let has_none = p.contenders.iter().all(|c| c.key == 0);
     for s in 0..SESSIONS {
         let exists = seen.modified[s] != 0;
@@ -345,7 +345,7 @@ pub(crate) fn accept_list(state: &mut State, q: usize, seen: &Snapshot, scene: &
         p.line_created[s] = if in_line { seen.created[s] } else { 0 };
         p.line_modified[s] = if in_line { seen.modified[s] } else { 0 };
         if in_line && !own(p, s) {
-            p.list_company = true;
+            p.list_others = true;
             p.line_paired |= seen.paired & 1 << s;
         }
         if exists && scene.budget[FORGET] + scene.budget[WIPE] > 0 {

@@ -2,8 +2,8 @@
 use crate::compose::compose;
 use crate::defects::Defect;
 use crate::known::{
-    Group, believed, company, first_waiter, free_slots, groups, head_size, idle_slot, limit,
-    members, named, own, pairs_of, rank, under_way, waiting_callers, waits,
+    Group, believed, first_waiter, free_slots, groups, head_size, idle_slot, limit, members, named,
+    others, own, pairs_of, rank, under_way, waiting_callers, waits,
 };
 use crate::scene::Scene;
 use crate::state::{
@@ -363,7 +363,7 @@ pub(crate) fn may_prune(p: &Participant, state: &State, scene: &Scene, dead: usi
 // Rule 9. While others may change the record, a record write may begin with a read of it: a release that is refused costs more than a read.
 pub(crate) fn reads_first(state: &State, q: usize, scene: &Scene) -> bool {
     let p = &state.participants[q];
-    state.consul.record > p.record && company(p) && compose(state, q, scene).is_some_and(|w| w.cas)
+    state.consul.record > p.record && others(p) && compose(state, q, scene).is_some_and(|w| w.cas)
 }
 
 /// A caller's turn ends: it released, gave up, or lost its slots.

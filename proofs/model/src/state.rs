@@ -263,7 +263,7 @@ pub(crate) struct Participant {
     pub(crate) line_paired: u16,
     pub(crate) list_index: Index,
     /// The newest list shows a waiter of somebody else.
-    pub(crate) list_company: bool,
+    pub(crate) list_others: bool,
     /// Rule 5: a key was seen touched; the record is read before the next claim.
     pub(crate) touch_read: bool,
     /// Mistake: the poll sees only what is newer than this.

@@ -28,7 +28,7 @@ pub const BRANCHES: [(&str, Of); 23] = [
     // Dead holders: missed, left alone for their lock delay, removed.
     ("holder-without-key", Of::Semaphores),
     ("lock-delay", Of::Semaphores),
-    ("vanished", Of::Semaphores),
+    ("holder-died", Of::Semaphores),
     // A new limit when nobody holds.
     ("limit-replaced", Of::Semaphores),
     // A slot that goes to the next caller of its process.

@@ -30,7 +30,7 @@ pub struct Servers {
 #[derive(Debug, Default)]
 struct Known {
     /// The servers of the last resolution.
-    standings: BTreeMap<IpAddr, Standing>,
+    servers: BTreeMap<IpAddr, Standing>,
     has_served: bool,
     refused: Option<Refused>,
 }
@@ -62,22 +62,22 @@ impl Servers {
     pub fn order(&self, found: &mut [SocketAddr]) {
         let mut known = self.known();
         let is_found = |address: &IpAddr| found.iter().any(|it| it.ip() == *address);
-        known.standings.retain(|address, _| is_found(address));
+        known.servers.retain(|address, _| is_found(address));
         for address in found.iter() {
-            known.standings.entry(address.ip()).or_default();
+            known.servers.entry(address.ip()).or_default();
         }
-        found.sort_by_key(|it| known.standings.get(&it.ip()).map(Standing::rank));
+        found.sort_by_key(|it| known.servers.get(&it.ip()).map(Standing::rank));
     }
 
     /// The number of servers in the last resolution. Zero if the agent's address is not a name.
     pub fn count(&self) -> usize {
-        self.known().standings.len()
+        self.known().servers.len()
     }
 
     /// No connection could be opened to it, one broke, or an answer did not come in time.
     pub fn failed(&self, now: Instant, server: IpAddr) {
         let mut known = self.known();
-        let standing = known.standings.entry(server).or_default();
+        let standing = known.servers.entry(server).or_default();
         if standing.failed_at.is_none() {
             tracing::debug!(name: "server-failed", %server, "connections go elsewhere, if there is another server");
         }
@@ -93,10 +93,10 @@ impl Servers {
                 serves: true,
                 ..Standing::default()
             };
-            known.standings.insert(server, good);
+            known.servers.insert(server, good);
             return;
         }
-        let standing = known.standings.entry(server).or_default();
+        let standing = known.servers.entry(server).or_default();
         let since = *standing.unavailable_since.get_or_insert(now);
         if now.saturating_since(since) >= UNAVAILABLE {
             standing.fail(now);
@@ -109,7 +109,7 @@ impl Servers {
         let known = self.known();
         let Some(Standing {
             failed_at: Some(_), ..
-        }) = known.standings.get(&server)
+        }) = known.servers.get(&server)
         else {
             return false;
         };
@@ -117,7 +117,7 @@ impl Servers {
             let failed_at = other.failed_at;
             failed_at.is_none_or(|at| now.saturating_since(at) >= AGAIN)
         };
-        let mut others = known.standings.iter().filter(|(it, _)| **it != server);
+        let mut others = known.servers.iter().filter(|(it, _)| **it != server);
         others.any(|(_, standing)| is_better(standing))
     }
 

@@ -16,7 +16,7 @@ use crate::subject::Subject;
 #[non_exhaustive]
 pub enum Lost {
     /// The session is gone: an operator destroyed it, it expired, its node was deregistered, or a
-    /// health check failed. A contender key that vanished also counts, since that is what an ended
+    /// health check failed. A missing contender key also counts, since that is what an ended
     /// session leaves behind.
     #[error("{}{}", .on.intro_of_loss(), what_is_gone(session, *.key_alone))]
     SessionGone {

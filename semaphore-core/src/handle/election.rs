@@ -12,7 +12,7 @@ use super::follower::Follower;
 use super::hold::Hold;
 use super::house::{Dweller as _, Followed};
 use super::leadership::Leadership;
-use super::observer::Company;
+use super::observer::Surroundings;
 use super::owner::{Ending as _, Owner};
 use super::presence::Presence;
 use crate::error::{Error, Refusal};
@@ -64,14 +64,14 @@ impl Election {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Self, Error> {
         let kept = settings.clone();
         let owner = if let Some(client) = Presence::of(&*transport) {
-            client.candidate(settings, seed, tokens, company)?
+            client.candidate(settings, seed, tokens, surroundings)?
         } else {
             let candidate = Candidate::new(settings, seed);
-            Owner::start(candidate, transport, tokens, runtime, company)?
+            Owner::start(candidate, transport, tokens, runtime, surroundings)?
         };
         let discovery = Discovery::new(
             Following {

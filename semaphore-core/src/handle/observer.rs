@@ -92,12 +92,12 @@ impl fmt::Debug for Observers {
 }
 
 /// What surrounds a machine: its observers and its farewell.
-pub(super) struct Company {
+pub(super) struct Surroundings {
     pub(super) audience: Arc<Audience>,
     pub(super) farewell: Duration,
 }
 
-impl Company {
+impl Surroundings {
     pub(super) fn new(subject: Subject, observers: Observers, farewell: Duration) -> Self {
         Self {
             audience: Arc::new(Audience::new(subject, observers)),

@@ -11,11 +11,11 @@ use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
-use super::observer::Company;
+use super::observer::Surroundings;
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::{Awaited, ClosedBy, Error};
-use crate::machine::{Household, Machine, Shares};
+use crate::machine::{Machine, MachineSet, Shares};
 use crate::manage::{Operation, Task};
 use crate::runtime::Runtime;
 use crate::subject::Subject;
@@ -116,17 +116,17 @@ impl<M: Machine> Owner<M> {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Arc<Self>, Error> {
         let house = Arc::new(House::new(
             transport,
             Tokens::default(),
             runtime,
-            Arc::clone(&company.audience),
+            Arc::clone(&surroundings.audience),
         ));
-        let machine = move_in(&house, machine, None, tokens, company)?;
+        let machine = move_in(&house, machine, None, tokens, surroundings)?;
         house.close();
-        let driven = drive(&house, Household::new(0));
+        let driven = drive(&house, MachineSet::new(0));
         driven.map_err(|error| error.or_about(machine.subject()))?;
         Ok(Arc::new(Self(machine, None)))
     }
@@ -140,12 +140,12 @@ impl<M: Machine> Owner<M> {
         machine: M,
         shares: Option<Shares>,
         tokens: Tokens,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Arc<Self>, Error> {
         if let Some(by) = key.house.runtime().ended() {
             return Err(by.into());
         }
-        let machine = move_in(&key.house, machine, shares, tokens, company)?;
+        let machine = move_in(&key.house, machine, shares, tokens, surroundings)?;
         Ok(Arc::new(Self(machine, Some(Arc::clone(key)))))
     }
 
@@ -207,13 +207,20 @@ fn move_in<M: Machine>(
     machine: M,
     shares: Option<Shares>,
     tokens: Tokens,
-    company: Company,
+    surroundings: Surroundings,
 ) -> Result<Arc<Shared<M>>, Error> {
     let is_shared = shares.is_some();
     let subject = machine.subject(house.transport().address());
     let joined = house.join(shares, |no| {
         let house = Arc::clone(house);
-        Arc::new(Shared::new(machine, house, no, tokens, company, is_shared))
+        Arc::new(Shared::new(
+            machine,
+            house,
+            no,
+            tokens,
+            surroundings,
+            is_shared,
+        ))
     });
     joined.map_err(|error| error.or_about(&subject))
 }
@@ -258,9 +265,9 @@ fn linger(runtime: &Arc<dyn Runtime>, most: Duration, end: oneshot::Receiver<()>
 /// [`Error::NoTask`].
 pub(super) fn drive(
     house: &Arc<House>,
-    household: Household<Arc<dyn Dweller>>,
+    machines: MachineSet<Arc<dyn Dweller>>,
 ) -> Result<(), Error> {
-    let driver = driver::drive(Arc::clone(house), household);
+    let driver = driver::drive(Arc::clone(house), machines);
     let spawned = house.runtime().spawn(Box::pin(driver));
     spawned.map_err(|error| Error::NoTask {
         source: Arc::new(error),

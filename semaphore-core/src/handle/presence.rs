@@ -7,13 +7,13 @@ use std::sync::{Arc, Weak};
 use super::authorized::Tokens;
 use super::discovery::{self, Discovery, Following, Home};
 use super::house::{Dweller, House};
-use super::observer::{Audience, Company, Observers};
+use super::observer::{Audience, Observers, Surroundings};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
 use crate::input::{LockKey, Prefix, Scope, SessionOptions, Value};
 use crate::machine::{
-    Candidate, ElectionSettings, Household, Machine, Participant, Settings, Shares,
+    Candidate, ElectionSettings, Machine, MachineSet, Participant, Settings, Shares,
 };
 use crate::runtime::Runtime;
 use crate::subject::Subject;
@@ -97,13 +97,13 @@ impl Presence {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        household: Household<Arc<dyn Dweller>>,
+        machines: MachineSet<Arc<dyn Dweller>>,
         defaults: Defaults,
     ) -> Result<Self, Error> {
         let subject = Subject::of_client(transport.address());
         let audience = Arc::new(Audience::new(subject, defaults.observers.clone()));
         let house = Arc::new(House::new(transport, tokens, runtime, audience));
-        owner::drive(&house, household)?;
+        owner::drive(&house, machines)?;
         let inner = Arc::new(Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),
             defaults,
@@ -137,12 +137,12 @@ impl Presence {
         settings: Settings,
         seed: u64,
         tokens: Tokens,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Arc<Owner<Participant>>, Error> {
         let (prefix, shares) = (settings.prefix().clone(), settings.shares());
         let participant = Participant::new(settings, seed);
         let Some(shares) = shares else {
-            return self.alone(participant, tokens, company);
+            return self.alone(participant, tokens, surroundings);
         };
         let known = &self.inner.semaphores;
         self.shared(
@@ -151,7 +151,7 @@ impl Presence {
             participant,
             Participant::settings,
             shares,
-            company,
+            surroundings,
         )
     }
 
@@ -161,15 +161,22 @@ impl Presence {
         settings: ElectionSettings,
         seed: u64,
         tokens: Tokens,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Arc<Owner<Candidate>>, Error> {
         let (key, shares) = (settings.key().clone(), settings.shares());
         let candidate = Candidate::new(settings, seed);
         let Some(shares) = shares else {
-            return self.alone(candidate, tokens, company);
+            return self.alone(candidate, tokens, surroundings);
         };
         let known = &self.inner.elections;
-        self.shared(known, key, candidate, Candidate::settings, shares, company)
+        self.shared(
+            known,
+            key,
+            candidate,
+            Candidate::settings,
+            shares,
+            surroundings,
+        )
     }
 
     /// Adds a machine with separate sessions.
@@ -177,10 +184,10 @@ impl Presence {
         &self,
         machine: M,
         tokens: Tokens,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Arc<Owner<M>>, Error> {
         let tokens = tokens.or(self.house().tokens());
-        Owner::join(self.key(), machine, None, tokens, company)
+        Owner::join(self.key(), machine, None, tokens, surroundings)
     }
 
     /// Adds a machine that shares sessions, unless there is one with these settings.
@@ -191,7 +198,7 @@ impl Presence {
         machine: M,
         settings: fn(&M) -> &S,
         shares: Shares,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Arc<Owner<M>>, Error> {
         let mut known = lock(known);
         if let Some(there) = known.find(&name)
@@ -202,7 +209,7 @@ impl Presence {
         }
         // Setting its token also sets that of the sessions.
         let tokens = self.house().tokens().clone();
-        let owner = Owner::join(self.key(), machine, Some(shares), tokens, company)?;
+        let owner = Owner::join(self.key(), machine, Some(shares), tokens, surroundings)?;
         known.add(name, &owner.0);
         Ok(owner)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Permit;
 use super::authorized::Tokens;
 use super::hold::Hold;
-use super::observer::Company;
+use super::observer::Surroundings;
 use super::owner::{Ending as _, Owner};
 use super::presence::Presence;
 use super::shared::Shared;
@@ -42,14 +42,14 @@ impl Semaphore {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        company: Company,
+        surroundings: Surroundings,
     ) -> Result<Self, Error> {
         let (prefix, scope) = (settings.prefix().clone(), settings.scope().clone());
         let owner = if let Some(client) = Presence::of(&*transport) {
-            client.participant(settings, seed, tokens, company)?
+            client.participant(settings, seed, tokens, surroundings)?
         } else {
             let participant = Participant::new(settings, seed);
-            Owner::start(participant, transport, tokens, runtime, company)?
+            Owner::start(participant, transport, tokens, runtime, surroundings)?
         };
         Ok(Self {
             owner,

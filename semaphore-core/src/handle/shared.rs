@@ -13,7 +13,7 @@ use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
-use super::observer::{Audience, Company};
+use super::observer::{Audience, Surroundings};
 use crate::error::{Awaited, ClosedBy, Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::{Event, Machine, Member, MemberNo, Status};
@@ -89,7 +89,7 @@ impl<M: Machine> Shared<M> {
         house: Arc<House>,
         no: MemberNo,
         tokens: Tokens,
-        company: Company,
+        surroundings: Surroundings,
         is_shared: bool,
     ) -> Self {
         let subject = machine.subject(house.transport().address());
@@ -111,8 +111,8 @@ impl<M: Machine> Shared<M> {
             house,
             no,
             tokens,
-            farewell: company.farewell,
-            audience: company.audience,
+            farewell: surroundings.farewell,
+            audience: surroundings.audience,
         }
     }
 

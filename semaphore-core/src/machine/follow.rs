@@ -305,20 +305,20 @@ impl Follow {
         end
     }
 
-    /// For a household. It says who may poll: many may begin at once.
+    /// For a machine set. It says who may poll: many may begin at once.
     pub(crate) fn looked_after(mut self) -> Self {
         self.watch.reads = Reads::Shared;
         self
     }
 
-    /// Until when no poll is needed, since the household looks at the key.
+    /// Until when no poll is needed, since the machine set looks at the key.
     fn watched_until(&self) -> Option<Instant> {
         self.wanted_check()
             .filter(|_| self.watch.is_looked_after())?;
         Some(self.known.asked_at()? + self.max_age / 3 * 2)
     }
 
-    /// What the household may check.
+    /// What the machine set may check.
     fn wanted_check(&self) -> Option<Check> {
         let index = self.watch.index().filter(|_| !self.is_interrupted())?;
         Some(Check {

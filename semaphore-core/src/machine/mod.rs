@@ -13,7 +13,7 @@
 //!                     requests  what is under way
 //! ```
 //! The sessions are in `sessions`: one pool for a machine, or for all machines of a process. A
-//! [`Household`] runs several of them on shared sessions. Lower modules know nothing of those
+//! [`MachineSet`] runs several of them on shared sessions. Lower modules know nothing of those
 //! above.
 
 mod callers;
@@ -22,7 +22,7 @@ mod election;
 #[cfg(test)]
 mod fixture;
 mod follow;
-mod household;
+mod machine_set;
 mod notice;
 mod process;
 mod semaphore;
@@ -34,7 +34,7 @@ pub use election::{Candidate, ElectionSettings, Term};
 pub(crate) use follow::attended::{Attended, Interest};
 pub(crate) use follow::known::Told;
 pub use follow::{Follow, LeaderEvent};
-pub use household::{Household, Member, News, Origin, Reach, Report};
+pub use machine_set::{MachineSet, Member, News, Origin, Reach, Report};
 #[cfg(feature = "metrics")]
 pub(crate) use notice::NAMES_OF_LOSSES;
 pub use notice::Notice;

@@ -15,7 +15,7 @@ const NUMBERS: [&str; 6] = ["u16", "u32", "u64", "usize", "f64", "Duration"];
 
 /// One file of the core, without its tests.
 pub(super) struct Source {
-    /// The module path, as in `machine::ledger`.
+    /// The module path, as in `machine::status`.
     pub(super) module: Vec<String>,
     /// Lines of code, without comments, documentation and blank lines.
     pub(super) code: usize,

@@ -44,7 +44,7 @@ pub struct Logs {
     /// What the witnesses saw.
     pub sightings: Vec<Line<Sighting>>,
     /// Who stood in the queues.
-    pub standings: Vec<Line<Standing>>,
+    pub queues: Vec<Line<Standing>>,
     /// What was left at the end.
     pub end: End,
 }
@@ -175,8 +175,8 @@ impl Logs {
             deeds: diary::read(&folder.deeds()).doing("reading the log of deeds")?,
             sightings: diary::read(&folder.sightings()).doing("reading the log of sightings")?,
             // Earlier runs had none.
-            standings: if folder.standings().exists() {
-                diary::read(&folder.standings()).doing("reading the log of the queues")?
+            queues: if folder.queues().exists() {
+                diary::read(&folder.queues()).doing("reading the log of the queues")?
             } else {
                 Vec::new()
             },

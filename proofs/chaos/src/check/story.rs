@@ -87,7 +87,7 @@ impl Story {
             locks: Vec::new(),
             deeds: Vec::new(),
             sightings: Vec::new(),
-            standings: Vec::new(),
+            queues: Vec::new(),
             end: End::default(),
         };
         Self {
@@ -245,7 +245,7 @@ impl Story {
                 .collect(),
         };
         let at = millis(at);
-        self.logs.standings.push(Line { at, event });
+        self.logs.queues.push(Line { at, event });
     }
 
     /// The follower sees this.

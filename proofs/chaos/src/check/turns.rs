@@ -111,7 +111,7 @@ impl<'l> Passed<'l> {
 
 impl<'l> Waiting<'l> {
     fn new(logs: &'l Logs, holds: &'l Holds, place: &'l Place) -> Self {
-        let states = logs.standings.iter();
+        let states = logs.queues.iter();
         let mut states: Vec<_> = states
             .filter(|line| line.event.prefix == place.prefix)
             .collect();
@@ -389,12 +389,12 @@ mod tests {
     #[test]
     fn a_slot_that_was_left_unused_or_a_dead_holders_may_be_taken_by_others() {
         let mut left = admitted(2);
-        for line in &mut left.logs().standings[2..10] {
+        for line in &mut left.logs().queues[2..10] {
             line.event.holders.clear();
         }
         assert_eq!(figures(&left), ((1, 0), 0, 0));
         let mut dead = admitted(2);
-        dead.logs().standings[4].event.dead = 1;
+        dead.logs().queues[4].event.dead = 1;
         assert_eq!(figures(&dead), ((1, 0), 0, 0));
     }
 

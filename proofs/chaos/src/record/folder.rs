@@ -43,8 +43,8 @@ impl Folder {
     }
 
     /// The log of those who stand in the queues.
-    pub fn standings(&self) -> PathBuf {
-        self.0.join("standings.jsonl")
+    pub fn queues(&self) -> PathBuf {
+        self.0.join("queues.jsonl")
     }
 
     /// Its path.

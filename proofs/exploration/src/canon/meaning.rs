@@ -42,7 +42,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Gone.not_before: Instant", Meaning::Due(AT_ONCE)),
     ("Gone.retry_at: Instant", Meaning::Due(AT_ONCE)),
     ("Gone.taken_at: Index", Meaning::Index(IndexOf::Key)),
-    ("Household.timed_at: Instant", Meaning::Nothing),
+    ("MachineSet.timed_at: Instant", Meaning::Nothing),
     ("InFlight.sent_at: Instant", Meaning::Since(LEASE)),
     ("Key.created: Index", Meaning::Index(IndexOf::Key)),
     ("Key.index: Index", Meaning::Index(IndexOf::Key)),
@@ -65,7 +65,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
         Meaning::Since(Duration::from_secs(30)),
     ),
     // Alone is who has not seen anybody for as long as a poll takes.
-    ("Line.company_at: Instant", Meaning::Over(POLL)),
+    ("Line.others_at: Instant", Meaning::Over(POLL)),
     ("Line.listed_at: Instant", Meaning::Together),
     ("Line.shown: Index", Meaning::Together),
     ("Listed.creation: Instant", Meaning::Due(AT_ONCE)),

@@ -1,7 +1,7 @@
 //! A process whose machines share sessions, as those of a [`Client`](semaphore_core::Client) do.
 //!
 //! ```text
-//!  Household ─┬─ contender   what the scene is about: its callers come, go and give up
+//!  MachineSet ─┬─ contender   what the scene is about: its callers come, go and give up
 //!             ├─ neighbour   holds something else from the start, so that the session lives on
 //!             └─ pool        their session
 //! ```
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use semaphore_core::Error;
 use semaphore_core::sans_io::{
-    Candidate, CheckNews, CommandId, Event, Household, Instant, LoanNews, LoanWish, Machine,
+    Candidate, CheckNews, CommandId, Event, Instant, LoanNews, LoanWish, Machine, MachineSet,
     Member, MemberNo, Origin, Participant, Reach, RequestId, Response, SessionOptions, Shares,
     Transmit, TransportError,
 };
@@ -22,13 +22,13 @@ use semaphore_core::sans_io::{
 use super::actor::{Actor, Won, candidacy, participant_in, participation};
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;
-use super::{candidate, household};
+use super::{candidate, machine_set};
 use crate::scene::Scene;
 
-/// A household of a contender and its neighbour.
+/// A contender and its neighbour in a machine set.
 #[derive(Clone, Debug)]
 pub(crate) struct Client<A> {
-    household: Household<Seat<A>>,
+    machines: MachineSet<Seat<A>>,
     /// The neighbour's requests.
     prompt: VecDeque<Transmit>,
 }
@@ -39,10 +39,10 @@ const NEIGHBOUR: MemberNo = MemberNo(1);
 /// The prefixes or keys of the neighbours begin like this.
 pub(super) const NEIGHBOURS: &str = "neighbour-";
 
-/// No household has so much to do at one time that it must be called more often.
+/// No machine set has so much to do at one time that it must be called more often.
 const MOST_CALLS: usize = 64;
 
-/// A machine that can be a member of a household.
+/// A machine that can be a member of a machine set.
 pub(crate) trait Contender: Actor {
     /// The member at this position, for this prefix or key, and what it shares.
     fn member(
@@ -103,21 +103,21 @@ impl Contender for Candidate {
 
 impl<A: Contender> Client<A> {
     fn contender(&self) -> Option<&A> {
-        match self.household.member(CONTENDER)? {
+        match self.machines.member(CONTENDER)? {
             Seat::Contender(machine) => Some(machine),
             Seat::Neighbour(_) => None,
         }
     }
 
     fn neighbour(&self) -> Option<&Neighbour<A>> {
-        match self.household.member(NEIGHBOUR)? {
+        match self.machines.member(NEIGHBOUR)? {
             Seat::Contender(_) => None,
             Seat::Neighbour(neighbour) => Some(neighbour),
         }
     }
 
     fn contender_mut(&mut self) -> Option<&mut A> {
-        let mut seats = self.household.members_mut();
+        let mut seats = self.machines.members_mut();
         seats.find_map(|(_, seat)| match seat {
             Seat::Contender(machine) => Some(machine),
             Seat::Neighbour(_) => None,
@@ -126,7 +126,7 @@ impl<A: Contender> Client<A> {
 
     /// Tells the contender something.
     fn tell<T>(&mut self, told: impl FnOnce(&mut A) -> T) -> Option<T> {
-        self.household.wake(CONTENDER);
+        self.machines.wake(CONTENDER);
         self.contender_mut().map(told)
     }
 
@@ -143,24 +143,24 @@ impl<A: Contender> Machine for Client<A> {
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         for _ in 0..MOST_CALLS {
-            while let Some((origin, transmit)) = self.household.poll_transmit() {
+            while let Some((origin, transmit)) = self.machines.poll_transmit() {
                 let comes = self.neighbour().is_some_and(Neighbour::comes_first);
                 if !comes && origin != Origin::Member(NEIGHBOUR) {
                     return Some(transmit);
                 }
                 self.prompt.push_back(transmit);
             }
-            let is_due = self.household.poll_timeout().is_some_and(|at| at <= now);
+            let is_due = self.machines.poll_timeout().is_some_and(|at| at <= now);
             if !is_due || !self.prompt.is_empty() {
                 break;
             }
-            self.household.handle_timeout(now);
+            self.machines.handle_timeout(now);
         }
         None
     }
 
     fn poll_abort(&mut self) -> Option<RequestId> {
-        self.household.poll_abort()
+        self.machines.poll_abort()
     }
 
     fn handle_response(
@@ -169,16 +169,16 @@ impl<A: Contender> Machine for Client<A> {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        self.household.handle_response(now, id, result);
-        self.household.handle_timeout(now);
+        self.machines.handle_response(now, id, result);
+        self.machines.handle_timeout(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.household.poll_timeout()
+        self.machines.poll_timeout()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.household.handle_timeout(now);
+        self.machines.handle_timeout(now);
     }
 
     fn poll_event(&mut self) -> Option<Event<A::Grant>> {
@@ -190,7 +190,7 @@ impl<A: Contender> Machine for Client<A> {
     }
 
     fn is_idle(&self) -> bool {
-        self.is_at_rest() && self.neighbour().is_none() && self.household.has_no_sessions()
+        self.is_at_rest() && self.neighbour().is_none() && self.machines.has_no_sessions()
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
@@ -213,8 +213,8 @@ impl<A: Contender> Machine for Client<A> {
 impl<A: Contender> Actor for Client<A> {
     fn new(scene: &Scene, at: usize, seed: u64) -> Result<Self, Error> {
         let (contender, shares) = A::member(scene, at, A::of_scene(), seed)?;
-        let mut household = Household::new(seed);
-        household.join(CONTENDER, Seat::Contender(contender), shares);
+        let mut machines = MachineSet::new(seed);
+        machines.join(CONTENDER, Seat::Contender(contender), shares);
         let (machine, shares) = A::member(scene, at, &format!("{NEIGHBOURS}{at}"), seed)?;
         let is_free = scene.has_free_neighbours();
         let neighbour = Neighbour {
@@ -228,9 +228,9 @@ impl<A: Contender> Actor for Client<A> {
             sessions: Vec::new(),
             complaint: None,
         };
-        household.join(NEIGHBOUR, Seat::Neighbour(neighbour), shares);
+        machines.join(NEIGHBOUR, Seat::Neighbour(neighbour), shares);
         Ok(Self {
-            household,
+            machines,
             prompt: VecDeque::new(),
         })
     }
@@ -244,8 +244,8 @@ impl<A: Contender> Actor for Client<A> {
     }
 
     fn reseed(&mut self, seed: u64) {
-        self.household.reseed(seed);
-        for (_, seat) in self.household.members_mut() {
+        self.machines.reseed(seed);
+        for (_, seat) in self.machines.members_mut() {
             match seat {
                 Seat::Contender(machine) => machine.reseed(seed),
                 Seat::Neighbour(neighbour) => neighbour.machine.reseed(seed),
@@ -259,12 +259,12 @@ impl<A: Contender> Actor for Client<A> {
 
     fn shown(&self) -> Shown {
         let contender = A::shown_in(&self.contender_text());
-        household::shown(&format!("{:?}", self.household), contender)
+        machine_set::shown(&format!("{:?}", self.machines), contender)
     }
 
     #[cfg(test)]
     fn texts(&self) -> Vec<String> {
-        vec![self.contender_text(), format!("{:?}", self.household)]
+        vec![self.contender_text(), format!("{:?}", self.machines)]
     }
 
     fn poll_prompt(&mut self, _: Instant) -> Option<Transmit> {
@@ -281,8 +281,8 @@ impl<A: Contender> Actor for Client<A> {
     }
 
     fn invite(&mut self) {
-        self.household.wake(NEIGHBOUR);
-        for (_, seat) in self.household.members_mut() {
+        self.machines.wake(NEIGHBOUR);
+        for (_, seat) in self.machines.members_mut() {
             if let Seat::Neighbour(neighbour) = seat {
                 neighbour.phase = Phase::Comes(None);
             }
@@ -295,7 +295,7 @@ impl<A: Contender> Actor for Client<A> {
     }
 
     fn complaint(&mut self) -> Option<String> {
-        let mut seats = self.household.members_mut();
+        let mut seats = self.machines.members_mut();
         seats.find_map(|(_, seat)| match seat {
             Seat::Contender(_) => None,
             Seat::Neighbour(neighbour) => neighbour.complaint.take(),
@@ -303,8 +303,8 @@ impl<A: Contender> Actor for Client<A> {
     }
 
     fn dismiss(&mut self, now: Instant) {
-        self.household.wake(NEIGHBOUR);
-        for (_, seat) in self.household.members_mut() {
+        self.machines.wake(NEIGHBOUR);
+        for (_, seat) in self.machines.members_mut() {
             if let Seat::Neighbour(neighbour) = seat {
                 neighbour.leave(now);
             }
@@ -316,7 +316,7 @@ impl<A: Contender> Actor for Client<A> {
     }
 }
 
-/// A member of the household.
+/// A member of the set.
 #[derive(Clone)]
 enum Seat<A> {
     Contender(A),
@@ -339,7 +339,7 @@ impl<A: Actor> Reach for Seat<A> {
 }
 
 /// The contender's text is shown separately. What a neighbour does next depends on its phase and on
-/// the session, which the household shows.
+/// the session, which the set shows.
 impl<A> fmt::Debug for Seat<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,7 +5,7 @@
 //!     │                                        told.rs      what callers learn of it
 //!  node.rs      a machine, its callers         message.rs   what is under way
 //!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters;
-//!     │         client.rs puts one on a session that others use, household.rs says what of that matters
+//!     │         client.rs puts one on a session that others use, machine_set.rs says what of that matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //!  contest.rs   what they contend for          values.rs    what leaders say
 //!                                              turns.rs     whose turn it is
@@ -17,7 +17,7 @@ mod agent;
 mod candidate;
 mod client;
 mod contest;
-mod household;
+mod machine_set;
 mod message;
 mod monitor;
 mod node;

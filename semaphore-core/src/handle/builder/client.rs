@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Client, blocking};
-use crate::machine::Household;
+use crate::machine::MachineSet;
 use crate::runtime::{BlockOn, Runtime};
 use crate::subject::Subject;
 use crate::transport::Transport;
@@ -80,10 +80,10 @@ fn build(
     let mut defaults = told.or(&Defaults::default())?;
     defaults.scope = defaults.scope.or(transport.defaults());
     let tokens = Tokens::of(told.tokens);
-    let mut household = Household::new(seed);
+    let mut machines = MachineSet::new(seed);
     if let Some(most) = told.subject.settings.own_polls {
-        household = household.with_own_polls(most);
+        machines = machines.with_own_polls(most);
     }
-    let presence = Presence::start(transport, tokens, runtime, household, defaults)?;
+    let presence = Presence::start(transport, tokens, runtime, machines, defaults)?;
     Ok(Client::new(presence))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Builder, Contends, Contention, Named, Told};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
-use crate::handle::observer::Company;
+use crate::handle::observer::Surroundings;
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
@@ -74,7 +74,7 @@ fn build(
         settings.with_session_options(known.session_options)
     };
     let subject = Subject::of_election(settings.key().as_str(), transport.address());
-    let company = Company::new(subject, known.observers, known.farewell);
+    let surroundings = Surroundings::new(subject, known.observers, known.farewell);
     let tokens = Tokens::of(told.tokens);
-    Election::connect(settings, seed, transport, tokens, runtime, company)
+    Election::connect(settings, seed, transport, tokens, runtime, surroundings)
 }

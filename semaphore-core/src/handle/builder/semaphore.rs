@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Builder, Contends, Contention, Named, Told};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
-use crate::handle::observer::Company;
+use crate::handle::observer::Surroundings;
 use crate::handle::{Semaphore, blocking};
 use crate::input::Prefix;
 use crate::machine::Settings;
@@ -117,6 +117,6 @@ fn build(
     let tokens = Tokens::of(told.tokens);
     let (prefix, limit) = (settings.prefix().as_str(), settings.limit());
     let subject = Subject::of_semaphore(prefix, limit, transport.address());
-    let company = Company::new(subject, known.observers, known.farewell);
-    Semaphore::connect(settings, seed, transport, tokens, runtime, company)
+    let surroundings = Surroundings::new(subject, known.observers, known.farewell);
+    Semaphore::connect(settings, seed, transport, tokens, runtime, surroundings)
 }

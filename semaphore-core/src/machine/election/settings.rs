@@ -38,7 +38,7 @@ impl ElectionSettings {
     }
 
     /// The same, with sessions that it shares with other elections of its process. The program that
-    /// drives it lends them: see [`Household`](crate::sans_io::Household).
+    /// drives it lends them: see [`MachineSet`](crate::sans_io::MachineSet).
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
         self.session.options = options.for_elections();
@@ -70,7 +70,7 @@ impl ElectionSettings {
         &self.session.scope
     }
 
-    /// What it shares with others of its process, for a [`Household`](crate::sans_io::Household).
+    /// What it shares with others of its process, for a [`MachineSet`](crate::sans_io::MachineSet).
     /// `None` if it shares nothing.
     pub fn shares(&self) -> Option<Shares> {
         self.session.shares_sessions().then(|| Shares {

@@ -1,4 +1,4 @@
-//! A follower of a client: the household sends its requests, and looks at its key.
+//! A follower of a client: the machine set sends its requests, and looks at its key.
 //!
 //! A few followers poll. The others are checked together, with the candidates that wait
 //! (`process::reader::checks`). Such a check only says that the key is as it was, or that it is
@@ -6,11 +6,11 @@
 //! greatest age, and says when its knowledge is too old.
 
 use crate::machine::follow::Follow;
-use crate::machine::household::{Member, News, Report};
+use crate::machine::machine_set::{Member, News, Report};
 use crate::machine::process::outage::RequestEnd;
 use crate::time::Instant;
 
-/// A follower in a household.
+/// A follower in a machine set.
 pub(crate) struct Attended<'a> {
     pub(crate) follow: &'a mut Follow,
     pub(crate) interest: Interest,

@@ -1,4 +1,4 @@
-//! The watch of the key: by a poll, or by a household, which checks whether the key is as it was.
+//! The watch of the key: by a poll, or by a machine set, which checks whether the key is as it was.
 
 use crate::id::Index;
 use crate::machine::process::reader::check::Reads;

@@ -73,8 +73,8 @@ impl Participant {
             .map(|(_, sent_at)| *sent_at + HURRY);
         let hurry = hurry.filter(|_| self.is_in_a_hurry());
         let holds = self.watched_from().filter(|_| !waits);
-        let company = self.known.line.company_at().map(|at| at + rules::POLL);
-        let company = company.filter(|_| !self.callers.queue().is_empty());
+        let others = self.known.line.others_at().map(|at| at + rules::POLL);
+        let others = others.filter(|_| !self.callers.queue().is_empty());
         let reads = self.needs_reads();
         [
             self.callers.queue().timeout(),
@@ -85,7 +85,7 @@ impl Participant {
             late,
             hurry,
             holds,
-            company,
+            others,
             self.needs_reads().then_some(self.writes.asked_at),
             self.writes.pause.timeout(),
             self.writes.respawn.timeout(),

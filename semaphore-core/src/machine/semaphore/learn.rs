@@ -173,8 +173,8 @@ impl Participant {
             self.reads.is_touched = false;
         }
         self.observe_missing(now, view, reading);
-        if self.situation(now).has_company() {
-            self.known.line.saw_company(now);
+        if self.situation(now).has_others() {
+            self.known.line.saw_others(now);
         }
         self.reads.require(due);
         !replaces

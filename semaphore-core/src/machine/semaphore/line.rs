@@ -19,7 +19,7 @@ pub(super) struct Line {
     /// When the newest list was sent, which shows all; a tree of an entry is none.
     listed_at: Option<Instant>,
     /// When somebody else was last seen here, or a write was refused because of the record.
-    company_at: Option<Instant>,
+    others_at: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -92,12 +92,12 @@ impl Line {
         self.waiters.len()
     }
 
-    pub(super) fn saw_company(&mut self, now: Instant) {
-        self.company_at = Some(now);
+    pub(super) fn saw_others(&mut self, now: Instant) {
+        self.others_at = Some(now);
     }
 
-    pub(super) fn company_at(&self) -> Option<Instant> {
-        self.company_at
+    pub(super) fn others_at(&self) -> Option<Instant> {
+        self.others_at
     }
 
     /// Rule 1: how many wait ahead of this place; `None` for one at the end.

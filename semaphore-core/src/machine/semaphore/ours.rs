@@ -140,7 +140,7 @@ impl Participant {
         }
         if !leaving.is_empty() && !self.callers.queue().is_empty() {
             // It is meant for others, whom our list may be too old to show.
-            self.known.line.saw_company(now);
+            self.known.line.saw_others(now);
         }
         for no in &leaving {
             self.ours.change(*no, Contender::leave);

@@ -115,7 +115,7 @@ impl Participant {
                         "a holder has lost its contender key to another session: its place is free"
                     }
                 };
-                tracing::info!(name: "vanished", target: "semaphore_core", session = name, value, ?lock_delay, "{what}");
+                tracing::info!(name: "holder-died", target: "semaphore_core", session = name, value, ?lock_delay, "{what}");
             }
             let sessions: Vec<String> = step.prunes.iter().map(|it| it.name.clone()).collect();
             tracing::debug!(name: "pruned", ?sessions, "removed dead holders from the record");
@@ -307,7 +307,7 @@ impl Participant {
                 self.writes.pause.begin(now, &mut self.rng);
             }
         } else if refused.record {
-            self.known.line.saw_company(now);
+            self.known.line.saw_others(now);
             self.writes.refused += 1;
             let is_old = step
                 .record

@@ -105,12 +105,12 @@ impl Situation<'_> {
         let is_recent = |at: Instant| self.now < at + POLL;
         self.line.is_known()
             && self.record.is_known()
-            && !self.has_company()
-            && !self.line.company_at().is_some_and(is_recent)
+            && !self.has_others()
+            && !self.line.others_at().is_some_and(is_recent)
     }
 
     /// Somebody else is named or waits.
-    pub(super) fn has_company(&self) -> bool {
+    pub(super) fn has_others(&self) -> bool {
         self.line.len() > 0 || self.names() > self.ours.named()
     }
 
@@ -176,7 +176,7 @@ impl Situation<'_> {
     /// How many contenders wait here for callers of one slot each: a few, so that the next is in the
     /// line when a slot becomes free. While nobody else is here, as many as one write admits.
     fn most_waiting(&self) -> usize {
-        if self.has_company() {
+        if self.has_others() {
             return FEW_WAITING;
         }
         FEW_WAITING.max(self.free().min(Room::most_handed_over()))
@@ -291,7 +291,7 @@ impl Situation<'_> {
             let free = limit.saturating_sub(names);
             let rank = self.line.rank(group.created);
             let is_newcomer = group.created.is_none();
-            // Rule 2. A newcomer claims only if it is alone, and was not refused. In company, or
+            // Rule 2. A newcomer claims only if it is alone, and was not refused. Beside others, or
             // without a list, it enters, which nobody can refuse. A try has listed.
             let has_rank = !is_newcomer || !waits.contains(&size);
             let is_fresh = || members().all(|it| it.entry == Entry::Settled);

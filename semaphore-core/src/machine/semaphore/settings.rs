@@ -87,7 +87,7 @@ impl Settings {
     }
 
     /// The same, with sessions that it shares with others of its process. The program that drives
-    /// it lends them: see [`Household`](crate::sans_io::Household).
+    /// it lends them: see [`MachineSet`](crate::sans_io::MachineSet).
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
         self.session.options = options.for_process();
@@ -173,7 +173,7 @@ impl OtherLimit {
 }
 
 impl Settings {
-    /// What it shares with others of its process, for a [`Household`](crate::sans_io::Household).
+    /// What it shares with others of its process, for a [`MachineSet`](crate::sans_io::MachineSet).
     /// `None` if it shares nothing.
     pub fn shares(&self) -> Option<Shares> {
         self.shares_sessions().then(|| Shares {

@@ -405,10 +405,7 @@ impl Step {
         }
         if let Some((_, session)) = &self.pruner {
             for (at, key) in dead.iter().enumerate() {
-                let Some(key) = key
-                    .as_deref()
-                    .filter(|_| !is_on(Defect::PruneWithoutInquest))
-                else {
+                let Some(key) = key.as_deref().filter(|_| !is_on(Defect::PruneWithoutProof)) else {
                     continue;
                 };
                 if let Some(index) = self.prunes[at].taken_at {

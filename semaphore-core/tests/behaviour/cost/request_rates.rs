@@ -154,7 +154,7 @@ fn whatever_fails_is_asked_for_with_growing_waits() {
         let rate = rate(&what, TIME, |world| {
             world.inject(Rule::new(fault).host("a").always());
         });
-        // A watch, a refresh, a ledger and nine contenders, each every 1.1 s on average.
+        // A watch, a refresh, a write and nine contenders, each every 1.1 s on average.
         assert!(rate < 11.0, "{what}: {rate}");
     }
 }

@@ -4,12 +4,12 @@
 //!  member ── what it wants ──▶ pool          each member is a separate machine: it sends, waits and
 //!  member ◀── what is known ── pool          decides on its own, and knows nothing of the others
 //! ```
-//! The household is driven like a machine. An event only costs work for those it concerns: a member
+//! The set is driven like a machine. An event only costs work for those it concerns: a member
 //! is looked at when it was told something, when its time has come, or when one of its requests was
 //! answered.
 //!
 //! A renewal concerns all users of the session, maybe ten thousand. So
-//! [`Household::handle_timeout`] looks at a few at a time and must be called again. No renewal
+//! [`MachineSet::handle_timeout`] looks at a few at a time and must be called again. No renewal
 //! waits until all were looked at.
 
 use core::iter;
@@ -29,7 +29,7 @@ use crate::machine::sessions::Pool;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// The part of a [`Machine`] that a household needs: everything but the grants.
+/// The part of a [`Machine`] that a set needs: everything but the grants.
 pub trait Member {
     /// Does everything that is due at `now`, and returns what follows.
     fn attend(&mut self, now: Instant) -> Report;
@@ -97,7 +97,7 @@ impl<M: Machine> Member for M {
     }
 }
 
-/// Gives a household access to a member, which may have another owner.
+/// Gives a set access to a member, which may have another owner.
 pub trait Reach {
     /// Works on the member. Returns whether it is still needed.
     fn reach(&mut self, work: &mut dyn FnMut(&mut dyn Member)) -> bool;
@@ -125,7 +125,7 @@ const MOST_AT_ONCE: usize = 64;
 
 /// The machines of one process.
 #[derive(Clone, Debug)]
-pub struct Household<R> {
+pub struct MachineSet<R> {
     members: BTreeMap<MemberNo, Resident<R>>,
     commons: Vec<Common>,
     /// How many holders and how many waiters poll separately.
@@ -178,7 +178,7 @@ struct Traffic {
     aborts: VecDeque<RequestId>,
 }
 
-impl<R: Reach> Household<R> {
+impl<R: Reach> MachineSet<R> {
     /// Without members. `seed` decides the jitter of what is shared.
     pub fn new(seed: u64) -> Self {
         Self {

@@ -1,11 +1,11 @@
-//! The parts of a household that decide what it does next. Its contender is shown separately.
+//! The parts of a machine set that decide what it does next. Its contender is shown separately.
 
 use super::client::NEIGHBOURS;
 use super::pool;
 use super::shown::Shown;
 use crate::canon::{Token, Tree, fingerprinted};
 
-/// Adds the household to its contender.
+/// Adds the set to its contender.
 pub(super) fn shown(text: &str, contender: Shown) -> Shown {
     let mut tree = Tree::read(text);
     // The timers are those of the members.
