@@ -206,12 +206,17 @@ fn contenders(world: &World, care: Care, found: &mut Findings) -> Result<(), Fai
         let runs = world.contend()?.runs(&args, &prefix, care.runs)?;
         let scene = format!("1 participant, {waiters} contenders");
         let peer = found.peer_of(*waiters);
-        let requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
+        let mut requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
+        // Eleven sessions begin and end in the turns of fifteen: there is nothing to share that by.
+        let least = (*waiters > 15).then_some(0.86);
+        if least.is_some() {
+            requests = requests.at_most(1.1);
+        }
         let connections = runs.worst(|figures| whole(figures.peak_connections));
         let connections = Row::new(&scene, "connections", connections).at_most(8.0);
         found.rows.extend([
-            rate(&scene, &runs, Some(0.86), peer),
-            requests.at_most(1.1),
+            rate(&scene, &runs, least, peer),
+            requests,
             connections.peer(peer.map(|peer| peer.connections)),
             mean_hold(&scene, &runs),
             limit_kept(&scene, &runs),
@@ -239,31 +244,47 @@ fn backend(name: &str, world: &World, care: Care, found: &mut Findings) -> Resul
     Ok(())
 }
 
+/// Those of several turns have their sessions all the time. The others count also what begins and ends with a session.
 fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
-    let crowds: &[usize] = if care.quick {
-        &[15, 50, 100]
+    let crowds: &[(usize, u32)] = if care.quick {
+        &[(15, 20), (50, 10), (100, 1)]
     } else {
-        &[15, 30, 50, 100, 200, 400]
+        &[
+            (15, 1),
+            (15, 20),
+            (30, 1),
+            (50, 1),
+            (50, 10),
+            (100, 1),
+            (200, 1),
+            (400, 1),
+        ]
     };
     let mut at_fifty = None;
-    for waiters in crowds {
-        let args = format!("--participants {waiters} --contenders {waiters} {LIMIT}");
-        let prefix = format!("bench/participants-{waiters}");
+    for (waiters, turns) in crowds {
+        let args =
+            format!("--participants {waiters} --contenders {waiters} --rounds {turns} {LIMIT}");
+        let prefix = format!("bench/participants-{waiters}-{turns}");
         let runs = world.contend_from_many()?.runs(&args, &prefix, care.runs)?;
-        let scene = format!("{waiters} participants");
-        let peer = found.peer_of(*waiters);
+        let is_once = *turns == 1;
+        let scene = if is_once {
+            format!("{waiters} participants")
+        } else {
+            format!("{waiters} participants, {turns} turns each")
+        };
+        let peer = found.peer_of(*waiters).filter(|_| is_once);
         let mut requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
         // The others are only there for the comparison with as many `consul lock`, and for the plot.
-        let (least, most) = match waiters {
-            15 | 50 => (Some(0.78), Some(8.0)),
-            100 => (Some(0.66), Some(8.0)),
-            400 => (Some(0.55), Some(9.0)),
+        let (least, most) = match (waiters, is_once) {
+            (15 | 50, false) => (Some(0.78), Some(8.0)),
+            (100, true) => (Some(0.66), Some(8.0)),
+            (400, true) => (Some(0.55), Some(9.0)),
             _ => (None, None),
         };
         if let Some(most) = most {
             requests = requests.at_most(most);
         }
-        if *waiters == 50 {
+        if *waiters == 50 && is_once {
             at_fifty = Some(requests.reached);
         }
         let growth = at_fifty.filter(|_| *waiters == 400).map(|fewer| {
@@ -285,9 +306,10 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
             limit_kept(&scene, &runs),
             errors(&scene, &runs),
         ]);
-        found
-            .points
-            .push(point(Series::Participants, *waiters, &runs));
+        if is_once {
+            let point = point(Series::Participants, *waiters, &runs);
+            found.points.push(point);
+        }
     }
     Ok(())
 }
