@@ -54,6 +54,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("ElectionKey.create_index", "index of a key"),
     ("ElectionKey.modify_index", "index of a key"),
     ("Entered", "recent"),
+    ("Failed.sent_at", "measured from"),
     ("Failure.until", "due"),
     ("Free", "recent"),
     ("GivenUp.base", "index of a key"),
