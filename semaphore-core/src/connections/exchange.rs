@@ -75,11 +75,11 @@ impl Connections {
                 places.waits_until(request.priority())
             });
             let until = waits_until.unwrap_or(ends).min(ends);
-            let sleep = lanes.sleep(until.saturating_since(now));
-            match select(&mut place, sleep).await {
+            let wait = until.saturating_since(now);
+            match select(&mut place, lanes.sleep(wait)).await {
                 Either::Left((Ok(pass), _)) => return Ok(pass),
                 // The timers of a runtime that has ended ring at once.
-                Either::Right(_) if lanes.now() < ends && until < lanes.now() + AT_ONCE => {}
+                Either::Right(_) if lanes.now() < ends && until <= lanes.now() + wait / 2 => {}
                 _ => break,
             }
         }

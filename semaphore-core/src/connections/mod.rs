@@ -27,6 +27,7 @@
 //! - A parked poll reads at least once in [`PARKED`](places::PARKED). It also reads as soon as a
 //!   request of the same transport has changed what it waits for. It learns within that time what
 //!   others do.
+//! - While nothing is answered, four short requests are sent in a second.
 //! - The limit does not include other transports of the same address, or other users of the
 //!   process's descriptors and threads. They may cause a refusal. After one, no connection is
 //!   opened for a while, polls are parked, and short requests share the open connections.
@@ -39,6 +40,7 @@
 //! | `lanes` | what an adapter brings |
 //! | `exchange` | one request from its lane to its answer |
 //! | `parked` | a poll that has no lane |
+//! | `silence` | how rarely is sent while nothing is answered |
 //! | `rates` | what waits when the agent refuses requests for their number |
 //! | `servers` | which of the servers behind a name is connected to |
 
@@ -48,6 +50,7 @@ mod parked;
 mod places;
 mod rates;
 mod servers;
+mod silence;
 #[cfg(test)]
 mod tests;
 

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use super::lanes::Lane;
 use super::rates::Rates;
+use super::silence::Silence;
 use crate::defect::{Defect, is_on};
 use crate::http::Priority;
 use crate::machine::jitter;
@@ -43,6 +44,7 @@ pub(super) struct Places<W> {
     /// For each short request that was given up: until when the agent may count it.
     held: Vec<Instant>,
     rates: Rates,
+    silence: Silence,
     /// The latest known time.
     now: Instant,
     rng: fastrand::Rng,
@@ -140,6 +142,7 @@ impl<W: Waiter> Places<W> {
             most_polls: polls,
             held: Vec::new(),
             rates: Rates::default(),
+            silence: Silence::NONE,
             now: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -270,6 +273,10 @@ impl<W: Waiter> Places<W> {
             | Fate::Dropped => place.answered_at = None,
         }
         self.held.extend(held_until);
+        if let (Fate::Answered(_) | Fate::Refused(_) | Fate::Failed, Lane::Short(_)) = (fate, lane)
+        {
+            self.silence.ends();
+        }
         match (fate, lane) {
             (Fate::Answered(_), _) if !was_open => {
                 self.refusals = 0;
@@ -294,10 +301,12 @@ impl<W: Waiter> Places<W> {
         self.rates.answered(now, priority, is_refused);
     }
 
-    /// Until when requests of this priority wait, because of the agent's rate limit.
+    /// When a request of this priority that waits should look again: after the agent's rate limit, or in a
+    /// silence.
     pub(super) fn waits_until(&self, priority: Priority) -> Option<Instant> {
         let until = self.rates.waits_until(self.now);
-        until.filter(|_| priority != Priority::Renewal)
+        let until = until.filter(|_| priority != Priority::Renewal);
+        until.or_else(|| self.silence.waits_until(self.now))
     }
 
     /// Everyone who has a lane now, and whether its connection is open.
@@ -405,9 +414,18 @@ impl<W: Waiter> Places<W> {
         self.polls.iter().filter(is_busy).count()
     }
 
+    fn busy_shorts(&self) -> usize {
+        let is_busy = |it: &&Place| !matches!(it.state, State::Free);
+        self.shorts.iter().filter(is_busy).count()
+    }
+
     fn take(&mut self, lane: Lane, waiter: W) -> (W, Lane, bool) {
         let is_open = self.is_open(lane);
         let now = self.now;
+        if let Lane::Short(_) = lane {
+            let is_first = self.busy_shorts() == 0 && self.held.is_empty();
+            self.silence.sent(now, is_first);
+        }
         if let Some(place) = self.place(lane) {
             place.state = State::Taken(now);
             if !is_open {
@@ -423,7 +441,10 @@ impl<W: Waiter> Places<W> {
             Priority::Renewal => MOST_HELD + HELD_BY_RENEWALS,
             _ => MOST_HELD,
         };
-        if self.held.len() >= most_held {
+        if self.held.len() >= most_held || !self.silence.allows(self.now) {
+            return None;
+        }
+        if self.silence.lasts(self.now) && self.busy_shorts() >= self.shorts.len().div_ceil(2) {
             return None;
         }
         let is_open = |no: &usize| self.is_open(Lane::Short(*no));

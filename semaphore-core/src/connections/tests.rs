@@ -337,7 +337,7 @@ fn sent(places: &mut Places<Named>, now: u64, fate: Fate) {
 fn what_an_agent_may_hold_counts_until_it_does_no_longer() {
     let mut places = Places::new(1, 0, 1);
     for no in 0..60 {
-        sent(&mut places, no * 100, Fate::TimedOut(at(no * 100 + 100)));
+        sent(&mut places, no * 250, Fate::TimedOut(at(no * 250 + 100)));
     }
     places.queue(at(20_249), Priority::Urgent, named("waits"));
     assert_eq!(admitted(&mut places), []);
@@ -365,14 +365,38 @@ fn what_keeps_holds_is_sent_while_an_agent_holds_so_much_that_all_else_waits() {
 fn an_answer_says_that_what_is_held_will_be_answered_soon() {
     let mut places = Places::new(1, 0, 1);
     for no in 0..59 {
-        sent(&mut places, no * 100, Fate::TimedOut(at(no * 100 + 100)));
+        sent(&mut places, no * 250, Fate::TimedOut(at(no * 250 + 100)));
     }
-    sent(&mut places, 6_000, Fate::Answered(at(6_001)));
-    sent(&mut places, 6_002, Fate::TimedOut(at(6_003)));
-    places.queue(at(11_000), Priority::Urgent, named("waits"));
+    sent(&mut places, 15_000, Fate::Answered(at(15_001)));
+    sent(&mut places, 15_002, Fate::TimedOut(at(15_003)));
+    places.queue(at(20_000), Priority::Urgent, named("waits"));
     assert_eq!(admitted(&mut places), []);
-    places.queue(at(11_001), Priority::Urgent, named("later"));
+    places.queue(at(20_001), Priority::Urgent, named("later"));
     assert_eq!(admitted(&mut places), [("waits", Lane::Short(0))]);
+}
+
+#[test]
+fn in_a_silence_half_of_the_lanes_are_left_for_its_end() {
+    let mut places = Places::new(4, 0, 1);
+    for no in 0..40 {
+        places.queue(at(no * 250), Priority::Renewal, named("renewal"));
+        let sent = admitted(&mut places).len();
+        assert_eq!(sent, usize::from(no < 4), "{no}");
+    }
+    // Those that were sent before it was one are given up.
+    for no in 0..4 {
+        places.leave(Lane::Short(no), Fate::TimedOut(at(10_000)));
+    }
+    let sent = |places: &mut Places<Named>, now| {
+        places.pass_time(at(now));
+        admitted(places).len()
+    };
+    assert_eq!(
+        [10_000, 10_100, 10_250, 10_500].map(|now| sent(&mut places, now)),
+        [1, 0, 1, 0]
+    );
+    places.leave(Lane::Short(0), Fate::Answered(at(10_600)));
+    assert_eq!(sent(&mut places, 10_600), 3, "all that there is room for");
 }
 
 #[test]

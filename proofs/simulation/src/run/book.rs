@@ -175,6 +175,12 @@ impl Pages {
         held.map(|(belief, _)| belief).collect()
     }
 
+    /// Whether somebody believes in a place of this session now.
+    pub(super) fn believes(&mut self, prefix: usize, session: &str) -> bool {
+        let mut held = self.held().into_iter();
+        held.any(|it| it.prefix == prefix && it.sessions.iter().any(|of| of == session))
+    }
+
     /// Something was taken from this session at this prefix.
     pub(super) fn take(&mut self, prefix: usize, session: &str, loss: Loss, is_guarded: bool) {
         self.taken.insert((prefix, session.to_owned()), loss);

@@ -84,6 +84,12 @@ impl Run<'_> {
                         let is_guarded = is_guarded(session, change.prefix);
                         book.take(change.prefix, session, loss, is_guarded);
                     }
+                    // A snapshot gives a place back, to those who come to believe in it from now on.
+                    for session in &change.added {
+                        if !book.believes(change.prefix, session) {
+                            book.restore(change.prefix, session);
+                        }
+                    }
                 }
                 _ => {}
             }

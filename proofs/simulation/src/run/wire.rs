@@ -86,6 +86,9 @@ struct Sight {
     /// How many reads are under way that began while something was refused to it or hidden from it: an
     /// agent looks at the token when a poll begins.
     partial: u32,
+    /// The writes under way. After indexes have started again, what was read before their ends is not
+    /// relied on (PROTOCOL.md, "Older knowledge is ignored").
+    writes: u32,
     /// Whether the checks have yet to hear that it knows everything again.
     is_clouded: bool,
     /// When indexes last started again. What was asked for by then is answered with the old state, or
@@ -252,7 +255,9 @@ impl Wire {
         let mut line = self.line.lock();
         let denials = line.denials;
         let sight = line.sight(self.place);
-        let is_of_before = sight.renumbered_at.is_some_and(|at| sent.at <= at);
+        let is_of_before = sight
+            .renumbered_at
+            .is_some_and(|at| sent.at <= at || sight.writes > 0);
         if denials > 0 || sight.partial > 0 || is_of_before {
             return;
         }
@@ -364,6 +369,28 @@ impl Drop for Partial {
     }
 }
 
+/// A write under way.
+struct Writing(Line, usize, MockClient);
+
+impl Writing {
+    fn begin(wire: &Wire) -> Self {
+        wire.line.lock().sight(wire.place).writes += 1;
+        Self(wire.line.clone(), wire.place, wire.truth.clone())
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let now = self.2.now();
+        let mut line = self.0.lock();
+        let sight = line.sight(self.1);
+        sight.writes -= 1;
+        if sight.is_fooled {
+            sight.renumbered_at = sight.renumbered_at.map(|_| now);
+        }
+    }
+}
+
 /// How a request was sent.
 struct Sent {
     at: Instant,
@@ -392,7 +419,9 @@ impl Transport for Wire {
         let creates = RequestKind::of(&request) == RequestKind::SessionCreate;
         let is_write = RequestKind::of(&request) == RequestKind::Txn && !sent.is_consistent;
         self.book.happened(Happening::Sent { host, prefix, what });
+        let writing = is_write.then(|| Writing::begin(self));
         let (answer, was_met) = self.send_on(request).await;
+        drop(writing);
         if answer.as_ref().is_ok_and(is_over_limit) {
             self.book.lock().count_fault("request over a limit");
         }

@@ -390,12 +390,13 @@ impl Candidacy {
         }
         self.failure = self.session.failure().cloned();
         self.settle();
-        match (self.phase.state(), self.session.failed()) {
-            (State::Campaigning, Some(failed)) if failed.error.is_permanent() => {
-                Some(CandidacyEvent::Refused(failed.clone()))
-            }
-            _ => self.check_session(),
-        }
+        let refused = self
+            .session
+            .failed()
+            .filter(|it| self.is_campaigning() && it.error.is_permanent());
+        // Another session may not be refused.
+        self.check_session()
+            .or_else(|| refused.cloned().map(CandidacyEvent::Refused))
     }
 
     /// Forgets what was seen of its session before it was lent: that belonged to another candidacy.

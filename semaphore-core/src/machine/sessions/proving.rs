@@ -109,7 +109,13 @@ impl Pool {
                 if is_shown {
                     shared.session.lived(sent_at);
                 } else if entries.is_some() || !untied.is_empty() || is_over {
-                    shared.session.is_missed(sent_at);
+                    if shared.leads() && !shared.is_held() {
+                        // Its key may never have been tied. But this leader has applied its log, so the
+                        // next renewal tells.
+                        shared.session.doubt();
+                    } else {
+                        shared.session.is_missed(sent_at);
+                    }
                 }
                 shared.unproved.clone_from(&failed);
             }

@@ -62,7 +62,8 @@ enum State {
     Registering,
     Live(SessionId, Lease),
     Gone(SessionId),
-    Destroying(SessionId),
+    /// With the time of the first refusal.
+    Destroying(SessionId, Option<Instant>),
     Ended,
 }
 
@@ -138,7 +139,7 @@ impl Session {
     /// The id, once it is known.
     pub(super) fn id(&self) -> Option<&SessionId> {
         match &self.state {
-            State::Live(id, _) | State::Gone(id) | State::Destroying(id) => Some(id),
+            State::Live(id, _) | State::Gone(id) | State::Destroying(id, _) => Some(id),
             State::Creating | State::Registering | State::Ended => None,
         }
     }
@@ -160,7 +161,7 @@ impl Session {
 
     /// Whether [`Self::end`] was called.
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self.state, State::Destroying(_) | State::Ended)
+        matches!(self.state, State::Destroying(..) | State::Ended)
     }
 
     /// Whether nothing of it is left, and nothing may come.
@@ -248,10 +249,10 @@ impl Session {
         self.pause.end();
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // A leader that has not applied its log calls a session gone that is there.
-            State::Live(id, _) | State::Gone(id) | State::Destroying(id)
+            State::Live(id, _) | State::Gone(id) | State::Destroying(id, _)
                 if !is_on(Defect::SessionLeftBehind) =>
             {
-                State::Destroying(id)
+                State::Destroying(id, None)
             }
             _ => State::Ended,
         };
@@ -261,10 +262,10 @@ impl Session {
     pub(super) fn due_at(&self, need: Need, settings: &SessionSettings) -> Option<Instant> {
         let is_waiting = || self.under_way.is_empty().then(|| self.pause.due());
         match &self.state {
-            State::Creating | State::Registering | State::Destroying(_) => is_waiting(),
+            State::Creating | State::Registering | State::Destroying(..) => is_waiting(),
             State::Live(..) if need == Need::Nothing => None,
-            State::Live(..) if self.unknown_since.is_some() && need != Need::Renewals => None,
             State::Live(..) if self.is_doubted => is_waiting(),
+            State::Live(..) if self.unknown_since.is_some() && need != Need::Renewals => None,
             State::Live(..) => {
                 let whole = settings.proved_time();
                 let need = need.slowed();
@@ -311,7 +312,7 @@ impl Session {
                 (Purpose::Registration, RegisterNode { node }.request(scope))
             }
             State::Live(session, _) => (Purpose::Renewal, RenewSession { session }.request(scope)),
-            State::Destroying(session) => (
+            State::Destroying(session, _) => (
                 Purpose::Destruction,
                 DestroySession { session }.request(scope),
             ),
@@ -326,6 +327,20 @@ impl Session {
         self.under_way.push(Asked { no, what });
         self.pause.end();
         Some((no, request))
+    }
+
+    /// Whether its destruction is refused, and was for as long as it can live without a renewal.
+    fn is_refused_for_good(
+        &mut self,
+        now: Instant,
+        error: &RequestError,
+        settings: &SessionSettings,
+    ) -> bool {
+        let State::Destroying(_, refused_since) = &mut self.state else {
+            return false;
+        };
+        let is_long = |since: Instant| since + settings.ttl() * 2 <= now;
+        error.is_permanent() || error.is_refusal() && is_long(*refused_since.get_or_insert(now))
     }
 
     /// Takes the answer to a request under way.
@@ -355,11 +370,12 @@ impl Session {
                 let renewed = answer.and_then(RenewSession::parse);
                 renewed.map(|renewed| {
                     self.took = now.saturating_since(sent_at);
+                    self.unknown_since.take_if(|since| *since <= sent_at);
                     lease.renewed(sent_at, settings.lease(renewed));
                     None
                 })
             }
-            (Purpose::Destruction, State::Destroying(_)) => answer
+            (Purpose::Destruction, State::Destroying(..)) => answer
                 .and_then(DestroySession::parse)
                 .map(|()| Some(State::Ended)),
             _ => return,
@@ -393,11 +409,10 @@ impl Session {
             Err(_) if self.lease().is_some() && is_on(Defect::TransientTakenForLoss) => {
                 self.vanish();
             }
-            // The TTL ends what may not be destroyed. It has, by then.
+            // The TTL ends what may not be destroyed.
             Err(error)
                 if what == Purpose::Destruction
-                    && (error.is_permanent()
-                        || error.is_refusal() && self.sent_at + settings.ttl() * 2 <= now) =>
+                    && self.is_refused_for_good(now, &error, settings) =>
             {
                 self.state = State::Ended;
             }

@@ -1,8 +1,9 @@
 //! How many may believe, and which beliefs count.
 //!
 //! A holder may still believe after its session has ended, with its node or by an operator, while
-//! it does not know. Its belief counts: its lock delay keeps others away for that time. But a
-//! stranger does not wait for the lock delay, and a lock delay that was chosen too short is over
+//! it does not know. So it may after its session has ended by the TTL, if a leader that has lost its
+//! majority goes on to renew it. Its belief counts: its lock delay keeps others away for that time.
+//! But a stranger does not wait for the lock delay, and a lock delay that was chosen too short is over
 //! too soon: then two can overlap. If an operator takes a place away in another way, two can
 //! overlap until the holder learns of it: from that act on it does not count. A limit below the
 //! number of holders applies only to those who come later.
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use judge::{Event, Hold, Place};
 
 use crate::check::Bounds;
-use crate::history::{Belief, BeliefNo, Change, Happening, Subject, Who};
+use crate::history::{Belief, BeliefNo, Change, Ending, Happening, Subject, Who};
 
 pub(super) struct Believers {
     bounds: Bounds,
@@ -25,6 +26,8 @@ pub(super) struct Believers {
     taken: BTreeSet<(usize, String)>,
     /// The sessions that have ended, but whose place is still guarded.
     guarded: BTreeSet<(usize, String)>,
+    /// Those that have ended by their TTL, where a former leader may have renewed them.
+    renewed_in_vain: BTreeSet<String>,
     /// The beliefs that the judge knows.
     believing: Vec<BeliefNo>,
 }
@@ -44,6 +47,7 @@ impl Believers {
             known: BTreeMap::new(),
             taken: BTreeSet::new(),
             guarded: BTreeSet::new(),
+            renewed_in_vain: BTreeSet::new(),
             believing: Vec::new(),
         }
     }
@@ -61,6 +65,12 @@ impl Believers {
                 session, prefix, ..
             } => {
                 self.taken.insert((*prefix, session.clone()));
+            }
+            Happening::SessionEnded {
+                session,
+                by: Ending::Ttl,
+            } if self.bounds.of_yesterday.is_some() => {
+                self.renewed_in_vain.insert(session.clone());
             }
             Happening::Restored { session, prefix } => {
                 let at = (*prefix, session.clone());
@@ -141,7 +151,9 @@ impl Believers {
             let pruned = change.removed.iter();
             let pruned = pruned.map(|it| (change.prefix, it.session.clone()));
             self.taken
-                .extend(pruned.filter(|it| self.guarded.contains(it)));
+                .extend(pruned.filter(|it| {
+                    self.guarded.contains(it) || self.renewed_in_vain.contains(&it.1)
+                }));
         }
     }
 }

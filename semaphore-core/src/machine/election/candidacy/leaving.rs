@@ -34,9 +34,10 @@ impl Candidacy {
         if !self.phase.left(departure, way) {
             return;
         }
-        match way {
-            Way::HandOn => self.session.let_go(),
-            Way::End => self.session.leave(),
+        // One that hands on holds until the key is untied: till then its key tells whether the session
+        // lives.
+        if way == Way::End {
+            self.session.leave();
         }
         // The session's end would leave a lock delay on the key, if an attempt has come meanwhile.
         if self.given_up.may_come(now) && self.is_key_known() {

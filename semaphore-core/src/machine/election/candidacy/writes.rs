@@ -256,6 +256,7 @@ impl Candidacy {
                 self.failure = None;
                 self.may_hold = false;
                 self.phase.handed_on();
+                self.session.let_go();
                 self.pace.reset();
                 self.observe(now, Some(shown), asked, settings, rng);
                 return is_kept.then_some(CandidacyEvent::HandedOn);
