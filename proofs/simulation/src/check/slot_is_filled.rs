@@ -23,6 +23,8 @@ pub(super) struct SlotIsFilled {
     /// The hosts at which somebody has waited for several slots, and at which prefix. Their keys may not
     /// have gone yet when the host stops.
     wide: BTreeSet<(usize, usize)>,
+    /// The prefixes at which somebody ever did. A snapshot may revive their keys.
+    ever_wide: BTreeSet<usize>,
     /// How much longer it may take on each host.
     held_up: BTreeMap<usize, Duration>,
     counts: Counts,
@@ -33,7 +35,8 @@ struct Prefix {
     /// How many slots are free, and since when at least one is.
     free: usize,
     free_since: Instant,
-    /// Until when the keys may stand of those who waited for several at a host that has stopped.
+    /// Until when the keys may stand of those who waited for several at a host that has stopped, or that
+    /// a snapshot has revived.
     kept_until: Instant,
 }
 
@@ -45,6 +48,7 @@ impl SlotIsFilled {
             callers: Callers::default(),
             prefixes: BTreeMap::new(),
             wide: BTreeSet::new(),
+            ever_wide: BTreeSet::new(),
             held_up: BTreeMap::new(),
             counts: Counts::default(),
         }
@@ -102,6 +106,13 @@ impl Check for SlotIsFilled {
                 permits: 2..,
             } => {
                 self.wide.insert((*host, *prefix));
+                self.ever_wide.insert(*prefix);
+            }
+            Happening::Revived { .. } => {
+                for number in &self.ever_wide {
+                    let prefix = self.prefixes.entry(*number).or_default();
+                    prefix.kept_until = at + self.bounds.longest_session;
+                }
             }
             Happening::Stopped { host } => {
                 for (number, prefix) in &mut self.prefixes {

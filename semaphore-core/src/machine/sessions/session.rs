@@ -329,7 +329,8 @@ impl Session {
         Some((no, request))
     }
 
-    /// Whether its destruction is refused, and was for as long as it can live without a renewal.
+    /// Whether its destruction is refused, was so at the last attempts, too, and the TTL is over. (A process
+    /// that stood still begins to end its session after that.)
     fn is_refused_for_good(
         &mut self,
         now: Instant,
@@ -339,8 +340,10 @@ impl Session {
         let State::Destroying(_, refused_since) = &mut self.state else {
             return false;
         };
-        let is_long = |since: Instant| since + settings.ttl() * 2 <= now;
-        error.is_permanent() || error.is_refusal() && is_long(*refused_since.get_or_insert(now))
+        let is_over = self.sent_at + settings.ttl() * 2 <= now;
+        let is_long = |since: Instant| since + settings.retry_cap() <= now;
+        error.is_permanent()
+            || error.is_refusal() && is_long(*refused_since.get_or_insert(now)) && is_over
     }
 
     /// Takes the answer to a request under way.
