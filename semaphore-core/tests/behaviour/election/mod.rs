@@ -1,6 +1,7 @@
 //! Elections keep the same promises.
 
 mod after_silence;
+mod behind_its_log;
 mod beside_the_guide;
 mod by_hand;
 mod cancel;

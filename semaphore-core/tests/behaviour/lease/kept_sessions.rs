@@ -2,6 +2,7 @@
 //! longer.
 
 use semaphore_core::Semaphore;
+use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::spy::Spy;
@@ -192,4 +193,23 @@ fn a_deletion_that_is_repeated_late_takes_no_later_turns_key() {
     world.run(permit.release()).expect("released");
     world.advance(secs(2));
     assert_nothing_left(&world);
+}
+
+/// The simulator found it (seed 7009544): timers begin again with a new leader, so the session lived on.
+#[test]
+fn a_destruction_that_begins_late_is_repeated_although_it_is_refused_at_first() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    turn(&world, &semaphore);
+    world.partition("a");
+    world.advance(secs(20));
+    world.lose_leader();
+    world.elect_leader();
+    world.advance(secs(13));
+    let refused = Rule::new(Fault::Answer(Response::new(403, "ACL not found")));
+    world.inject(refused.kind(RequestKind::SessionDestroy));
+    world.heal("a");
+    world.advance(secs(8));
+    assert_eq!(world.pending_rules(), 0);
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
