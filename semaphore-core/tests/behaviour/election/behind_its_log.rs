@@ -15,8 +15,10 @@ fn a_leader_who_resigns_then_unties_the_key_before_its_session_ends() {
     let next = world.start(async move { a.campaign().await.map(|it| (a, it)) });
     world.advance(secs(5));
     world.elect_leader_behind(&before);
-    world.advance(millis(100));
-    drop(first);
+    world.advance(millis(1_500));
+    let resigning = world.start(async move { first.set_value("another").await.map(|()| first) });
+    world.advance(secs(1));
+    resigning.abort();
     world.advance(secs(12));
     world.catch_up_leader();
     let caught_up = world.now();
