@@ -457,9 +457,8 @@ impl Pool {
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
-        if !shared.has_witness() {
-            let is_used = shared.users().next().is_some();
-            shared.session.judge_by_renewals(is_used);
+        if shared.users().next().is_none() {
+            shared.session.is_unused();
         }
         // An ended session has no id any more, so these news come first.
         let news = shared.news();

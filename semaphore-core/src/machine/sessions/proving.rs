@@ -23,7 +23,7 @@ impl Pool {
     /// An unknown session of which no proof under way tells.
     pub(super) fn unknown(&self) -> Option<SessionNo> {
         self.agenda.unknown().find(|no| {
-            let shared = self.sessions.get(no).filter(|it| it.has_witness());
+            let shared = self.sessions.get(no);
             let since = shared.and_then(|it| it.session.unknown_since());
             since.is_some_and(|since| !self.proofs.asks_about(*no, since))
         })
@@ -34,7 +34,7 @@ impl Pool {
         if self.proofs.asks_at() <= now
             && let Some(no) = self.unknown()
         {
-            let asked = self.sessions.get(&no)?.witnesses();
+            let asked = self.sessions.get(&no)?.users();
             let asked = asked.filter_map(|it| asked_of(&self.sessions, &self.lent, it));
             let asked: Vec<Asked> = asked.take(Txn::MAX_OPERATIONS / 2).collect();
             return self.proofs.ask(now, asked, &self.settings);
@@ -110,8 +110,8 @@ impl Pool {
                     shared.session.lived(sent_at);
                 } else if entries.is_some() || !untied.is_empty() || is_over {
                     if shared.leads() && !shared.is_held() {
-                        // Its key may never have been tied. But this leader has applied its log, so the
-                        // next renewal tells.
+                        // No key need be tied to it. But this leader has applied its log, so the next
+                        // renewal tells.
                         shared.session.doubt();
                     } else {
                         shared.session.is_missed(sent_at);

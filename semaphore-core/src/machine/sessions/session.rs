@@ -88,8 +88,6 @@ pub(super) enum Need {
     Nothing,
     /// They wait.
     Place,
-    /// They wait, and no key is tied to it: only renewals tell whether it lives.
-    Renewals,
     /// One holds. The least time between two renewals, since the process holds with many.
     Belief(Duration),
 }
@@ -201,7 +199,7 @@ impl Session {
 
     /// Whether the keys of its users must be read, to see whether it is gone.
     pub(super) fn unknown_since(&self) -> Option<Instant> {
-        self.unknown_since
+        self.unknown_since.filter(|_| !self.is_doubted)
     }
 
     /// A read that the majority confirmed, or a write, was sent then, and found a key tied to it.
@@ -219,15 +217,9 @@ impl Session {
         }
     }
 
-    /// No key tells whether it lives. A later renewal does, if somebody uses it.
-    pub(super) fn judge_by_renewals(&mut self, is_used: bool) {
-        let Some(since) = self.unknown_since else {
-            return;
-        };
-        let lease = self.lease();
-        if lease.is_some_and(|it| it.sent_at() > since) {
-            self.unknown_since = None;
-        } else if !is_used {
+    /// Nobody uses it, so no key tells whether it lives.
+    pub(super) fn is_unused(&mut self) {
+        if self.unknown_since.is_some() {
             self.vanish();
         }
     }
@@ -265,7 +257,7 @@ impl Session {
             State::Creating | State::Registering | State::Destroying(..) => is_waiting(),
             State::Live(..) if need == Need::Nothing => None,
             State::Live(..) if self.is_doubted => is_waiting(),
-            State::Live(..) if self.unknown_since.is_some() && need != Need::Renewals => None,
+            State::Live(..) if self.unknown_since.is_some() => None,
             State::Live(..) => {
                 let whole = settings.proved_time();
                 let need = need.slowed();

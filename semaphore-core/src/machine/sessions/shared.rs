@@ -120,18 +120,6 @@ impl Shared {
         self.users.keys().copied()
     }
 
-    /// Whose keys tell whether it lives. In an election, no key is tied to it for those that wait.
-    pub(super) fn witnesses(&self) -> impl Iterator<Item = Tenant> {
-        let leads = self.leads();
-        let users = self.users.iter();
-        let users = users.filter(move |(_, stance)| !leads || **stance != Stance::Waits);
-        users.map(|(tenant, _)| *tenant)
-    }
-
-    pub(super) fn has_witness(&self) -> bool {
-        self.witnesses().next().is_some()
-    }
-
     pub(super) fn holders(&self) -> impl Iterator<Item = Tenant> {
         let users = self.users.iter();
         let holds = |(_, stance): &(&Tenant, &Stance)| **stance == Stance::Holds;
@@ -166,10 +154,8 @@ impl Shared {
     fn need(&self, held: usize, whole: Duration) -> Need {
         if self.is_held() {
             Need::Belief(spacing(held, whole))
-        } else if self.is_kept() && self.has_witness() {
-            Need::Place
         } else if self.is_kept() {
-            Need::Renewals
+            Need::Place
         } else {
             Need::Nothing
         }

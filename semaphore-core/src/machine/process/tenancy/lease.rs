@@ -77,11 +77,6 @@ impl Lease {
         self.length / MARGIN * (MARGIN - 1)
     }
 
-    /// When the last renewal was sent.
-    pub(in crate::machine) fn sent_at(&self) -> Instant {
-        self.sent_at
-    }
-
     /// When the belief ends.
     pub(in crate::machine) fn deadline(&self) -> Instant {
         if is_on(Defect::LeaseEndIgnored) {
