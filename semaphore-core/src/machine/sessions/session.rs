@@ -17,7 +17,8 @@
 //!   at any moment (L4); later, up to T/16, if answers take longer.
 //! - An agent that says that there is no such session may be a new leader that has not applied its
 //!   log. So the keys of its users are read with the majority's confirmation before it counts as
-//!   gone ([`proofs`](super::proofs)).
+//!   gone ([`proofs`](super::proofs)). If none holds, no key need be tied: then one more renewal tells, now that
+//!   the leader has answered a read.
 //!
 //! Sources: docs/PROTOCOL.md, rule 12; Consul's documentation of sessions (`TTL`, `LockDelay`;
 //! `NodeChecks`, which end a session with its node's health unless the list is empty).
