@@ -5,9 +5,10 @@ use std::thread;
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::measures::whole;
 use crate::ours::Contend;
 use crate::row::Row;
-use crate::scenes::{Care, Findings, whole};
+use crate::scenes::{Care, Findings};
 use crate::world::World;
 
 /// The part of the output of `contend --mode fleet --json` that is used here.

@@ -17,6 +17,7 @@ mod fleet;
 mod go;
 mod holder;
 mod leading;
+mod measures;
 mod ours;
 mod pairs;
 mod peer;

@@ -80,7 +80,7 @@ pub(crate) fn built(world: &World, care: Care, found: &mut Findings) -> Result<(
     let clones = contend.runs(&args, "bench/clones", care.runs)?;
     let built = contend.runs(&format!("{args} --cold"), "bench/built", care.runs)?;
     let rate = |runs: &Runs| runs.median(|it| it.acquisitions_per_s);
-    let errors = |runs: &Runs| runs.worst(|it| crate::scenes::whole(Some(it.errors)));
+    let errors = |runs: &Runs| runs.worst(|it| crate::measures::whole(Some(it.errors)));
     let figure = "turns per second";
     let scene = "a semaphore built for each turn, limit 3, 1 ms, 100 callers";
     found.rows.extend([

@@ -3,9 +3,10 @@
 
 use crate::failure::Failure;
 use crate::go::Turns;
+use crate::measures::whole;
 use crate::ours::{Contend, Figures, Runs};
 use crate::row::Row;
-use crate::scenes::{Care, Findings, Scene, whole};
+use crate::scenes::{Care, Findings, Scene};
 use crate::world::World;
 
 /// A scene.

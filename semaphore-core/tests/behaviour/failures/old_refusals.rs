@@ -30,6 +30,13 @@ fn refusals() -> [(RequestKind, Policy); 2] {
     ]
 }
 
+/// A world for each refusal, once for a handle that is alone and once for one of a client.
+fn worlds() -> impl Iterator<Item = (MockConsul, usize)> {
+    refusals()
+        .into_iter()
+        .flat_map(|(kind, policy)| (0..2).map(move |at| (world(kind, policy.clone()), at)))
+}
+
 fn client(world: &MockConsul) -> Client {
     let client = Client::builder().token("token");
     client.connect(world.client("a")).expect("valid options")
@@ -61,88 +68,74 @@ fn assert_denied<T: std::fmt::Debug>(outcome: &Result<T, Error>) {
 
 #[test]
 fn a_caller_does_not_fail_by_what_another_sent_who_has_gone() {
-    for (kind, policy) in refusals() {
-        for at in 0..2 {
-            let world = world(kind, policy.clone());
-            let semaphore = semaphores(&world)[at].clone();
-            let gone = world.start({
-                let semaphore = semaphore.clone();
-                async move { semaphore.acquire().await }
-            });
-            world.advance(millis(50));
-            gone.abort();
-            allow(&world);
-            let permit = world.run(semaphore.acquire());
-            let permit = permit.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
-            world.run(permit.release()).expect("released");
-            assert_eq!(world.pending_rules(), 0);
-        }
+    for (world, at) in worlds() {
+        let semaphore = semaphores(&world)[at].clone();
+        let gone = world.start({
+            let semaphore = semaphore.clone();
+            async move { semaphore.acquire().await }
+        });
+        world.advance(millis(50));
+        gone.abort();
+        allow(&world);
+        let permit = world.run(semaphore.acquire());
+        let permit = permit.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
+        world.run(permit.release()).expect("released");
+        assert_eq!(world.pending_rules(), 0);
     }
 }
 
 #[test]
 fn a_caller_does_not_fail_by_what_another_sent_who_waits() {
-    for (kind, policy) in refusals() {
-        for at in 0..2 {
-            let world = world(kind, policy.clone());
-            let semaphore = semaphores(&world)[at].clone();
-            let first = world.start({
-                let semaphore = semaphore.clone();
-                async move { semaphore.acquire().await }
-            });
-            world.advance(millis(50));
-            allow(&world);
-            let permit = world.run(semaphore.acquire());
-            let permit = permit.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
-            // It may have been served by the session of the second one meanwhile.
-            match world.run(first) {
-                Ok(permit) => world.run(permit.release()).expect("released"),
-                refused => assert_denied(&refused),
-            }
-            world.run(permit.release()).expect("released");
-            assert_eq!(world.pending_rules(), 0);
+    for (world, at) in worlds() {
+        let semaphore = semaphores(&world)[at].clone();
+        let first = world.start({
+            let semaphore = semaphore.clone();
+            async move { semaphore.acquire().await }
+        });
+        world.advance(millis(50));
+        allow(&world);
+        let permit = world.run(semaphore.acquire());
+        let permit = permit.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
+        // It may have been served by the session of the second one meanwhile.
+        match world.run(first) {
+            Ok(permit) => world.run(permit.release()).expect("released"),
+            refused => assert_denied(&refused),
         }
+        world.run(permit.release()).expect("released");
+        assert_eq!(world.pending_rules(), 0);
     }
 }
 
 #[test]
 fn a_candidate_does_not_fail_by_what_another_sent_who_has_gone() {
-    for (kind, policy) in refusals() {
-        for at in 0..2 {
-            let world = world(kind, policy.clone());
-            let election = elections(&world)[at].clone();
-            let gone = world.start({
-                let election = election.clone();
-                async move { election.campaign().await }
-            });
-            world.advance(millis(50));
-            gone.abort();
-            allow(&world);
-            let leadership = world.run(election.campaign());
-            let leadership =
-                leadership.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
-            world.run(leadership.resign()).expect("resigned");
-        }
+    for (world, at) in worlds() {
+        let election = elections(&world)[at].clone();
+        let gone = world.start({
+            let election = election.clone();
+            async move { election.campaign().await }
+        });
+        world.advance(millis(50));
+        gone.abort();
+        allow(&world);
+        let leadership = world.run(election.campaign());
+        let leadership = leadership.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
+        world.run(leadership.resign()).expect("resigned");
     }
 }
 
 #[test]
 fn a_candidate_does_not_fail_by_what_another_sent_who_waits() {
-    for (kind, policy) in refusals() {
-        for at in 0..2 {
-            let world = world(kind, policy.clone());
-            let election = elections(&world)[at].clone();
-            let first = world.start({
-                let election = election.clone();
-                async move { election.campaign().await }
-            });
-            world.advance(millis(50));
-            allow(&world);
-            let leadership = world.run(election.campaign());
-            let leadership =
-                leadership.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
-            assert_denied(&world.run(first));
-            world.run(leadership.resign()).expect("resigned");
-        }
+    for (world, at) in worlds() {
+        let election = elections(&world)[at].clone();
+        let first = world.start({
+            let election = election.clone();
+            async move { election.campaign().await }
+        });
+        world.advance(millis(50));
+        allow(&world);
+        let leadership = world.run(election.campaign());
+        let leadership = leadership.unwrap_or_else(|error| panic!("{error}\n{}", world.trace()));
+        assert_denied(&world.run(first));
+        world.run(leadership.resign()).expect("resigned");
     }
 }
