@@ -71,6 +71,14 @@ impl Farewells {
             !is_its
         });
     }
+
+    /// What goes wrong during a farewell may cut it short: nobody is there to try again.
+    fn goes_wrong(&mut self, at: Instant, host: Option<usize>) {
+        self.left.retain(|_, (of, left)| {
+            let is_during = at.saturating_since(*left) <= FAREWELL;
+            !(is_during && host.is_none_or(|host| host == *of))
+        });
+    }
 }
 
 impl Check for Farewells {
@@ -99,11 +107,10 @@ impl Check for Farewells {
             Happening::Stopped { host } => {
                 self.held.retain(|_, it| it.who != Who::Ours(*host));
             }
-            // What goes wrong during a farewell may cut it short.
-            Happening::Trouble { host, .. } => self.left.retain(|_, (of, left)| {
-                let is_during = at.saturating_since(*left) <= FAREWELL;
-                !(is_during && host.is_none_or(|host| host == *of))
-            }),
+            Happening::Trouble { host, .. } => self.goes_wrong(at, *host),
+            Happening::Blinded { host }
+            | Happening::Narrowed { host }
+            | Happening::Denied { host } => self.goes_wrong(at, Some(*host)),
             Happening::SessionEnded { session, by } => {
                 let Some((host, left)) = self.left.remove(session) else {
                     return Ok(());

@@ -25,6 +25,11 @@ pub(super) struct SlotIsFilled {
     wide: BTreeSet<(usize, usize)>,
     /// The prefixes at which somebody ever did. A snapshot may revive their keys.
     ever_wide: BTreeSet<usize>,
+    /// Whose each session is that lives.
+    sessions: BTreeMap<String, Who>,
+    /// The sessions whose keys may still stand for several slots though nobody waits with them, and at
+    /// which prefixes: their host has stopped, or a snapshot has revived them.
+    left: BTreeMap<String, BTreeSet<usize>>,
     /// How much longer it may take on each host.
     held_up: BTreeMap<usize, Duration>,
     counts: Counts,
@@ -35,8 +40,7 @@ struct Prefix {
     /// How many slots are free, and since when at least one is.
     free: usize,
     free_since: Instant,
-    /// Until when the keys may stand of those who waited for several at a host that has stopped, or that
-    /// a snapshot has revived.
+    /// Since when none is kept any more for who waits for several.
     kept_until: Instant,
 }
 
@@ -49,6 +53,8 @@ impl SlotIsFilled {
             prefixes: BTreeMap::new(),
             wide: BTreeSet::new(),
             ever_wide: BTreeSet::new(),
+            sessions: BTreeMap::new(),
+            left: BTreeMap::new(),
             held_up: BTreeMap::new(),
             counts: Counts::default(),
         }
@@ -57,13 +63,56 @@ impl SlotIsFilled {
     /// The prefixes at which free slots may be kept for who waits for several.
     fn kept(&self) -> BTreeSet<usize> {
         let numbers = self.prefixes.keys();
-        let is_kept = |number: &&usize| self.callers.at(**number).any(|(_, it)| it.is_wide());
-        numbers.filter(is_kept).copied().collect()
+        numbers
+            .filter(|number| {
+                self.callers.at(**number).any(|(_, it)| it.is_wide())
+                    || self.left.values().any(|at| at.contains(number))
+            })
+            .copied()
+            .collect()
+    }
+
+    /// What happens to sessions with which somebody has waited for several slots, and to their keys.
+    fn mind_the_wide(&mut self, what: &Happening) {
+        match what {
+            Happening::Waits {
+                host,
+                prefix,
+                permits: 2..,
+            } => {
+                self.wide.insert((*host, *prefix));
+                self.ever_wide.insert(*prefix);
+            }
+            Happening::SessionBegan { session, owner } => {
+                self.sessions.insert(session.clone(), *owner);
+            }
+            Happening::SessionEnded { session, .. } => {
+                self.sessions.remove(session);
+                self.left.remove(session);
+            }
+            Happening::Revived { session } if !self.ever_wide.is_empty() => {
+                self.left.insert(session.clone(), self.ever_wide.clone());
+            }
+            Happening::Stopped { host } => {
+                let wide = self.wide.extract_if(.., |(of, _)| of == host);
+                let prefixes: BTreeSet<usize> = wide.map(|(_, prefix)| prefix).collect();
+                if prefixes.is_empty() {
+                    return;
+                }
+                for (session, owner) in &self.sessions {
+                    if *owner == Who::Ours(*host) {
+                        let at = self.left.entry(session.clone()).or_default();
+                        at.extend(&prefixes);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Until when a slot of this prefix must be filled. `None` if nobody must fill it.
     fn due(&self, number: usize, prefix: &Prefix) -> Option<Instant> {
-        if prefix.free == 0 {
+        if prefix.free == 0 || self.left.values().any(|at| at.contains(&number)) {
             return None;
         }
         let mut since: Option<Instant> = None;
@@ -99,32 +148,9 @@ impl Check for SlotIsFilled {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         self.vigour.happen(at, what);
-        match what {
-            Happening::Waits {
-                host,
-                prefix,
-                permits: 2..,
-            } => {
-                self.wide.insert((*host, *prefix));
-                self.ever_wide.insert(*prefix);
-            }
-            Happening::Revived { .. } => {
-                for number in &self.ever_wide {
-                    let prefix = self.prefixes.entry(*number).or_default();
-                    prefix.kept_until = at + self.bounds.longest_session;
-                }
-            }
-            Happening::Stopped { host } => {
-                for (number, prefix) in &mut self.prefixes {
-                    if self.wide.remove(&(*host, *number)) {
-                        prefix.kept_until = at + self.bounds.longest_session;
-                    }
-                }
-            }
-            _ => {}
-        }
         let before = self.kept();
         self.callers.happen(at, what);
+        self.mind_the_wide(what);
         let after = self.kept();
         // Others may have them from now on.
         for number in before.difference(&after) {
