@@ -83,10 +83,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Pause.until: Instant", Meaning::Over(AT_ONCE)),
     ("Poll.from: Index", Meaning::Index(IndexOf::Any)),
     ("Poll.sent_at: Instant", Meaning::Together),
-    // In silence, what is asked waits for T/40.
-    ("Pool.sent_at: Instant", Meaning::Since(SECOND)),
     ("Pool.timed_at: Instant", Meaning::Nothing),
-    ("Pool.unanswered_since: Instant", Meaning::Since(SECOND)),
     ("Proof.sent_at: Instant", Meaning::Since(LEASE)),
     // A round is due after T/15 at the latest.
     ("Proofs.began: Instant", Meaning::Since(SECOND)),

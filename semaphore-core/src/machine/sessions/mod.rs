@@ -79,10 +79,6 @@ pub(in crate::machine) struct Pool {
     agenda: Agenda,
     proofs: Proofs,
     news: AllNews,
-    /// When the first request was sent of those since the last answer.
-    unanswered_since: Option<Instant>,
-    /// When the last request about a session was sent.
-    sent_at: Instant,
     /// How long an unused session is kept.
     kept: Duration,
     timed_at: Instant,
@@ -135,8 +131,6 @@ impl Pool {
             held: 0,
             agenda: Agenda::default(),
             news: AllNews::default(),
-            unanswered_since: None,
-            sent_at: Instant::ORIGIN,
             kept: KEEP,
             timed_at: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
@@ -298,12 +292,8 @@ impl Pool {
             return None;
         }
         if let Some((no, request)) = self.next_proof(now) {
-            self.unanswered_since.get_or_insert(now);
             let from = From::Proof(no);
             return Some(self.requests.send(now, from, Service::Reads, request));
-        }
-        if self.rests_until(now).is_some_and(|until| now < until) {
-            return None;
         }
         let no = self.next_due(now)?;
         let shared = self.sessions.get_mut(&no)?;
@@ -317,19 +307,9 @@ impl Pool {
         if shared.is_held() && self.proofs.goes_with_renewal(now) {
             self.begin_round(now);
         }
-        self.sent_at = now;
-        self.unanswered_since.get_or_insert(now);
         self.settle(now, no);
         let from = From::Session(no, part);
         Some(self.requests.send(now, from, Service::Sessions, request))
-    }
-
-    /// While nothing is answered, only one session asks at a time: an agent without a leader holds
-    /// what is sent, for up to 18 s, and its connection with it. Once something is answered, all do.
-    fn rests_until(&self, now: Instant) -> Option<Instant> {
-        let hurry = self.settings.hurry(Duration::ZERO);
-        let is_silent = self.unanswered_since? + hurry <= now;
-        is_silent.then_some(self.sent_at + hurry)
     }
 
     /// The session whose request comes next. Those that live come before new ones.
@@ -371,9 +351,6 @@ impl Pool {
         result: &Result<Response, TransportError>,
     ) -> Option<RequestEnd> {
         let (received, end) = self.requests.receive(now, id, result)?;
-        if result.is_ok() {
-            self.unanswered_since = None;
-        }
         let Received {
             from,
             sent_at,
@@ -425,17 +402,14 @@ impl Pool {
         if self.requests.short() >= MOST_UNDER_WAY {
             return self.agenda.end();
         }
-        let silence = self.rests_until(self.timed_at);
         let rests = self.requests.orphans().timeout();
-        let rests = rests.filter(|at| *at > self.timed_at).max(silence);
+        let rests = rests.filter(|at| *at > self.timed_at);
         let creation = self.agenda.creation().map(|(at, _)| at);
         let creation = creation.max(creation.and(rests));
         let destruction = self.agenda.destruction().map(|(at, _)| at);
-        let destruction = destruction.max(destruction.and(silence));
         let others = [creation, destruction].into_iter().flatten();
         let others = others.min().filter(|_| self.has_room_for_others());
         let request = self.agenda.request().map(|(at, _)| at);
-        let request = request.max(request.and(silence));
         let proof = (self.held > 0).then(|| self.proofs.due_at());
         let unknown = self.unknown().map(|_| self.proofs.asks_at());
         let all = [others, request, proof, unknown, self.agenda.end()];
