@@ -3,8 +3,8 @@
 //! | step | request |
 //! |---|---|
 //! | attempt, change of the value | `[check-index or check-not-exists, lock]` |
-//! | resignation | `PUT ?release` |
-//! | resignation that keeps the session, or leaves it to others | `[check-index, unlock]` |
+//! | resignation | `[check-index, unlock]` |
+//! | resignation if somebody has given the key a value that is too large for a transaction | `PUT ?release` |
 //!
 //! A transaction only applies to the key that was read. So it never overwrites something newer, a
 //! late copy of it changes nothing, and its answer has the indexes of the term.
