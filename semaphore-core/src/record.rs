@@ -293,6 +293,16 @@ impl Record {
         extra.sum::<usize>() + (fields + self.holders.list.len()) * BYTES_AT_MOST
     }
 
+    /// Whether a writer would find the same in both: some write holders in another order, or blanks.
+    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
+        fn names(it: &Record) -> impl Iterator<Item = &str> {
+            it.in_order().map(|(_, session)| session)
+        }
+        (self.dialect, self.flags, self.limit) == (other.dialect, other.flags, other.limit)
+            && self.extra == other.extra
+            && names(self).eq(names(other))
+    }
+
     /// All holders in the order of their sessions, each with its place in the record.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (usize, &str)> {
         self.holders.in_order()

@@ -38,6 +38,8 @@ pub(crate) struct Nemesis<'n> {
     pub(crate) admins: &'n [Admin],
     /// The clients whose tokens could not be given back yet.
     pub(crate) owed: BTreeSet<(usize, Kind)>,
+    /// Until when a server may still take a right away that it was asked to take.
+    pub(crate) takes_until: Instant,
 }
 
 /// The beginning or the end of a deed, and its time in the round.
@@ -243,12 +245,14 @@ impl Nemesis<'_> {
         self.diary.write(at, deed).doing("writing a deed down")
     }
 
-    /// Whether a token could not be given back. Then that is done when the cluster has healed.
+    /// Whether a token could not be given back, or may be taken once more. Then that is done when the cluster has
+    /// healed.
     fn is_owed(&mut self, kind: Kind, target: Target) -> bool {
         let (Kind::Restrict | Kind::Disown, Target::Client(client)) = (kind, target) else {
             return false;
         };
-        let owes = !self.changed_token(|admin| tokens::give(admin, client));
+        let may_be_taken = Instant::now() < self.takes_until;
+        let owes = may_be_taken || !self.changed_token(|admin| tokens::give(admin, client));
         if owes {
             self.owed.insert((client, kind));
         }
@@ -258,6 +262,7 @@ impl Nemesis<'_> {
     /// Gives back all tokens that could not be given back before.
     fn pay(&mut self) -> Result<(), Failure> {
         for (client, kind) in core::mem::take(&mut self.owed) {
+            thread::sleep(self.takes_until.saturating_duration_since(Instant::now()));
             let deadline = Instant::now() + PATIENCE;
             while !self.changed_token(|admin| tokens::give(admin, client)) {
                 if Instant::now() > deadline {
@@ -283,6 +288,14 @@ impl Nemesis<'_> {
         let admins = self.admins.iter();
         let mut admins = admins.map(|it| it.clone().with_timeout(TOKEN_TIMEOUT));
         admins.any(|admin| change(&admin).is_ok())
+    }
+
+    /// Takes rights away. A server without a leader holds the request, and may do it late.
+    fn take(&mut self, change: impl Fn(&Admin) -> io::Result<()>) {
+        let asked = Instant::now();
+        if !self.changed_token(change) || asked.elapsed() >= TOKEN_TIMEOUT {
+            self.takes_until = Instant::now() + HELD;
+        }
     }
 
     fn write_elected(&self, leader: usize) -> Result<(), Failure> {
@@ -321,11 +334,11 @@ impl Nemesis<'_> {
             }
             // While no server can do it, the client keeps its token.
             (Kind::Restrict, Target::Client(client)) => {
-                self.changed_token(|admin| tokens::restrict(admin, client));
+                self.take(|admin| tokens::restrict(admin, client));
                 Ok(())
             }
             (Kind::Disown, Target::Client(client)) => {
-                self.changed_token(|admin| tokens::delete(admin, client));
+                self.take(|admin| tokens::delete(admin, client));
                 Ok(())
             }
             (Kind::Gateway, Target::Client(client)) => {
@@ -429,6 +442,10 @@ fn add_from(acts: &mut Vec<Act>, kind: Kind, target: Target, (from, until): (Dur
 
 /// How long one server may take to change a token.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a server without a leader may hold a request, and how long it takes to apply it then (docs/CONSUL.md,
+/// "Limits and timeouts").
+const HELD: Duration = Duration::from_secs(25);
 /// How long a healed cluster may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 

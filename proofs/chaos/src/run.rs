@@ -198,6 +198,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         acls: run.acls,
         admins: &admins[..SERVERS],
         owed: BTreeSet::new(),
+        takes_until: Instant::now(),
     };
     nemesis.storm(Instant::now() + run.chaos)?;
     cluster

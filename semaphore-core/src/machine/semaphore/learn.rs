@@ -7,7 +7,7 @@ use super::reads::Due;
 use super::record::{Content, News, Told};
 use crate::defect::{Defect, is_on};
 use crate::error::Lost;
-use crate::id::{Index, SessionId};
+use crate::id::SessionId;
 use crate::machine::process::moment::Moment;
 use crate::record::Record;
 use crate::subject::Subject;
@@ -29,9 +29,7 @@ pub(super) struct Reading {
 impl Participant {
     /// Takes a record, if it is newer than the known one.
     pub(super) fn learn_record(&mut self, now: Instant, told: Told) -> News {
-        let lock = told.lock.as_ref();
-        let index = lock.map_or(Index::ZERO, |it| it.modify_index);
-        let news = self.known.record.compare(index, told.as_of);
+        let news = self.known.record.compare(told.lock.as_ref(), told.as_of);
         match news {
             News::Older => {}
             News::Same => self.known.record.confirm(now, told.moment, told.as_of),
@@ -127,7 +125,7 @@ impl Participant {
     /// A list of the prefix, with the record in it. Returns whether it was taken, and is no older than
     /// what was known.
     pub(super) fn learn_list(&mut self, now: Instant, view: &View, reading: Reading) -> bool {
-        let news = self.known.record.compare(view.record_index(), view.index());
+        let news = self.known.record.compare(view.lock(), view.index());
         let newest = self.ours.all().map(|(_, it)| it.index()).max();
         let is_older = news == News::Older || newest.is_some_and(|index| index > view.version());
         let is_restored = self.is_restored(reading) && !is_on(Defect::IndexResetIgnored);

@@ -121,12 +121,13 @@ impl KnownRecord {
         }
     }
 
-    /// How the record at this index, in an answer of index `as_of`, relates to this one. An absent
-    /// record has no index, so the answer's counts.
-    pub(super) fn compare(&self, index: Index, as_of: Index) -> News {
+    /// How this record, in an answer of index `as_of`, relates to the known one. An absent record has
+    /// no index, so the answer's counts.
+    pub(super) fn compare(&self, lock: Option<&Lock>, as_of: Index) -> News {
         if !self.is_known() {
             return News::Newer;
         }
+        let index = index_of(lock);
         let (known, shown) = match (self.index, index) {
             (Index::ZERO, Index::ZERO) => return News::Same,
             (Index::ZERO, shown) => (self.as_of, shown),
@@ -135,10 +136,20 @@ impl KnownRecord {
         };
         if shown > known {
             News::Newer
-        } else if shown == known && self.index == index {
+        } else if shown == known && self.index == index && self.reads_as(lock) {
             News::Same
         } else {
             News::Older
+        }
+    }
+
+    /// Whether it says what is known. Something else at the same index was written after a snapshot
+    /// was restored, or before: only a confirmed list tells.
+    fn reads_as(&self, lock: Option<&Lock>) -> bool {
+        match (&self.content, lock.map(|lock| &lock.record)) {
+            (Content::Record(known), Some(Ok(shown))) => known.says_the_same_as(shown),
+            (Content::Record(_), Some(Err(_))) | (Content::Unreadable(_), Some(Ok(_))) => false,
+            _ => true,
         }
     }
 
@@ -157,7 +168,7 @@ impl KnownRecord {
         lock: Option<Lock>,
         as_of: Index,
     ) -> Content {
-        self.index = lock.as_ref().map_or(Index::ZERO, |lock| lock.modify_index);
+        self.index = index_of(lock.as_ref());
         self.as_of = as_of.max(self.index);
         self.seen_at = now;
         self.seen = seen;
@@ -200,4 +211,9 @@ impl KnownRecord {
         let room = self.room.filter(|_| !is_on(Defect::PatienceInfinite));
         room.map(|room| room.since + room.patience)
     }
+}
+
+/// Zero if there is no record.
+fn index_of(lock: Option<&Lock>) -> Index {
+    lock.map_or(Index::ZERO, |lock| lock.modify_index)
 }
