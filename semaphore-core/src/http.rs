@@ -48,7 +48,7 @@ pub enum Priority {
     Write,
     /// A read that is answered at once.
     Read,
-    /// A blocking query, or a read in place of one.
+    /// A blocking query.
     Poll {
         /// How many waiters are ahead of the reader; [`u32::MAX`] if nobody waits for the answer.
         ahead: u32,
@@ -198,6 +198,8 @@ impl Request {
         self.wait()?;
         let mut slice = self.clone().lasting(SHORTEST_WAIT);
         slice.long_poll = false;
+        // Behind all reads it would never come while a program reads all the time.
+        slice.priority = Priority::Read;
         Some(slice)
     }
 

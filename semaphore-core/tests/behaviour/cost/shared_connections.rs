@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{join, join_all, select};
 use semaphore_core::adapter::{MOST_CONNECTIONS, Method, Priority, Request, Transport as _};
 use semaphore_core::{Client, Semaphore};
-use transport_mock::{MockConsul, PooledClient};
+use transport_mock::{MockConsul, PooledClient, Task};
 
 /// A transport with its connections on the host with this name.
 fn transport(world: &MockConsul, host: &str) -> PooledClient {
@@ -236,4 +236,35 @@ fn a_hundred_who_wait_get_as_many_turns_as_half_of_them() {
 #[ignore = "long: scripts/nightly runs it"]
 fn three_hundred_who_wait_get_as_many_turns_as_half_of_them() {
     turns_do_not_fall_with(300);
+}
+
+/// The simulator found such a program (seed 13094530), which kept a waiter from seeing a free slot for minutes.
+#[test]
+fn a_poll_without_a_connection_has_news_though_the_program_reads_all_the_time() {
+    let world = MockConsul::new(1);
+    let ours = world.client("ours").pooled(1).expect("some");
+    let read = |ours: PooledClient| async move {
+        loop {
+            let read = Request::new(Method::Get, "/v1/kv/read");
+            ours.send(read).await.expect("an answer");
+        }
+    };
+    let _readers: Vec<Task<()>> = (0..20).map(|_| world.start(read(ours.clone()))).collect();
+    let write = || Request::new(Method::Put, "/v1/kv/jobs").with_body(world.now().to_string());
+    world.run(ours.send(write())).expect("an answer");
+    let known = world.run(ours.send(Request::new(Method::Get, "/v1/kv/jobs")));
+    let known = known.expect("an answer");
+    let index = known.header("X-Consul-Index").expect("an index");
+    let poll = format!("/v1/kv/jobs?index={index}&wait=15s");
+    let poll = Request::new(Method::Get, poll).as_long_poll();
+    let poll = poll.with_priority(Priority::Poll { ahead: 0 });
+    let began = world.now();
+    let write = async {
+        world.sleep(Duration::from_secs(1)).await;
+        world.client("theirs").send(write()).await
+    };
+    let (news, written) = world.run(join(ours.send(poll), write));
+    assert!(written.is_ok() && news.is_ok(), "{written:?}, {news:?}");
+    let took = world.now().saturating_since(began);
+    assert!(took < Duration::from_secs(6), "{took:?}");
 }

@@ -29,7 +29,7 @@ use super::backoff::Backoff;
 use super::check::{Check, CheckNews, Reads};
 use crate::api::{Txn, TxnFaultKind, TxnOutcome};
 use crate::defect::{Defect, is_on};
-use crate::http::{Priority, Response};
+use crate::http::Response;
 use crate::id::{Index, RequestId};
 use crate::input::Scope;
 use crate::machine::contract::Transmit;
@@ -389,7 +389,7 @@ impl Checks {
         let txn = Txn {
             operations: &operations,
         };
-        let request = txn.request(&self.scope).with_priority(Priority::Read);
+        let request = txn.request(&self.scope);
         for Asked { no, .. } in &asked {
             if let Some(offered) = self.offered.get_mut(no)
                 && let State::Due { at } = core::mem::replace(&mut offered.state, State::UnderWay)
