@@ -37,6 +37,7 @@ impl Participant {
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
         let no = ContenderNo(news.loan.0);
         let before = self.held_until(no);
+        let is_new = self.ours.get(no).is_some_and(|it| it.session().is_none());
         self.ours.change(no, |it| {
             it.loan.learn(&news.shown);
             if it.loan.is_gone() {
@@ -49,6 +50,10 @@ impl Participant {
         let (is_gone, session) = (contender.loan.is_gone(), contender.session().cloned());
         let failed = contender.loan.failed().cloned();
         self.tell_renewal(now, no, before);
+        if is_new {
+            // A restored snapshot may have named it while nobody used it.
+            self.compare_with_record(now, no, false);
+        }
         if let Some(seen) = &news.seen {
             self.take_seen(now, no, seen);
         }

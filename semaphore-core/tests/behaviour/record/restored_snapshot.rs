@@ -1,5 +1,6 @@
 //! Indexes that go backwards: a restored snapshot, data moved to another cluster, a stale server.
 
+use futures_util::future::join;
 use semaphore_core::adapter::{Method, Request, Transport as _};
 use semaphore_core::{Error, Lost};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -214,4 +215,39 @@ fn what_has_the_index_that_the_record_had_before_a_restored_snapshot_is_not_take
         "{refused:?}"
     );
     assert_eq!(stored(), note);
+}
+
+/// The simulator found this (seed 14088273): a snapshot has brought the key and the slot back of a session that was
+/// unused, and a list shows them before who is lent the session has entered.
+#[test]
+fn a_session_that_is_lent_once_more_has_the_slot_that_a_restored_snapshot_gives_it() {
+    let world = MockConsul::new(6);
+    let a = semaphore(&world, "a", 3);
+    world.run(async {
+        let first = a.acquire().await.expect("a slot");
+        let (second, third) = (a.acquire().await, a.acquire().await);
+        world.sleep(millis(100)).await;
+        let snapshot = world.consul(|consul, _| consul.snapshot());
+        second.expect("a slot").release().await.expect("released");
+        third.expect("a slot").release().await.expect("released");
+        world.consul(|consul, now| consul.restore(now, &snapshot));
+        // The next proof of the first one's key tells of the record.
+        world.sleep(millis(950)).await;
+        world.inject(
+            Rule::new(Fault::LoseRequest)
+                .kind(RequestKind::Txn)
+                .times(1),
+        );
+        let entering = a.acquire_timeout(secs(60));
+        let waiting = async {
+            world.sleep(millis(1)).await;
+            a.acquire_timeout(secs(60)).await
+        };
+        let (second, third) = join(entering, waiting).await;
+        assert!(first.is_held());
+        for permit in [first, second.expect("a slot"), third.expect("a slot")] {
+            permit.release().await.expect("released");
+        }
+    });
+    assert_recovered(&world, 3);
 }
