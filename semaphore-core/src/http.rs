@@ -422,7 +422,7 @@ mod tests {
         let target = "/v1/kv/a/?recurse&index=7&wait=1000000ns&dc=b";
         assert_eq!(slice.target(), target);
         assert!(!slice.is_long_poll());
-        assert_eq!(slice.priority(), poll.priority());
+        assert_eq!(slice.priority(), Priority::Read);
         // The server had 17 s of the 20.
         assert!(slice.timeout() > Duration::from_secs(3));
         assert!(slice.timeout() < Duration::from_secs(4));
