@@ -446,6 +446,7 @@ const TOKEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a server without a leader may hold a request, and how long it takes to apply it then (docs/CONSUL.md,
 /// "Limits and timeouts").
 const HELD: Duration = Duration::from_secs(25);
+
 /// How long a healed cluster may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -65,11 +65,14 @@ impl SlotIsFilled {
         let numbers = self.prefixes.keys();
         numbers
             .filter(|number| {
-                self.callers.at(**number).any(|(_, it)| it.is_wide())
-                    || self.left.values().any(|at| at.contains(number))
+                self.callers.at(**number).any(|(_, it)| it.is_wide()) || self.is_left_at(**number)
             })
             .copied()
             .collect()
+    }
+
+    fn is_left_at(&self, number: usize) -> bool {
+        self.left.values().any(|at| at.contains(&number))
     }
 
     /// What happens to sessions with which somebody has waited for several slots, and to their keys.
@@ -112,7 +115,7 @@ impl SlotIsFilled {
 
     /// Until when a slot of this prefix must be filled. `None` if nobody must fill it.
     fn due(&self, number: usize, prefix: &Prefix) -> Option<Instant> {
-        if prefix.free == 0 || self.left.values().any(|at| at.contains(&number)) {
+        if prefix.free == 0 || self.is_left_at(number) {
             return None;
         }
         let mut since: Option<Instant> = None;

@@ -243,6 +243,11 @@ fn three_hundred_who_wait_get_as_many_turns_as_half_of_them() {
 fn a_poll_without_a_connection_has_news_though_the_program_reads_all_the_time() {
     let world = MockConsul::new(1);
     let ours = world.client("ours").pooled(1).expect("some");
+    let write = || Request::new(Method::Put, "/v1/kv/jobs").with_body(world.now().to_string());
+    world.run(ours.send(write())).expect("an answer");
+    let known = world.run(ours.send(Request::new(Method::Get, "/v1/kv/jobs")));
+    let known = known.expect("an answer");
+    let index = known.header("X-Consul-Index").expect("an index");
     let read = |ours: PooledClient| async move {
         loop {
             let read = Request::new(Method::Get, "/v1/kv/read");
@@ -250,11 +255,6 @@ fn a_poll_without_a_connection_has_news_though_the_program_reads_all_the_time() 
         }
     };
     let _readers: Vec<Task<()>> = (0..20).map(|_| world.start(read(ours.clone()))).collect();
-    let write = || Request::new(Method::Put, "/v1/kv/jobs").with_body(world.now().to_string());
-    world.run(ours.send(write())).expect("an answer");
-    let known = world.run(ours.send(Request::new(Method::Get, "/v1/kv/jobs")));
-    let known = known.expect("an answer");
-    let index = known.header("X-Consul-Index").expect("an index");
     let poll = format!("/v1/kv/jobs?index={index}&wait=15s");
     let poll = Request::new(Method::Get, poll).as_long_poll();
     let poll = poll.with_priority(Priority::Poll { ahead: 0 });
