@@ -1,10 +1,11 @@
 //! Runs the command as a process.
 
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -128,7 +129,8 @@ impl Ran {
 /// A program that is running and reports its events. It ends with the test.
 pub(crate) struct Running {
     child: Child,
-    events: Lines<BufReader<ChildStderr>>,
+    printed: Receiver<String>,
+    events: Receiver<String>,
     told: Vec<Json>,
 }
 
@@ -143,10 +145,12 @@ impl Running {
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
-        let events = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let printed = lines(child.stdout.take().expect("a pipe"));
+        let events = lines(child.stderr.take().expect("a pipe"));
         let told = Vec::new();
         Self {
             child,
+            printed,
             events,
             told,
         }
@@ -155,13 +159,7 @@ impl Running {
     /// Reads events until one has this name.
     #[track_caller]
     pub(crate) fn event(&mut self, name: &str) -> Json {
-        for line in &mut self.events {
-            let line = line.expect("text");
-            // The command may print something there, too.
-            let Ok(event) = serde_json::from_str::<Json>(&line) else {
-                continue;
-            };
-            self.told.push(event.clone());
+        while let Some(event) = self.hears() {
             if event["event"] == name {
                 return event;
             }
@@ -180,15 +178,34 @@ impl Running {
         self.child.id()
     }
 
-    /// Reads the next line that the command prints.
-    pub(crate) fn line(&mut self) -> String {
-        let stdout = self.child.stdout.as_mut().expect("a pipe");
-        let mut line = Vec::new();
-        let mut byte = [0];
-        while stdout.read(&mut byte).expect("a byte") == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
+    /// Reads its next event, if one comes before its end.
+    #[track_caller]
+    fn hears(&mut self) -> Option<Json> {
+        loop {
+            let line = match self.events.recv_timeout(PATIENCE) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("nothing is told after {:?}", self.told),
+            };
+            // The command may print something there, too.
+            if let Ok(event) = serde_json::from_str::<Json>(&line) {
+                self.told.push(event.clone());
+                return Some(event);
+            }
         }
-        String::from_utf8(line).expect("text")
+    }
+
+    /// Reads the next line that the command prints. It is empty if there is none.
+    #[track_caller]
+    pub(crate) fn line(&mut self) -> String {
+        match self.printed.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => String::new(),
+            Err(RecvTimeoutError::Timeout) => {
+                let unread: Vec<String> = self.events.try_iter().collect();
+                panic!("nothing is printed after {:?} and {unread:?}", self.told);
+            }
+        }
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -197,11 +214,7 @@ impl Running {
 
     /// Waits for its end. Returns the code and all events.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<Json>) {
-        for line in &mut self.events {
-            if let Ok(event) = serde_json::from_str(&line.expect("text")) {
-                self.told.push(event);
-            }
-        }
+        while self.hears().is_some() {}
         let status = self.child.wait().expect("an end");
         (status.code(), std::mem::take(&mut self.told))
     }
@@ -212,6 +225,19 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The lines of a pipe, read by a thread: a test waits for none of them for ever.
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines() {
+            if sender.send(line.expect("text")).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
 }
 
 pub(crate) fn names(events: &[Json]) -> Vec<&str> {

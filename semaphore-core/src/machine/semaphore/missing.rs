@@ -139,6 +139,10 @@ impl Missing {
         self.suspects.len()
     }
 
+    pub(super) fn is_suspect(&self, session: &str) -> bool {
+        self.suspects.contains(session)
+    }
+
     /// The suspects whose names may be removed now.
     pub(super) fn prunable(&self, now: Instant) -> impl Iterator<Item = Dead> {
         self.suspects.iter().filter_map(move |name| {

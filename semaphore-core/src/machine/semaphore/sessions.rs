@@ -118,7 +118,8 @@ impl Participant {
     }
 
     /// What is checked for it together with others, while it only waits: whether the record has
-    /// moved, and whether the keys are still there that the newest list showed.
+    /// moved, and whether the keys are there of those that it names and of those ahead. If a name's key
+    /// is missing, a list makes it a suspect. Suspects have their own time.
     pub(super) fn shared_check(&self) -> Option<Check> {
         if self.lone.is_some() || !self.only_waits() {
             return None;
@@ -126,7 +127,7 @@ impl Participant {
         let prefix = &self.settings.prefix;
         let holders = self.known.record.get().into_iter();
         let holders = holders.flat_map(Record::holders);
-        let holders = holders.filter(|name| !self.known.missing.is_keyless(name));
+        let holders = holders.filter(|name| !self.known.missing.is_suspect(name));
         let own = self.ours.those(Stand::Waiting);
         let sessions = own
             .filter_map(|(_, it)| it.session().cloned())

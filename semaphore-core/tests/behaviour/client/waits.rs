@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use semaphore_core::sans_io::{Request, Response};
 use semaphore_core::{Client, Error, Permit, Semaphore};
-use transport_mock::{Fault, MockConsul, Rule, Task};
+use transport_mock::{Fault, MockConsul, MockProcess, Rule, Task};
 
 use crate::client::together::{checks, polls};
 use crate::client::{client, session_of};
+use crate::support::aftermath::assert_recovered;
 use crate::support::spy::Spy;
+use crate::support::steps::{deletes_key, ties_key};
 use crate::support::*;
 
 /// The semaphore with that number. It has one slot.
@@ -217,4 +219,39 @@ fn through_an_outage_they_wait_on_and_are_looked_after_again() {
         let took = scene.hand_over(number);
         assert!(took <= millis(1_050), "{number}: {took:?}");
     }
+}
+
+/// The simulator found this (seed 17017201): a poll was faster than the answer to a release, and the dead holder was
+/// not looked for any more.
+#[test]
+fn who_needs_the_slot_of_a_dead_holder_gets_it_though_a_poll_is_faster_than_a_release() {
+    let world = MockConsul::new(1);
+    let process = MockProcess::new(&world.client("dead"));
+    let dead = builder(3).connect(process.clone());
+    let dead = world.run(dead.expect("valid settings").acquire());
+    let dead = dead.expect("a slot");
+    let session = session_of(&dead);
+    process.kill();
+    world.consul(|consul, now| consul.destroy_session(now, &session));
+    let client = Client::builder().value("test").own_polls(0);
+    let client = client.connect(world.client("host")).expect("valid options");
+    let semaphore = client.semaphore("service/db", 3).expect("valid settings");
+    world.run(async {
+        let first = semaphore.acquire().await.expect("a slot");
+        let waiting = world.start(async move { semaphore.acquire_many(3).await });
+        world.sleep(secs(1)).await;
+        let late = Rule::new(Fault::DelayAnswer(millis(50)));
+        world.inject(
+            late.matching(|it| deletes_key(it) && !ties_key(it))
+                .times(1),
+        );
+        first.release().await.expect("released");
+        let began = world.now();
+        let permits = waiting.await.expect("slots");
+        let took = world.now().saturating_since(began);
+        // Its lock delay is 15 s.
+        assert!(took <= secs(15 + 6), "{took:?}");
+        permits.release().await.expect("released");
+    });
+    assert_recovered(&world, 3);
 }
