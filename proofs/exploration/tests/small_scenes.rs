@@ -59,6 +59,7 @@ fn one_caller_who_is_lost_with_its_server() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_that_is_lost_with_its_server() {
     assert_proved(&candidate().with_faults(1, &[Fault::LoseServer]));
 }
@@ -119,6 +120,7 @@ fn one_candidate_that_crashes() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_whose_session_is_destroyed() {
     assert_proved(&candidate().with_faults(1, &[Fault::Destroy]));
 }
@@ -129,6 +131,7 @@ fn two_callers_of_one_candidate() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_candidates() {
     assert_proved(&duel());
 }
@@ -204,6 +207,7 @@ fn one_candidate_in_a_client_that_crashes() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_in_a_client_whose_session_is_destroyed() {
     let scene = candidate().in_round_trips().in_clients();
     let scene = scene.with_faults(1, &[Fault::Destroy]);
@@ -211,6 +215,7 @@ fn one_candidate_in_a_client_whose_session_is_destroyed() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_in_a_client_and_a_lost_answer() {
     let scene = candidate().in_round_trips().in_clients();
     let scene = scene.with_faults(1, &[Fault::LoseAnswer]);
