@@ -282,3 +282,31 @@ fn a_leader_that_resigns_beside_a_write_that_its_copy_has_overtaken_gives_the_ke
         assert!(lead(&world, &client, 1).is_leader());
     }
 }
+
+/// The simulator found this (seed 14047269): the session ended, with a lock delay, while the key was being untied.
+#[test]
+fn an_attempt_that_comes_while_the_program_ends_is_given_back_before_the_session_ends() {
+    let mut tied = 0;
+    for (attempt, answer) in (0..16).flat_map(|it| (0..16).map(move |other| (it, other))) {
+        let world = MockConsul::new(1);
+        let client = client(&world, "a");
+        let term = lead(&world, &client, 0);
+        let late = Rule::new(Fault::Delay(millis(attempt))).matching(ties_key);
+        world.inject(late.times(1));
+        let late = Rule::new(Fault::DelayAnswer(millis(answer))).matching(resigns);
+        world.inject(late.times(1));
+        let election = election_of(&client, 1);
+        let waiting = world.start(async move { election.campaign().await });
+        world.advance(millis(5));
+        waiting.abort();
+        drop(term);
+        world.run(client.shutdown());
+        let found = found(&world, 1);
+        tied += u32::from(found.is_some_and(|it| it.lock_index > 0));
+        let next = self::client(&world, "b");
+        let campaign = election_of(&next, 1).campaign_timeout(secs(1));
+        let next = world.run(campaign).expect("elected");
+        assert!(next.is_leader(), "{attempt} {answer}\n{}", world.trace());
+    }
+    assert!(tied > 0, "no attempt has tied the key");
+}

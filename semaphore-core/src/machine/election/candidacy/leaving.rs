@@ -83,6 +83,8 @@ impl Candidacy {
                 tracing::debug!(name: "late-term", "an attempt that was given up has tied the key late");
             }
             self.phase.comes_back();
+            // The session's end would untie the key, too, but with a lock delay.
+            self.session.comes_back();
             return true;
         }
         let may_come = self.given_up.latest().is_some();

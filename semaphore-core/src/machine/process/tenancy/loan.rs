@@ -235,6 +235,14 @@ impl Loan {
         }
     }
 
+    /// Something came late after all, and its user takes it away.
+    pub(in crate::machine) fn comes_back(&mut self) {
+        if !self.is_returned() && self.way == Way::Settles {
+            self.way = Way::Leaves;
+            self.wishes.push_back(LoanStep::Leave);
+        }
+    }
+
     /// Another turn continues with it. If the pool has ended it meanwhile, it says so.
     pub(in crate::machine) fn stay(&mut self) {
         if !self.is_returned() && self.way != Way::Stays {
