@@ -1,6 +1,6 @@
 //! Runs machines with the two traits. Here the protocol meets I/O.
 //!
-//! [`drive`] is the loop of a [`House`] and its machines, a future for any runtime. [`run`] runs an
+//! [`drive`] is the loop of a [`Hub`] and its machines, a future for any runtime. [`run`] runs an
 //! [`Operation`] to its end. Neither knows what sends its requests.
 //!
 //! ```text
@@ -26,7 +26,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::defect::{Defect, is_on};
 use crate::error::Error;
-use crate::handle::{Arrivals, Audience, Dweller, Exchange, House, Observers, Reply, kind_of};
+use crate::handle::{Arrivals, Audience, Exchange, Hub, Observers, Reply, SharedMachine, kind_of};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::{MachineSet, MemberNo, Notice, Origin, RequestEnd, Transmit};
@@ -36,35 +36,35 @@ use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
 use crate::transport::{Transport, TransportError, TransportErrorKind};
 
-/// Runs the machines of a house until all handles are gone and the machines have cleaned up.
+/// Runs the machines of a hub until all handles are gone and the machines have cleaned up.
 ///
 /// # Cancel safety
 /// Dropping it ends the machines: waiters fail, and holders are told. [`Runtime::finish`] gets the
 /// remaining cleanup; without that the TTL cleans up.
 pub(crate) fn drive(
-    house: Arc<House>,
-    machines: MachineSet<Arc<dyn Dweller>>,
+    hub: Arc<Hub>,
+    machines: MachineSet<Arc<dyn SharedMachine>>,
 ) -> impl Future<Output = ()> + Send {
     // Made here, so that it is dropped properly even if the runtime drops the future before its
     // first poll.
     let mut driver = Driver {
-        runtime: Arc::clone(house.runtime()),
+        runtime: Arc::clone(hub.runtime()),
         way: Way::Usual,
         machines,
         requests: Exchanges::default(),
         alarm: Alarm::default(),
         is_over: false,
-        house,
+        hub,
     };
     async move { driver.run().await }
 }
 
-/// The machines of a house, their runtime, and their requests under way.
+/// The machines of a hub, their runtime, and their requests under way.
 struct Driver {
-    house: Arc<House>,
+    hub: Arc<Hub>,
     runtime: Arc<dyn Runtime>,
     way: Way,
-    machines: MachineSet<Arc<dyn Dweller>>,
+    machines: MachineSet<Arc<dyn SharedMachine>>,
     requests: Exchanges,
     alarm: Alarm,
     /// Whether nothing is left to do, or something else continues it.
@@ -82,7 +82,7 @@ enum Way {
 impl Driver {
     async fn run(&mut self) {
         while self.step().is_continue() {
-            let timeouts = [self.machines.poll_timeout(), self.house.poll_timeout()];
+            let timeouts = [self.machines.poll_timeout(), self.hub.poll_timeout()];
             let timeout = timeouts.into_iter().flatten().min();
             // If something is due, other tasks of this thread run first. The requests may be among
             // them.
@@ -92,7 +92,7 @@ impl Driver {
             let timeout = timeout.filter(|_| !is_due);
             self.alarm.set(timeout, &self.runtime);
             let Self {
-                house,
+                hub,
                 requests,
                 alarm,
                 ..
@@ -101,7 +101,7 @@ impl Driver {
                 if let Poll::Ready(Some(answered)) = requests.running.poll_next_unpin(cx) {
                     return Poll::Ready(answered.ok());
                 }
-                if house.take_notice(cx) || alarm.has_rung(cx) {
+                if hub.take_notice(cx) || alarm.has_rung(cx) {
                     return Poll::Ready(None);
                 }
                 if is_due && core::mem::replace(&mut has_waited, true) {
@@ -119,7 +119,7 @@ impl Driver {
                     Ok(_) => Reply::Came,
                     Err(_) => Reply::Missing,
                 };
-                self.house.ended(id, reply);
+                self.hub.ended(id, reply);
                 let now = self.runtime.now();
                 self.take(now, id, result);
             }
@@ -130,7 +130,7 @@ impl Driver {
     /// Does everything that is due. Breaks if nothing is left to wait for.
     fn step(&mut self) -> ControlFlow<()> {
         let now = self.runtime.now();
-        self.house.attend();
+        self.hub.attend();
         let Arrivals {
             is_closed,
             shuts_down,
@@ -144,23 +144,23 @@ impl Driver {
             self.shut_down(now);
         }
         self.machines.handle_timeout(now);
-        self.house.let_time_pass(now);
+        self.hub.let_time_pass(now);
         while let Some((origin, transmit)) = self.machines.poll_transmit() {
             let transport = self.transport_of(origin);
             if !transmit.request.is_long_poll() {
-                self.house.asked(transmit.id);
+                self.hub.asked(transmit.id);
             }
             let exchange = self.counted(origin, &transport, transmit);
             self.requests.send(exchange);
         }
         while let Some(id) = self.machines.poll_abort() {
             self.requests.abort(id);
-            self.house.ended(id, Reply::Missing);
+            self.hub.ended(id, Reply::Missing);
         }
         if is_awaited && self.is_quiet() {
-            self.house.tell_quiet();
+            self.hub.tell_quiet();
         }
-        let is_over = self.machines.is_empty() && is_closed && self.house.end_unless_joined();
+        let is_over = self.machines.is_empty() && is_closed && self.hub.end_unless_joined();
         if is_over {
             ControlFlow::Break(())
         } else {
@@ -171,21 +171,21 @@ impl Driver {
     /// Ends everything that can end. No machine joins afterwards, so once is enough.
     fn shut_down(&mut self, now: Instant) {
         self.machines.close(now);
-        let dwellers = self.machines.members_mut().map(|(no, dweller)| {
-            dweller.shut_down(now);
+        let members = self.machines.members_mut().map(|(no, member)| {
+            member.shut_down(now);
             no
         });
-        for no in dwellers.collect::<Vec<_>>() {
+        for no in members.collect::<Vec<_>>() {
             self.machines.wake(no);
         }
     }
 
     /// Adds the machines that have joined.
     fn let_in(&mut self) -> Arrivals {
-        let mut arrivals = self.house.take_arrivals();
+        let mut arrivals = self.hub.take_arrivals();
         for arrival in arrivals.joining.drain(..) {
             let (no, shares) = (arrival.no, arrival.shares);
-            self.machines.join(no, arrival.dweller, shares);
+            self.machines.join(no, arrival.member, shares);
         }
         for no in arrivals.woken.drain(..) {
             self.machines.wake(no);
@@ -210,7 +210,7 @@ impl Driver {
                 audience.tell();
             }
         }
-        self.house.hear(end);
+        self.hub.hear(end);
     }
 
     fn is_quiet(&mut self) -> bool {
@@ -219,7 +219,7 @@ impl Driver {
     }
 
     /// The sender of a request, unless it is the set.
-    fn dweller(&self, origin: Origin) -> Option<&Arc<dyn Dweller>> {
+    fn member(&self, origin: Origin) -> Option<&Arc<dyn SharedMachine>> {
         match origin {
             Origin::Member(no) => self.machines.member(no),
             Origin::Sessions(_) | Origin::Checks(_) | Origin::Waits(_) => None,
@@ -228,16 +228,16 @@ impl Driver {
 
     /// Those who look on at the sender of a request.
     fn audience_of(&self, origin: Origin) -> &Audience {
-        let audience = self.dweller(origin).and_then(|it| it.audience());
-        audience.unwrap_or(self.house.audience())
+        let audience = self.member(origin).and_then(|it| it.audience());
+        audience.unwrap_or(self.hub.audience())
     }
 
     fn transport_of(&self, origin: Origin) -> Arc<dyn Transport> {
-        match (&self.way, self.dweller(origin)) {
-            (Way::Usual, Some(dweller)) => Arc::clone(dweller.transport()),
-            (Way::Usual, None) => Arc::clone(self.house.authorized()),
-            (Way::Farewell(transport), Some(dweller)) => dweller.over(Arc::clone(transport)),
-            (Way::Farewell(transport), None) => self.house.over(Arc::clone(transport)),
+        match (&self.way, self.member(origin)) {
+            (Way::Usual, Some(member)) => Arc::clone(member.transport()),
+            (Way::Usual, None) => Arc::clone(self.hub.authorized()),
+            (Way::Farewell(transport), Some(member)) => member.over(Arc::clone(transport)),
+            (Way::Farewell(transport), None) => self.hub.over(Arc::clone(transport)),
         }
     }
 
@@ -272,13 +272,13 @@ impl Driver {
         self.way = Way::Farewell(transport);
         self.runtime = Arc::clone(&runtime);
         for id in asked {
-            self.house.ended(id, Reply::Missing);
+            self.hub.ended(id, Reply::Missing);
             let unknown = TransportError::new(TransportErrorKind::Unknown);
             self.take(now, id, Err(unknown));
         }
         for (no, held) in held {
-            if let Some(dweller) = self.machines.member(no) {
-                dweller.abandon(now, &held);
+            if let Some(member) = self.machines.member(no) {
+                member.abandon(now, &held);
                 self.machines.wake(no);
             }
         }
@@ -295,18 +295,18 @@ impl Drop for Driver {
         let asked = self.requests.give_up();
         let mut held = Vec::new();
         let mut farewell = Duration::ZERO;
-        for (no, dweller) in self.machines.members_mut() {
-            held.push((no, dweller.end()));
-            if !dweller.is_idle() {
-                farewell = farewell.max(dweller.farewell());
+        for (no, member) in self.machines.members_mut() {
+            held.push((no, member.end()));
+            if !member.is_idle() {
+                farewell = farewell.max(member.farewell());
             }
         }
-        self.house.end();
+        self.hub.end();
         if self.is_over || farewell.is_zero() || is_on(Defect::FarewellUnsaid) {
             return;
         }
         let rest = Self {
-            house: Arc::clone(&self.house),
+            hub: Arc::clone(&self.hub),
             runtime: Arc::clone(&self.runtime),
             way: Way::Usual,
             machines: core::mem::replace(&mut self.machines, MachineSet::new(0)),

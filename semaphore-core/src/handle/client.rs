@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::house::House;
+use super::hub::Hub;
 use super::owner::Ending as _;
 use super::presence::Presence;
 use super::{Discovery, Election, Semaphore};
@@ -99,13 +99,13 @@ impl Client {
     /// instead of the builder's token. If a request under way is refused with the old token, it is
     /// sent once more.
     pub fn set_token(&self, token: Token) {
-        self.house().tokens().set(token);
+        self.hub().tokens().set(token);
     }
 
     /// The state of all semaphores and elections of the client together: how much is held, how many
     /// wait, and whether Consul answers. It sends nothing.
     pub fn status(&self) -> Status {
-        self.house().status()
+        self.hub().status()
     }
 
     /// Closes everything, [steps down](Election::step_down) from each lead, and waits for Consul until
@@ -117,10 +117,10 @@ impl Client {
     /// # Cancel safety
     /// It stays closed, and cleaning up continues in the background.
     pub async fn shutdown(&self) {
-        let house = self.house();
-        house.shut_down();
+        let hub = self.hub();
+        hub.shut_down();
         // If the driver has ended, there is nothing to wait for.
-        let _ = house.await_quiet().await;
+        let _ = hub.await_quiet().await;
     }
 
     /// Like [`Self::shutdown`], but waits for Consul for at most `timeout`, even if a permit was forgotten. The
@@ -132,13 +132,13 @@ impl Client {
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let house = self.house();
-        house.shut_down_within(timeout, self.shutdown()).await
+        let hub = self.hub();
+        hub.shut_down_within(timeout, self.shutdown()).await
     }
 
     /// Where everything of it lives.
-    pub(super) fn house(&self) -> &Arc<House> {
-        self.presence.house()
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        self.presence.hub()
     }
 }
 
@@ -147,7 +147,7 @@ impl Client {
 #[async_trait]
 impl Transport for Client {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        self.house().authorized().send(request).await
+        self.hub().authorized().send(request).await
     }
 
     fn defaults(&self) -> Scope {
@@ -155,7 +155,7 @@ impl Transport for Client {
     }
 
     fn address(&self) -> Option<String> {
-        self.house().transport().address()
+        self.hub().transport().address()
     }
 
     fn shared(&self) -> Option<&dyn Any> {
@@ -163,7 +163,7 @@ impl Transport for Client {
     }
 }
 
-passing_runtime!(impl for Client, |client| client.house().runtime());
+passing_runtime!(impl for Client, |client| client.hub().runtime());
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

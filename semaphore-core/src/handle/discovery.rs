@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use super::authorized::Tokens;
 use super::followed::{Followed, ListenerNo};
 use super::follower::Follower;
-use super::house::House;
+use super::hub::Hub;
 use crate::api::SessionDetails;
 use crate::driver;
 use crate::error::Error;
@@ -73,19 +73,19 @@ pub struct Following {
     pub(super) max_age: Option<Duration>,
 }
 
-/// The house of a client, whose driver reads for followers, and what they share there.
+/// The hub of a client, whose driver reads for followers, and what they share there.
 pub(super) struct Home {
-    house: Arc<House>,
+    hub: Arc<Hub>,
     shares: Shares,
 }
 
 impl Home {
     /// Where followers are looked after together with the candidates of these settings. `None` if
     /// these candidates share nothing.
-    pub(super) fn of(house: &Arc<House>, settings: &ElectionSettings) -> Option<Self> {
+    pub(super) fn of(hub: &Arc<Hub>, settings: &ElectionSettings) -> Option<Self> {
         let shares = settings.shares()?;
-        let house = Arc::clone(house);
-        Some(Self { house, shares })
+        let hub = Arc::clone(hub);
+        Some(Self { hub, shares })
     }
 }
 
@@ -189,10 +189,10 @@ impl Discovery {
 
     fn begin(&self) -> Arc<Followed> {
         let inner = &self.inner;
-        if let Some(Home { house, shares }) = &inner.home {
-            let joined = house.join(Some(shares.clone()), |no| {
+        if let Some(Home { hub, shares }) = &inner.home {
+            let joined = hub.join(Some(shares.clone()), |no| {
                 let transport = Arc::clone(&inner.transport);
-                Arc::new(Followed::at_home(self.machine(), transport, house, no))
+                Arc::new(Followed::at_home(self.machine(), transport, hub, no))
             });
             // If the client has ended, its followers go on alone.
             if let Ok(followed) = joined {

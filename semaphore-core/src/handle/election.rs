@@ -10,7 +10,7 @@ use super::authorized::Tokens;
 use super::discovery::{Discovery, Following, Home};
 use super::follower::Follower;
 use super::hold::Hold;
-use super::house::{Dweller as _, Followed};
+use super::hub::{Followed, SharedMachine as _};
 use super::leadership::Leadership;
 use super::observer::Surroundings;
 use super::owner::{Ending as _, Owner};
@@ -82,8 +82,8 @@ impl Election {
             None,
             Arc::clone(owner.transport()),
             owner.tokens().clone(),
-            Arc::clone(owner.house().runtime()),
-            Home::of(owner.house(), &kept),
+            Arc::clone(owner.hub().runtime()),
+            Home::of(owner.hub(), &kept),
         );
         Ok(Self { owner, discovery })
     }
@@ -231,7 +231,7 @@ impl Election {
     pub(super) fn tell_followed(&self, followed: Followed<'_>) {
         match followed {
             Followed::Refused(error) => self.owner.with(|it| it.machine.take_refusal(error)),
-            followed => self.owner.house().hear_followed(followed),
+            followed => self.owner.hub().hear_followed(followed),
         }
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //! - *Alone*: no task runs. The request under way wakes all who wait. The first one that is polled
 //!   takes its answer and sends the next request.
-//! - *At home*: the followers of a client are members of its house, whose driver sends the requests
+//! - *At home*: the followers of a client are members of its hub, whose driver sends the requests
 //!   of all and checks many keys together.
 //!
 //! In both cases nothing is sent unless somebody waits.
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Wake;
 
-use super::house::{Dweller, House};
+use super::hub::{Hub, SharedMachine};
 use crate::driver::{Answered, exchange};
 use crate::error::Error;
 use crate::id::CommandId;
@@ -37,9 +37,9 @@ pub(super) struct Followed {
     home: Option<Home>,
 }
 
-/// The house that a followed election belongs to.
+/// The hub that a followed election belongs to.
 struct Home {
-    house: Arc<House>,
+    hub: Arc<Hub>,
     no: MemberNo,
 }
 
@@ -59,9 +59,9 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    /// Nobody follows any more, and the house has let it go.
+    /// Nobody follows any more, and the hub has let it go.
     MovedOut,
-    /// The driver of its house has ended.
+    /// The driver of its hub has ended.
     Ended,
 }
 
@@ -70,7 +70,7 @@ enum Stage {
 pub(super) struct ListenerNo(u64);
 
 impl ListenerNo {
-    /// There from the start: a house lets go of what nobody follows.
+    /// There from the start: a hub lets go of what nobody follows.
     pub(super) const FIRST: Self = Self(1);
 }
 
@@ -108,7 +108,7 @@ impl Wake for Waiting {
 }
 
 impl Followed {
-    /// Without a house. It has one follower, [`ListenerNo::FIRST`].
+    /// Without a hub. It has one follower, [`ListenerNo::FIRST`].
     pub(super) fn alone(
         follow: Follow,
         transport: Arc<dyn Transport>,
@@ -131,16 +131,16 @@ impl Followed {
         }
     }
 
-    /// A member of this house, with its number there. It has one follower, [`ListenerNo::FIRST`].
+    /// A member of this hub, with its number there. It has one follower, [`ListenerNo::FIRST`].
     pub(super) fn at_home(
         follow: Follow,
         transport: Arc<dyn Transport>,
-        house: &Arc<House>,
+        hub: &Arc<Hub>,
         no: MemberNo,
     ) -> Self {
-        let (house, runtime) = (Arc::clone(house), Arc::clone(house.runtime()));
+        let (hub, runtime) = (Arc::clone(hub), Arc::clone(hub.runtime()));
         Self {
-            home: Some(Home { house, no }),
+            home: Some(Home { hub, no }),
             ..Self::alone(follow.looked_after(), transport, runtime)
         }
     }
@@ -274,12 +274,12 @@ impl Followed {
         }))
     }
 
-    /// Makes the driver of its house look at it.
+    /// Makes the driver of its hub look at it.
     fn call_driver(&self) {
         if let Some(home) = &self.home
             && self.runtime.ended().is_none()
         {
-            home.house.wake(home.no);
+            home.hub.wake(home.no);
         }
     }
 }
@@ -332,7 +332,7 @@ impl State {
 }
 
 /// Only at home. At a shutdown its followers go on.
-impl Dweller for Followed {
+impl SharedMachine for Followed {
     fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
         let now = self.runtime.now();
         let (is_needed, is_news) = {

@@ -19,7 +19,7 @@ mod exchange;
 mod followed;
 mod follower;
 mod hold;
-mod house;
+mod hub;
 mod leadership;
 mod log;
 mod lost_signal;
@@ -51,5 +51,5 @@ pub use semaphore::Semaphore;
 pub use terms::{TermLimit, Terms};
 
 pub(crate) use exchange::kind_of;
-pub(crate) use house::{Arrivals, Dweller, House, Reply};
+pub(crate) use hub::{Arrivals, Hub, Reply, SharedMachine};
 pub(crate) use observer::{Audience, Observers};

@@ -10,7 +10,7 @@ use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
-use super::house::{Dweller, House};
+use super::hub::{Hub, SharedMachine};
 use super::observer::Surroundings;
 use super::shared::{Shared, State};
 use crate::driver;
@@ -36,14 +36,14 @@ impl<M: Machine> Deref for Owner<M> {
     }
 }
 
-/// Everybody who may add machines to a shared house has it, and so do the owners of those machines.
-/// Dropping the last one ends the house.
+/// Everybody who may add machines to a shared hub has it, and so do the owners of those machines.
+/// Dropping the last one ends the hub.
 pub(super) struct Key {
-    house: Arc<House>,
+    hub: Arc<Hub>,
     farewell: Duration,
 }
 
-/// What is shut down: one machine, or all of a house.
+/// What is shut down: one machine, or all of a hub.
 pub(super) trait Ending {
     fn runtime(&self) -> &Arc<dyn Runtime>;
     /// Returns true if nothing is left, or if nothing will be given back any more.
@@ -92,13 +92,13 @@ impl<M: Machine> Ending for Owner<M> {
     }
 }
 
-impl Ending for House {
+impl Ending for Hub {
     fn runtime(&self) -> &Arc<dyn Runtime> {
         self.runtime()
     }
 
     fn is_all_given_back(&self) -> bool {
-        self.dwellers().iter().all(|it| it.is_all_given_back())
+        self.members().iter().all(|it| it.is_all_given_back())
     }
 
     fn late(&self, what: Awaited, timeout: Duration) -> Error {
@@ -107,7 +107,7 @@ impl Ending for House {
 }
 
 impl<M: Machine> Owner<M> {
-    /// Starts the machine in its own house, with a separate driver.
+    /// Starts the machine in its own hub, with a separate driver.
     ///
     /// # Errors
     /// [`Error::NoTask`].
@@ -118,20 +118,20 @@ impl<M: Machine> Owner<M> {
         runtime: Arc<dyn Runtime>,
         surroundings: Surroundings,
     ) -> Result<Arc<Self>, Error> {
-        let house = Arc::new(House::new(
+        let hub = Arc::new(Hub::new(
             transport,
             Tokens::default(),
             runtime,
             Arc::clone(&surroundings.audience),
         ));
-        let machine = move_in(&house, machine, None, tokens, surroundings)?;
-        house.close();
-        let driven = drive(&house, MachineSet::new(0));
+        let machine = move_in(&hub, machine, None, tokens, surroundings)?;
+        hub.close();
+        let driven = drive(&hub, MachineSet::new(0));
         driven.map_err(|error| error.or_about(machine.subject()))?;
         Ok(Arc::new(Self(machine, None)))
     }
 
-    /// Adds the machine to a house that has a driver.
+    /// Adds the machine to a hub that has a driver.
     ///
     /// # Errors
     /// [`Error::Closed`] if the driver has ended.
@@ -142,14 +142,14 @@ impl<M: Machine> Owner<M> {
         tokens: Tokens,
         surroundings: Surroundings,
     ) -> Result<Arc<Self>, Error> {
-        if let Some(by) = key.house.runtime().ended() {
+        if let Some(by) = key.hub.runtime().ended() {
             return Err(by.into());
         }
-        let machine = move_in(&key.house, machine, shares, tokens, surroundings)?;
+        let machine = move_in(&key.hub, machine, shares, tokens, surroundings)?;
         Ok(Arc::new(Self(machine, Some(Arc::clone(key)))))
     }
 
-    /// Another owner of a machine in a shared house, if the machine fits and is not ending.
+    /// Another owner of a machine in a shared hub, if the machine fits and is not ending.
     pub(super) fn again(
         key: &Arc<Key>,
         shared: Arc<Shared<M>>,
@@ -203,19 +203,19 @@ impl<M: Machine> Owner<M> {
 }
 
 fn move_in<M: Machine>(
-    house: &Arc<House>,
+    hub: &Arc<Hub>,
     machine: M,
     shares: Option<Shares>,
     tokens: Tokens,
     surroundings: Surroundings,
 ) -> Result<Arc<Shared<M>>, Error> {
     let is_shared = shares.is_some();
-    let subject = machine.subject(house.transport().address());
-    let joined = house.join(shares, |no| {
-        let house = Arc::clone(house);
+    let subject = machine.subject(hub.transport().address());
+    let joined = hub.join(shares, |no| {
+        let hub = Arc::clone(hub);
         Arc::new(Shared::new(
             machine,
-            house,
+            hub,
             no,
             tokens,
             surroundings,
@@ -226,28 +226,24 @@ fn move_in<M: Machine>(
 }
 
 impl Key {
-    pub(super) fn new(house: Arc<House>, farewell: Duration) -> Self {
-        Self { house, farewell }
+    pub(super) fn new(hub: Arc<Hub>, farewell: Duration) -> Self {
+        Self { hub, farewell }
     }
 
-    pub(super) fn house(&self) -> &Arc<House> {
-        &self.house
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 }
 
 /// The program, and the driver with it, may end next.
 impl Drop for Key {
     fn drop(&mut self) {
-        if self.house.runtime().ended() == Some(ClosedBy::Fork) {
+        if self.hub.runtime().ended() == Some(ClosedBy::Fork) {
             return;
         }
-        self.house.close();
+        self.hub.close();
         if !self.farewell.is_zero() {
-            linger(
-                self.house.runtime(),
-                self.farewell,
-                self.house.await_quiet(),
-            );
+            linger(self.hub.runtime(), self.farewell, self.hub.await_quiet());
         }
     }
 }
@@ -259,16 +255,16 @@ fn linger(runtime: &Arc<dyn Runtime>, most: Duration, end: oneshot::Receiver<()>
     }));
 }
 
-/// Starts a house's driver.
+/// Starts a hub's driver.
 ///
 /// # Errors
 /// [`Error::NoTask`].
 pub(super) fn drive(
-    house: &Arc<House>,
-    machines: MachineSet<Arc<dyn Dweller>>,
+    hub: &Arc<Hub>,
+    machines: MachineSet<Arc<dyn SharedMachine>>,
 ) -> Result<(), Error> {
-    let driver = driver::drive(Arc::clone(house), machines);
-    let spawned = house.runtime().spawn(Box::pin(driver));
+    let driver = driver::drive(Arc::clone(hub), machines);
+    let spawned = hub.runtime().spawn(Box::pin(driver));
     spawned.map_err(|error| Error::NoTask {
         source: Arc::new(error),
         on: Subject::default(),

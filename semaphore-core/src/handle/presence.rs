@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::authorized::Tokens;
 use super::discovery::{self, Discovery, Following, Home};
-use super::house::{Dweller, House};
+use super::hub::{Hub, SharedMachine};
 use super::observer::{Audience, Observers, Surroundings};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
@@ -21,7 +21,7 @@ use crate::sync::{Mutex, lock};
 use crate::token_source::TokenProvider;
 use crate::transport::Transport;
 
-/// One client's part of a process: its house, and the default options.
+/// One client's part of a process: its hub, and the default options.
 #[derive(Clone)]
 pub(super) struct Presence {
     inner: Arc<Inner>,
@@ -97,15 +97,15 @@ impl Presence {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        machines: MachineSet<Arc<dyn Dweller>>,
+        machines: MachineSet<Arc<dyn SharedMachine>>,
         defaults: Defaults,
     ) -> Result<Self, Error> {
         let subject = Subject::of_client(transport.address());
         let audience = Arc::new(Audience::new(subject, defaults.observers.clone()));
-        let house = Arc::new(House::new(transport, tokens, runtime, audience));
-        owner::drive(&house, machines)?;
+        let hub = Arc::new(Hub::new(transport, tokens, runtime, audience));
+        owner::drive(&hub, machines)?;
         let inner = Arc::new(Inner {
-            key: Arc::new(Key::new(house, defaults.farewell)),
+            key: Arc::new(Key::new(hub, defaults.farewell)),
             defaults,
             semaphores: Known::new(),
             elections: Known::new(),
@@ -123,8 +123,8 @@ impl Presence {
         &self.inner.key
     }
 
-    pub(super) fn house(&self) -> &Arc<House> {
-        self.inner.key.house()
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        self.inner.key.hub()
     }
 
     pub(super) fn defaults(&self) -> &Defaults {
@@ -186,7 +186,7 @@ impl Presence {
         tokens: Tokens,
         surroundings: Surroundings,
     ) -> Result<Arc<Owner<M>>, Error> {
-        let tokens = tokens.or(self.house().tokens());
+        let tokens = tokens.or(self.hub().tokens());
         Owner::join(self.key(), machine, None, tokens, surroundings)
     }
 
@@ -208,7 +208,7 @@ impl Presence {
             return Ok(owner);
         }
         // Setting its token also sets that of the sessions.
-        let tokens = self.house().tokens().clone();
+        let tokens = self.hub().tokens().clone();
         let owner = Owner::join(self.key(), machine, Some(shares), tokens, surroundings)?;
         known.add(name, &owner.0);
         Ok(owner)
@@ -230,9 +230,9 @@ impl Presence {
                 return there;
             }
         }
-        let house = self.house();
-        let (transport, runtime) = (Arc::clone(house.transport()), Arc::clone(house.runtime()));
-        let tokens = Tokens::of(tokens).or(house.tokens());
+        let hub = self.hub();
+        let (transport, runtime) = (Arc::clone(hub.transport()), Arc::clone(hub.runtime()));
+        let tokens = Tokens::of(tokens).or(hub.tokens());
         let transport = tokens.over(transport);
         let home = self.home(&following.key, &scope).filter(|_| !is_own);
         let discovery = Discovery::new(following, scope, seed, transport, tokens, runtime, home);
@@ -248,6 +248,6 @@ impl Presence {
         let candidates = ElectionSettings::new(key.clone())
             .with_shared_sessions(defaults.session_options.clone())
             .with_scope(scope.clone());
-        Home::of(self.house(), &candidates)
+        Home::of(self.hub(), &candidates)
     }
 }

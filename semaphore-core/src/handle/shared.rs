@@ -12,7 +12,7 @@ use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
-use super::house::{Dweller, House};
+use super::hub::{Hub, SharedMachine};
 use super::observer::{Audience, Surroundings};
 use crate::error::{Awaited, ClosedBy, Error, Lost, Refusal};
 use crate::id::CommandId;
@@ -26,7 +26,7 @@ use crate::transport::Transport;
 /// Shared by the driver and all handles of one machine.
 pub(crate) struct Shared<M: Machine> {
     state: Mutex<State<M>>,
-    house: Arc<House>,
+    hub: Arc<Hub>,
     no: MemberNo,
     transport: Arc<dyn Transport>,
     tokens: Tokens,
@@ -83,16 +83,16 @@ pub(crate) struct Granted<G> {
 }
 
 impl<M: Machine> Shared<M> {
-    /// The machine with this number in this house.
+    /// The machine with this number in this hub.
     pub(super) fn new(
         machine: M,
-        house: Arc<House>,
+        hub: Arc<Hub>,
         no: MemberNo,
         tokens: Tokens,
         surroundings: Surroundings,
         is_shared: bool,
     ) -> Self {
-        let subject = machine.subject(house.transport().address());
+        let subject = machine.subject(hub.transport().address());
         Self {
             state: Mutex::new(State {
                 machine,
@@ -107,8 +107,8 @@ impl<M: Machine> Shared<M> {
                 cut_off: None,
             }),
             subject,
-            transport: tokens.over(Arc::clone(house.transport())),
-            house,
+            transport: tokens.over(Arc::clone(hub.transport())),
+            hub,
             no,
             tokens,
             farewell: surroundings.farewell,
@@ -132,19 +132,19 @@ impl<M: Machine> Shared<M> {
     }
 
     /// Where it lives.
-    pub(crate) fn house(&self) -> &Arc<House> {
-        &self.house
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
-        self.house.runtime()
+        self.hub.runtime()
     }
 
     /// The present state.
     pub(super) fn present(&self) -> Status {
         let now = self.runtime().now();
         Status {
-            trouble: self.house.trouble(),
+            trouble: self.hub.trouble(),
             ..self.with(|state| state.machine.status(now))
         }
     }
@@ -198,15 +198,15 @@ impl<M: Machine> Shared<M> {
     /// Ends what is overdue at `until` if the driver does not. Returns how long nobody has run the
     /// driver, if that is long.
     pub(crate) fn end_what_is_late(&self, until: Instant) -> Option<Duration> {
-        let unattended = self.house.unattended();
+        let unattended = self.hub.unattended();
         self.command(|state, now| state.machine.handle_timeout(now.max(until)));
         unattended
     }
 
     /// The error for what came too late.
     pub(crate) fn late(&self, what: Awaited, timeout: Duration) -> Error {
-        let late = Error::late(what, timeout).unattended(self.house.unattended());
-        late.unanswered(|waited| self.house.silence(waited))
+        let late = Error::late(what, timeout).unattended(self.hub.unattended());
+        late.unanswered(|waited| self.hub.silence(waited))
             .or_about(&self.subject)
     }
 
@@ -226,7 +226,7 @@ impl<M: Machine> Shared<M> {
         // Observers are told before the waiters, who act on it.
         self.audience.tell();
         for outcome in outcomes {
-            outcome.tell(&self.subject, &self.house);
+            outcome.tell(&self.subject, &self.hub);
         }
         result
     }
@@ -235,12 +235,12 @@ impl<M: Machine> Shared<M> {
     pub(crate) fn command<T>(&self, work: impl FnOnce(&mut State<M>, Instant) -> T) -> T {
         let now = self.runtime().now();
         let result = self.with(|state| work(state, now));
-        self.house.wake(self.no);
+        self.hub.wake(self.no);
         result
     }
 }
 
-impl<M: Machine> Dweller for Shared<M> {
+impl<M: Machine> SharedMachine for Shared<M> {
     fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
         self.with(|state| {
             work(&mut state.machine);
@@ -326,9 +326,9 @@ impl<M: Machine> Dweller for Shared<M> {
 }
 
 impl<G> Outcome<G> {
-    fn tell(self, subject: &Subject, house: &House) {
+    fn tell(self, subject: &Subject, hub: &Hub) {
         let about = |error: Error| {
-            let error = error.unanswered(|waited| house.silence(waited));
+            let error = error.unanswered(|waited| hub.silence(waited));
             error.or_about(subject)
         };
         // A receiver that is gone has given up already.

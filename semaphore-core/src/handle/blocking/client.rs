@@ -66,8 +66,8 @@ impl Client {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let (house, shutdown) = (self.inner.house(), self.inner.shutdown());
-        self.thread.shut_down_for(&**house, timeout, shutdown)
+        let (hub, shutdown) = (self.inner.hub(), self.inner.shutdown());
+        self.thread.shut_down_for(&**hub, timeout, shutdown)
     }
 }
 

@@ -12,7 +12,7 @@ use futures_util::future::{Either, select};
 
 use super::limit::{TermLimit, TermPlace};
 use crate::error::Error;
-use crate::handle::house::Followed;
+use crate::handle::hub::Followed;
 use crate::handle::{Election, Follower, Leadership};
 use crate::leader::LeaderStatus;
 use crate::machine::LeaderEvent;

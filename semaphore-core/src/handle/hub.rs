@@ -1,10 +1,10 @@
 //! What the machines, handles and driver of one process share.
 //!
 //! ```text
-//!  handle ── command ──▶ Shared<M> ── bell ──▶ House ──▶ driver
+//!  handle ── command ──▶ Shared<M> ── bell ──▶ Hub ──▶ driver
 //!  Client ── joins ───────────────────────────▶ ┘
 //! ```
-//! A semaphore that is connected alone has its own house. Those of a [`Client`](crate::Client)
+//! A semaphore that is connected alone has its own hub. Those of a [`Client`](crate::Client)
 //! share one.
 
 use core::iter;
@@ -28,8 +28,8 @@ use crate::time::Instant;
 use crate::transport::Transport;
 
 /// Shared by the driver, the handles of all machines, and those who may add machines.
-pub(crate) struct House {
-    door: Mutex<Door>,
+pub(crate) struct Hub {
+    state: Mutex<State>,
     noticed: AtomicBool,
     driver: AtomicWaker,
     transport: Arc<dyn Transport>,
@@ -44,12 +44,12 @@ pub(crate) struct House {
     under_way: Mutex<UnderWay>,
 }
 
-struct Door {
+struct State {
     next: u64,
     joining: Vec<Arrival>,
     woken: Vec<MemberNo>,
     /// The machines, in the order in which they came. Some may be gone.
-    dwellers: Vec<Weak<dyn Dweller>>,
+    members: Vec<Weak<dyn SharedMachine>>,
     /// At this number of machines, those that are gone are removed.
     crowded_at: usize,
     /// True if no machine can join any more.
@@ -65,13 +65,13 @@ struct Door {
 /// Fewer machines are not worth a cleanup.
 const FEW: usize = 64;
 
-impl Door {
-    fn list(&mut self, dweller: &Arc<dyn Dweller>) {
-        if self.dwellers.len() >= self.crowded_at {
-            self.dwellers.retain(|it| it.strong_count() > 0);
-            self.crowded_at = (self.dwellers.len() * 2).max(FEW);
+impl State {
+    fn list(&mut self, member: &Arc<dyn SharedMachine>) {
+        if self.members.len() >= self.crowded_at {
+            self.members.retain(|it| it.strong_count() > 0);
+            self.crowded_at = (self.members.len() * 2).max(FEW);
         }
-        self.dwellers.push(Arc::downgrade(dweller));
+        self.members.push(Arc::downgrade(member));
     }
 }
 
@@ -90,7 +90,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// A machine that joins.
 pub(crate) struct Arrival {
     pub(crate) no: MemberNo,
-    pub(crate) dweller: Arc<dyn Dweller>,
+    pub(crate) member: Arc<dyn SharedMachine>,
     pub(crate) shares: Option<Shares>,
 }
 
@@ -116,9 +116,9 @@ pub(crate) struct Arrivals {
     pub(crate) is_awaited: bool,
 }
 
-/// A machine of the house, with those who wait for it. The defaults are those of a machine that
+/// A machine of the hub, with those who wait for it. The defaults are those of a machine that
 /// neither holds nor waits.
-pub(crate) trait Dweller: Send + Sync {
+pub(crate) trait SharedMachine: Send + Sync {
     /// Works on it, and tells waiters what happened. Returns true if it is still needed.
     fn reach(&self, work: &mut dyn FnMut(&mut dyn crate::machine::Member)) -> bool;
     /// The transport of its requests.
@@ -131,7 +131,7 @@ pub(crate) trait Dweller: Send + Sync {
     fn farewell(&self) -> Duration {
         Duration::ZERO
     }
-    /// Its observers. `None` if the house's observers are told.
+    /// Its observers. `None` if the hub's observers are told.
     fn audience(&self) -> Option<&Audience> {
         None
     }
@@ -159,13 +159,13 @@ pub(crate) trait Dweller: Send + Sync {
     }
 }
 
-impl Reach for Arc<dyn Dweller> {
+impl Reach for Arc<dyn SharedMachine> {
     fn reach(&mut self, work: &mut dyn FnMut(&mut dyn crate::machine::Member)) -> bool {
         (**self).reach(work)
     }
 }
 
-impl House {
+impl Hub {
     pub(super) fn new(
         transport: Arc<dyn Transport>,
         tokens: Tokens,
@@ -173,11 +173,11 @@ impl House {
         audience: Arc<Audience>,
     ) -> Self {
         Self {
-            door: Mutex::new(Door {
+            state: Mutex::new(State {
                 next: 0,
                 joining: Vec::new(),
                 woken: Vec::new(),
-                dwellers: Vec::new(),
+                members: Vec::new(),
                 crowded_at: FEW,
                 is_closed: false,
                 shutdown: Shutdown::Unwanted,
@@ -254,17 +254,17 @@ impl House {
     /// The present state of all machines together.
     pub(super) fn status(&self) -> Status {
         let now = self.runtime.now();
-        let dwellers = self.dwellers();
-        let all = dwellers.iter().filter_map(|it| it.status(now));
+        let members = self.members();
+        let all = members.iter().filter_map(|it| it.status(now));
         Status {
             trouble: self.trouble(),
             ..all.fold(Status::default(), Status::and)
         }
     }
 
-    pub(super) fn dwellers(&self) -> Vec<Arc<dyn Dweller>> {
-        let dwellers = self.at_door(|door| door.dwellers.clone());
-        dwellers.iter().filter_map(Weak::upgrade).collect()
+    pub(super) fn members(&self) -> Vec<Arc<dyn SharedMachine>> {
+        let members = self.with_state(|state| state.members.clone());
+        members.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// This request is sent. Its answer is expected at once.
@@ -311,58 +311,58 @@ impl House {
     ///
     /// # Errors
     /// [`Error::Closed`] if the driver has ended.
-    pub(super) fn join<D: Dweller + 'static>(
+    pub(super) fn join<D: SharedMachine + 'static>(
         &self,
         shares: Option<Shares>,
-        dweller: impl FnOnce(MemberNo) -> Arc<D>,
+        member: impl FnOnce(MemberNo) -> Arc<D>,
     ) -> Result<Arc<D>, Error> {
-        let dweller = self.at_door(|door| {
-            if door.is_closed || door.shutdown != Shutdown::Unwanted {
+        let member = self.with_state(|state| {
+            if state.is_closed || state.shutdown != Shutdown::Unwanted {
                 return Err(Error::closed());
             }
-            if door.has_ended {
+            if state.has_ended {
                 return Err(Error::ended());
             }
-            door.next += 1;
-            let no = MemberNo(door.next);
-            let dweller = dweller(no);
-            let joining: Arc<dyn Dweller> = Arc::clone(&dweller) as _;
-            door.list(&joining);
-            door.joining.push(Arrival {
+            state.next += 1;
+            let no = MemberNo(state.next);
+            let member = member(no);
+            let joining: Arc<dyn SharedMachine> = Arc::clone(&member) as _;
+            state.list(&joining);
+            state.joining.push(Arrival {
                 no,
-                dweller: joining,
+                member: joining,
                 shares,
             });
-            Ok(dweller)
+            Ok(member)
         })?;
         self.ring();
-        Ok(dweller)
+        Ok(member)
     }
 
     /// Makes the driver look at this machine again.
     pub(super) fn wake(&self, no: MemberNo) {
-        self.at_door(|door| door.woken.push(no));
+        self.with_state(|state| state.woken.push(no));
         self.ring();
     }
 
     /// No machine can join any more.
     pub(super) fn close(&self) {
-        self.at_door(|door| door.is_closed = true);
+        self.with_state(|state| state.is_closed = true);
         self.ring();
     }
 
     /// No machine can join any more, and everything that can end ends.
     pub(super) fn shut_down(&self) {
-        self.at_door(|door| door.shutdown = Shutdown::Wanted);
+        self.with_state(|state| state.shutdown = Shutdown::Wanted);
         self.ring();
     }
 
     /// A receiver that is told when nothing is left. It is told at once if the driver has ended.
     pub(super) fn await_quiet(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        self.at_door(|door| {
-            if !door.has_ended {
-                door.waiting.push(sender);
+        self.with_state(|state| {
+            if !state.has_ended {
+                state.waiting.push(sender);
             }
         });
         self.ring();
@@ -372,7 +372,7 @@ impl House {
     /// The driver looks at new work.
     pub(crate) fn attend(&self) {
         let now = self.runtime.now();
-        self.at_door(|door| door.attended_at = now);
+        self.with_state(|state| state.attended_at = now);
     }
 
     /// How long the driver has not looked at new work, if that is long.
@@ -381,7 +381,7 @@ impl House {
             return None;
         }
         let now = self.runtime.now();
-        let since = self.at_door(|door| door.attended_at);
+        let since = self.with_state(|state| state.attended_at);
         Some(now.saturating_since(since)).filter(|it| *it >= LONG)
     }
 
@@ -397,24 +397,24 @@ impl House {
     }
 
     pub(crate) fn take_arrivals(&self) -> Arrivals {
-        self.at_door(|door| {
-            let shuts_down = door.shutdown == Shutdown::Wanted;
+        self.with_state(|state| {
+            let shuts_down = state.shutdown == Shutdown::Wanted;
             if shuts_down {
-                door.shutdown = Shutdown::Told;
+                state.shutdown = Shutdown::Told;
             }
             Arrivals {
-                joining: core::mem::take(&mut door.joining),
-                woken: core::mem::take(&mut door.woken),
-                is_closed: door.is_closed,
+                joining: core::mem::take(&mut state.joining),
+                woken: core::mem::take(&mut state.woken),
+                is_closed: state.is_closed,
                 shuts_down,
-                is_awaited: !door.waiting.is_empty(),
+                is_awaited: !state.waiting.is_empty(),
             }
         })
     }
 
     /// Nothing is left here for now.
     pub(crate) fn tell_quiet(&self) {
-        let waiting = self.at_door(|door| core::mem::take(&mut door.waiting));
+        let waiting = self.with_state(|state| core::mem::take(&mut state.waiting));
         for waiter in waiting {
             let _ = waiter.send(());
         }
@@ -422,20 +422,20 @@ impl House {
 
     /// Ends the driver, unless a machine is joining.
     pub(crate) fn end_unless_joined(&self) -> bool {
-        self.at_door(|door| {
-            let ends = door.joining.is_empty();
-            door.has_ended |= ends;
+        self.with_state(|state| {
+            let ends = state.joining.is_empty();
+            state.has_ended |= ends;
             ends
         })
     }
 
     /// The driver has ended.
     pub(crate) fn end(&self) {
-        self.at_door(|door| door.has_ended = true);
+        self.with_state(|state| state.has_ended = true);
         self.tell_quiet();
     }
 
-    fn at_door<T>(&self, work: impl FnOnce(&mut Door) -> T) -> T {
-        work(&mut lock(&self.door))
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut lock(&self.state))
     }
 }
