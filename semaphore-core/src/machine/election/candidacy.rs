@@ -34,10 +34,11 @@ use self::pace::Pace;
 pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
 use self::race::Race;
+pub(super) use self::seen::View;
 use self::seen::{Seen, Sight};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
-use crate::election_key::{ElectionKey, TermIndexes};
+use crate::election_key::TermIndexes;
 use crate::error::{Conflict, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
@@ -347,14 +348,10 @@ impl Candidacy {
             Part::Write => self.handle_write(now, asked, answer, settings, rng),
             Part::Read => {
                 self.is_reading = false;
-                let shown = answer.and_then(|response| {
-                    let found = ReadKey::parse(response)?;
-                    found.as_ref().map(ElectionKey::new).transpose()
-                });
-                match shown {
-                    Ok(shown) => {
+                match answer.and_then(View::parse) {
+                    Ok(view) => {
                         self.rest.reset();
-                        self.observe(now, shown, asked, settings, rng)
+                        self.observe(now, view, asked, settings, rng)
                     }
                     Err(error) => {
                         self.rest.begin(now, rng);

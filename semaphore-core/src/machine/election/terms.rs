@@ -1,15 +1,15 @@
 //! Handles answers, and what follows: who leads, from the election to its end, and what the key
 //! shows meanwhile.
 
-use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
-use crate::election_key::ElectionKey;
 use crate::error::{Conflict, Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::callers::{Caller, Patience};
 use crate::machine::election::between::Acquaintance;
-use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Part, Term, Way};
+use crate::machine::election::candidacy::{
+    Asked, Candidacy, CandidacyEvent, Part, Term, View, Way,
+};
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::failed::Failed;
 use crate::machine::process::moment::Moment;
@@ -52,20 +52,16 @@ impl Candidate {
         sent_at: Instant,
         answer: Result<&Response, RequestError>,
     ) -> Option<CandidacyEvent> {
-        let shown = answer.and_then(|response| {
-            let (index, found) = ReadKey::parse_at(response)?;
-            Ok((index, found.as_ref().map(ElectionKey::new).transpose()?))
-        });
-        match shown {
-            Ok((index, shown)) => {
-                self.watch.poller.answered(now, index);
-                let session = shown.as_ref().and_then(|it| it.session.as_ref());
+        match answer.and_then(View::parse) {
+            Ok(view) => {
+                self.watch.poller.answered(now, view.as_of);
+                let session = view.key.as_ref().and_then(|it| it.session.as_ref());
                 let own = self.candidacy.as_ref().and_then(Candidacy::session_id);
                 self.callers.notices_mut().leads(session, own);
                 let asked = self.asked(id, sent_at);
                 let candidacy = self.candidacy.as_mut()?;
                 let (settings, rng) = (&self.settings, &mut self.rng);
-                let event = candidacy.watched(now, shown, asked, settings, rng);
+                let event = candidacy.watched(now, view, asked, settings, rng);
                 candidacy.pace_watch(now, &mut self.watch.poller, rng);
                 event
             }

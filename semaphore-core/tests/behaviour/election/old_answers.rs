@@ -87,29 +87,63 @@ fn a_poll_from_before_the_election_that_shows_what_came_after_it_ends_the_term()
     assert!(matches!(losses[..], [Lost::KeyTaken { .. }]), "{losses:?}");
 }
 
-/// The poll shows no key, so its answer may be from before the key existed. The next poll continues
+/// No key, at a lower index than that of the term: the key did not exist yet. The next poll continues
 /// from its index and would not show the deletion.
 #[test]
 fn a_poll_from_before_the_election_that_shows_no_key_is_followed_by_a_read() {
     let (mut bench, campaign) = elected();
-    let delete = Request::new(Method::Delete, format!("/v1/kv/{KEY}"));
-    ask(&mut bench, &delete);
-    let nothing = ask(
-        &mut bench,
-        &Request::new(Method::Get, format!("/v1/kv/{KEY}")),
-    );
+    delete(&mut bench);
     let (poll, _) = take_answer(&mut bench, is_read);
+    let nothing = Response::new(404, "").with_header("X-Consul-Index", "1");
     bench
         .candidate
         .handle_response(bench.now, poll, Ok(nothing));
     assert!(bench.candidate.is_held(bench.now, campaign));
     bench.turn();
-    assert!(!bench.candidate.is_held(bench.now, campaign));
-    let losses = bench.losses();
-    assert!(
-        matches!(losses[..], [Lost::KeyDeleted { .. }]),
-        "{losses:?}"
-    );
+    assert_deleted(&bench, campaign);
+}
+
+/// No key, at a higher index than that of the term: it was deleted.
+#[test]
+fn a_poll_from_before_the_election_that_shows_a_deletion_ends_the_term() {
+    let (mut bench, campaign) = elected();
+    delete(&mut bench);
+    let read = Request::new(Method::Get, format!("/v1/kv/{KEY}"));
+    let nothing = ask(&mut bench, &read);
+    let (poll, _) = take_answer(&mut bench, is_read);
+    bench
+        .candidate
+        .handle_response(bench.now, poll, Ok(nothing));
+    bench.turn();
+    assert_deleted(&bench, campaign);
+}
+
+/// Seed 21010908 of the simulator found it: the next term had the token of the one before. The read was
+/// sent before the poll's answer came, and shows the key as it was before somebody deleted it.
+#[test]
+fn a_read_from_before_a_deletion_elects_nobody_in_the_next_campaign() {
+    let (mut bench, first) = elected_by_the_poll();
+    bench.turn();
+    bench.candidate.release(bench.now, first);
+    let second = bench.candidate.campaign(bench.now, None).expect("accepted");
+    bench.turn();
+    delete(&mut bench);
+    bench.turn();
+    let (poll, deleted) = take_answer(&mut bench, |answer| answer.status() == 404);
+    bench
+        .candidate
+        .handle_response(bench.now, poll, Ok(deleted));
+    let (read, tied) = take_answer(&mut bench, |answer| {
+        String::from_utf8_lossy(answer.body()).contains(r#""Session":""#)
+    });
+    bench.candidate.handle_response(bench.now, read, Ok(tied));
+    assert!(!bench.candidate.is_held(bench.now, second));
+    bench.keeps = |_| false;
+    while !bench.kept.is_empty() {
+        deliver_one(&mut bench);
+    }
+    bench.run_for(1_000);
+    assert!(bench.candidate.is_held(bench.now, second));
 }
 
 /// The attempt's answer is late. By then the poll has shown who leads now.
@@ -170,6 +204,22 @@ fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     bench.run_for(1_000);
     assert!(bench.candidate.is_held(bench.now, third));
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
+}
+
+/// Somebody deletes the key.
+fn delete(bench: &mut Bench) {
+    let request = Request::new(Method::Delete, format!("/v1/kv/{KEY}"));
+    ask(bench, &request);
+}
+
+#[track_caller]
+fn assert_deleted(bench: &Bench, campaign: CommandId) {
+    assert!(!bench.candidate.is_held(bench.now, campaign));
+    let losses = bench.losses();
+    assert!(
+        matches!(losses[..], [Lost::KeyDeleted { .. }]),
+        "{losses:?}"
+    );
 }
 
 /// Delivers the first answer that was kept back.

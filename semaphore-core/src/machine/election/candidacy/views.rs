@@ -11,7 +11,7 @@ use crate::id::{FencingToken, Index, SessionId};
 use crate::input::{LockKey, Value};
 use crate::leader::Leader;
 use crate::machine::election::candidacy::phase::State;
-use crate::machine::election::candidacy::seen::{Seen, Sight};
+use crate::machine::election::candidacy::seen::{Seen, Sight, View, changed};
 use crate::machine::election::candidacy::writes::WATCH_TELLS;
 use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Names, Term};
 use crate::machine::election::settings::ElectionSettings;
@@ -28,13 +28,13 @@ impl Candidacy {
     pub(in crate::machine::election) fn watched(
         &mut self,
         now: Instant,
-        shown: Option<ElectionKey>,
+        view: View,
         asked: Asked,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.race.looked();
-        let event = self.observe(now, shown, asked, settings, rng);
+        let event = self.observe(now, view, asked, settings, rng);
         self.settle();
         event
     }
@@ -44,7 +44,7 @@ impl Candidacy {
     pub(super) fn observe(
         &mut self,
         now: Instant,
-        shown: Option<ElectionKey>,
+        view: View,
         Asked {
             moment,
             sent,
@@ -54,22 +54,21 @@ impl Candidacy {
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.failure = None;
-        if self.is_of_former_term(shown.as_ref(), sent) {
+        if self.is_of_former_term(view.key.as_ref(), sent) {
             self.sight = Sight::Outdated { wanted_from: now };
             return None;
         }
-        let by = shown.as_ref().and_then(|key| key.session.as_ref());
+        let by = view.key.as_ref().and_then(|key| key.session.as_ref());
         if by.is_some() && by == self.session.id() {
             self.session.lived(sent_at);
         }
-        let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
-        let is_news = self.seen.as_ref().is_none_or(|seen| {
-            let is_higher = index(shown.as_ref()) > index(seen.key.as_ref());
-            is_newer(sent > seen.at || is_higher)
-        });
+        let is_news = self
+            .seen
+            .as_ref()
+            .is_none_or(|seen| is_newer(sent > seen.at || view.index() > seen.index));
         if !is_news {
             // If it is older, or of unknown age, the key must be read again, unless it is the same.
-            let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
+            let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == view.key);
             if !is_same {
                 self.sight = Sight::Outdated { wanted_from: now };
             }
@@ -78,7 +77,7 @@ impl Candidacy {
         }
         self.unresolved.take_if(|since| sent > *since);
         self.sight = Sight::Current;
-        let former = self.seen.replace(Seen::now(now, shown, moment));
+        let former = self.seen.replace(Seen::now(now, view, moment));
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
         self.given_up.saw(now, self.base());
@@ -91,7 +90,7 @@ impl Candidacy {
             self.race.somebody_led(now);
         }
         let is_free = |key: Option<&ElectionKey>| key.is_none_or(|key| key.session.is_none());
-        let is_as_before = self.base() == index(former.as_ref());
+        let is_as_before = self.base() == changed(former.as_ref());
         if is_free(self.shown()) && !(is_as_before && is_free(former.as_ref())) {
             self.race.begin(now, rng);
         }
@@ -203,8 +202,7 @@ impl Candidacy {
             return false;
         };
         let seen = self.seen.as_ref().filter(|it| it.at > self.known_since);
-        let seen = seen.and_then(|it| it.key.as_ref());
-        let is_later = seen.is_some_and(|key| shown.modify_index > key.modify_index);
+        let is_later = seen.is_some_and(|it| shown.modify_index > it.index);
         shown.session.is_some()
             && shown.session.as_ref() == self.session.id()
             && sent <= self.known_since

@@ -9,7 +9,7 @@ use crate::error::{Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::election::candidacy::phase::State;
-use crate::machine::election::candidacy::seen::Sight;
+use crate::machine::election::candidacy::seen::{Sight, View, changed};
 use crate::machine::election::candidacy::{Asked, Candidacy, CandidacyEvent, Fencing, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
@@ -155,7 +155,7 @@ impl Candidacy {
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
-                let event = self.observe(now, Some(shown), asked, settings, rng);
+                let event = self.observe(now, View::of(shown), asked, settings, rng);
                 // If it already leads, or has resigned meanwhile, it waits for nothing.
                 if self.is_campaigning() {
                     self.pace.refused(now, rng);
@@ -208,7 +208,7 @@ impl Candidacy {
 
     /// The index of the key's last known change; zero if it is missing.
     pub(super) fn base(&self) -> Index {
-        self.shown().map_or(Index::ZERO, |key| key.modify_index)
+        changed(self.shown())
     }
 
     /// Whether it has the key, as far as is known. A term that is about to end still has it: that may only have changed
@@ -258,7 +258,7 @@ impl Candidacy {
                 self.phase.handed_on();
                 self.session.let_go();
                 self.pace.reset();
-                self.observe(now, Some(shown), asked, settings, rng);
+                self.observe(now, View::of(shown), asked, settings, rng);
                 return is_kept.then_some(CandidacyEvent::HandedOn);
             }
             // The key is read, and released as it is then.
