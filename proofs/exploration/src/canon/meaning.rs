@@ -86,6 +86,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Pool.timed_at: Instant", Meaning::Nothing),
     ("Proof.sent_at: Instant", Meaning::Since(LEASE)),
     // A round is due after T/15 at the latest.
+    ("Proofs.answered: Instant", Meaning::Since(SECOND)),
     ("Proofs.began: Instant", Meaning::Since(SECOND)),
     ("Proofs.sent: Instant", Meaning::Since(SECOND)),
     (

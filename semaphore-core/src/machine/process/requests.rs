@@ -109,6 +109,19 @@ impl<F: Sender> Requests<F> {
         service: Service,
         request: Request,
     ) -> Transmit {
+        let patience = self.latency.patience(self.usual);
+        self.send_within(now, from, service, request, patience)
+    }
+
+    /// Sends a request whose answer is waited for this long.
+    pub(in crate::machine) fn send_within(
+        &mut self,
+        now: Instant,
+        from: F,
+        service: Service,
+        request: Request,
+        patience: Duration,
+    ) -> Transmit {
         // A transaction that registers a node is not a step of a protocol.
         let is_transaction =
             service != Service::Sessions && request.target().starts_with("/v1/txn");
@@ -125,7 +138,7 @@ impl<F: Sender> Requests<F> {
         if from.is_step() {
             self.steps.insert(id);
         }
-        let request = request.answered_within(self.latency.patience(self.usual));
+        let request = request.answered_within(patience);
         Transmit { id, request }
     }
 

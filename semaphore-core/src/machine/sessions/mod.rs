@@ -23,6 +23,7 @@
 //! | `session` | the life of one: created, renewed, ended |
 //! | `shared` | its users, and how long it is useful |
 //! | `agenda` | which one needs something next |
+//! | `retry` | how often is asked again while nothing is answered |
 //! | `proofs` | reads of holders' keys, with the majority's confirmation: which are due, and under way |
 //! | `proving` | whom they are about, and what their answers say |
 //! | `lone` | the pool of a machine that shares its sessions with nobody |
@@ -37,6 +38,7 @@ pub(in crate::machine) mod lone;
 mod news;
 mod proofs;
 mod proving;
+mod retry;
 mod session;
 mod shared;
 mod terms;
@@ -79,6 +81,8 @@ pub(in crate::machine) struct Pool {
     agenda: Agenda,
     proofs: Proofs,
     news: AllNews,
+    /// How long the last answer took.
+    took: Duration,
     /// How long an unused session is kept.
     kept: Duration,
     timed_at: Instant,
@@ -131,6 +135,7 @@ impl Pool {
             held: 0,
             agenda: Agenda::default(),
             news: AllNews::default(),
+            took: Duration::ZERO,
             kept: KEEP,
             timed_at: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
@@ -292,8 +297,13 @@ impl Pool {
             return None;
         }
         if let Some((no, request)) = self.next_proof(now) {
+            let left = self.proofs.left(now, &self.settings);
+            let patience = retry::waits_for(left, self.took, &self.settings);
             let from = From::Proof(no);
-            return Some(self.requests.send(now, from, Service::Reads, request));
+            return Some(
+                self.requests
+                    .send_within(now, from, Service::Reads, request, patience),
+            );
         }
         let no = self.next_due(now)?;
         let shared = self.sessions.get_mut(&no)?;
@@ -301,6 +311,7 @@ impl Pool {
             let ttl = self.settings.ttl();
             self.requests.orphans_mut().asked(now, ttl);
         }
+        let patience = shared.waits_for(now, self.took, &self.settings);
         let (part, request) = shared
             .session
             .transmit(now, &self.settings, &mut self.rng)?;
@@ -309,7 +320,11 @@ impl Pool {
         }
         self.settle(now, no);
         let from = From::Session(no, part);
-        Some(self.requests.send(now, from, Service::Sessions, request))
+        let requests = &mut self.requests;
+        Some(match patience {
+            Some(time) => requests.send_within(now, from, Service::Sessions, request, time),
+            None => requests.send(now, from, Service::Sessions, request),
+        })
     }
 
     /// The session whose request comes next. Those that live come before new ones.
@@ -357,6 +372,9 @@ impl Pool {
             answer,
             ..
         } = received;
+        if answer.is_ok() {
+            self.took = now.saturating_since(sent_at);
+        }
         let (no, part) = match from {
             From::Session(no, part) => (no, part),
             From::Proof(no) => {
@@ -410,8 +428,8 @@ impl Pool {
         let others = [creation, destruction].into_iter().flatten();
         let others = others.min().filter(|_| self.has_room_for_others());
         let request = self.agenda.request().map(|(at, _)| at);
-        let proof = (self.held > 0).then(|| self.proofs.due_at());
-        let unknown = self.unknown().map(|_| self.proofs.asks_at());
+        let proof = (self.held > 0).then(|| self.proofs.due_at(&self.settings));
+        let unknown = self.unknown().map(|_| self.proofs.asks_at(&self.settings));
         let all = [others, request, proof, unknown, self.agenda.end()];
         all.into_iter().flatten().min()
     }

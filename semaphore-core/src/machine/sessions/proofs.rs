@@ -15,6 +15,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::agenda::SessionNo;
+use super::retry;
 use crate::api::{Operation, Txn};
 use crate::http::{Priority, Request};
 use crate::id::SessionId;
@@ -28,21 +29,19 @@ pub(super) struct Proofs {
     /// A round begins with a renewal after T/16, and at the latest after T/15.
     soonest: Duration,
     latest: Duration,
-    /// The time from one to the next, while one is unanswered.
-    hurry: Duration,
-    /// The same within a round.
+    /// The time from one to the next within a round.
     spacing: Duration,
     /// When the present round began.
     began: Instant,
     /// When the last one was sent.
     sent: Instant,
+    /// When the newest answered one was sent. The first grant is one, too.
+    answered: Instant,
     waiting: VecDeque<Tenant>,
     /// The record that was read last in this round.
     read: Option<String>,
     under_way: BTreeMap<u32, Proof>,
     last: u32,
-    /// None of those since the last answer has succeeded.
-    is_unanswered: bool,
 }
 
 /// One read.
@@ -77,41 +76,51 @@ impl Proofs {
         Self {
             soonest: whole / 16,
             latest: whole / 15,
-            hurry: settings.hurry(Duration::ZERO),
             spacing: SPACING,
             began: Instant::ORIGIN,
             sent: Instant::ORIGIN,
+            answered: Instant::ORIGIN,
             waiting: VecDeque::new(),
             read: None,
             under_way: BTreeMap::new(),
             last: 0,
-            is_unanswered: false,
         }
     }
 
     /// When the next one is due, while somebody holds.
-    pub(super) fn due_at(&self) -> Instant {
-        let soon = self.asks_at();
-        if self.is_unanswered || !self.waiting.is_empty() {
-            return soon;
+    pub(super) fn due_at(&self, settings: &SessionSettings) -> Instant {
+        let soon = self.asks_at(settings);
+        if !self.is_unanswered() && self.waiting.is_empty() {
+            return soon.max(self.began + self.latest);
         }
-        soon.max(self.began + self.latest)
+        soon
     }
 
     /// When one about an unknown session may be sent.
-    pub(super) fn asks_at(&self) -> Instant {
-        self.sent
-            + if self.is_unanswered {
-                self.hurry
-            } else {
-                self.spacing
-            }
+    pub(super) fn asks_at(&self, settings: &SessionSettings) -> Instant {
+        let wait = if self.is_unanswered() {
+            let left = self.left(self.sent, settings);
+            retry::follows_within(left, settings).min(self.latest)
+        } else {
+            self.spacing
+        };
+        self.sent + wait
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.answered < self.sent
+    }
+
+    /// What is left of the shortest lease, if every key was proven in the round before.
+    pub(super) fn left(&self, now: Instant, settings: &SessionSettings) -> Duration {
+        let lasts = settings.proved_time() / 10 * 9 - self.latest;
+        (self.answered + lasts).saturating_since(now)
     }
 
     /// The first one holds: its grant is a proof.
     pub(super) fn begin(&mut self, now: Instant) {
         self.began = now;
-        self.is_unanswered = false;
+        self.answered = now;
     }
 
     /// A holder's session is renewed now. A round that is nearly due goes with it. Returns whether
@@ -180,7 +189,6 @@ impl Proofs {
         let request = txn.confirmed_read(&settings.scope);
         self.last = self.last.wrapping_add(1);
         self.sent = now;
-        self.is_unanswered = true;
         self.under_way.insert(
             self.last,
             Proof {
@@ -192,17 +200,10 @@ impl Proofs {
     }
 
     /// Its answer is here.
-    pub(super) fn answered(
-        &mut self,
-        now: Instant,
-        no: u32,
-        has_failed: bool,
-        settings: &SessionSettings,
-    ) -> Option<Proof> {
-        self.is_unanswered = has_failed;
+    pub(super) fn answered(&mut self, no: u32, has_failed: bool) -> Option<Proof> {
         let proof = self.under_way.remove(&no)?;
         if !has_failed {
-            self.hurry = settings.hurry(now.saturating_since(proof.sent_at));
+            self.answered = self.answered.max(proof.sent_at);
         }
         Some(proof)
     }

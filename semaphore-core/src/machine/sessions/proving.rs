@@ -31,7 +31,7 @@ impl Pool {
 
     /// The proof that is due: of an unknown session, or of all holders in turn.
     pub(super) fn next_proof(&mut self, now: Instant) -> Option<(u32, Request)> {
-        if self.proofs.asks_at() <= now
+        if self.proofs.asks_at(&self.settings) <= now
             && let Some(no) = self.unknown()
         {
             let asked = self.sessions.get(&no)?.users();
@@ -39,7 +39,7 @@ impl Pool {
             let asked: Vec<Asked> = asked.take(Txn::MAX_OPERATIONS / 2).collect();
             return self.proofs.ask(now, asked, &self.settings);
         }
-        if self.held == 0 || self.proofs.due_at() > now {
+        if self.held == 0 || self.proofs.due_at(&self.settings) > now {
             return None;
         }
         if self.proofs.is_round_over() {
@@ -81,12 +81,8 @@ impl Pool {
             }
             Err(error) => (None, Some(Failed { sent_at, error })),
         };
-        let Some(proof) = self.proofs.answered(
-            now,
-            no,
-            entries.is_none() && untied.is_empty(),
-            &self.settings,
-        ) else {
+        let has_failed = entries.is_none() && untied.is_empty();
+        let Some(proof) = self.proofs.answered(no, has_failed) else {
             return;
         };
         let entries = entries.as_deref();
@@ -102,8 +98,12 @@ impl Pool {
                 let is_tied = |at: usize| !untied.is_empty() && !untied.contains(&at);
                 let mut keys = proof.asked.iter().enumerate().filter(|(_, it)| it.no == no);
                 let is_shown = keys.any(|(at, it)| is_tied(at) || tied(it, &shown).is_some());
-                // If nobody may look, it is believed in until its lease ends.
                 let lease = shared.session.lease();
+                if failed.is_some() && lease.is_some_and(|it| it.is_proved_since(sent_at)) {
+                    // A later one was answered.
+                    continue;
+                }
+                // If nobody may look, it is believed in until its lease ends.
                 let is_refused = failed.as_ref().is_some_and(|it| it.error.is_refusal());
                 let is_over = is_refused && lease.is_some_and(|it| it.kept_until() <= now);
                 if is_shown {

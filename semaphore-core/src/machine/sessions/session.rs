@@ -12,9 +12,8 @@
 //!                        └──▶ Ended
 //! ```
 //! - A lost answer to a creation leaves a session that ends by its TTL.
-//! - A waiter's session is renewed each T/4 to T/3, a holder's each T/16 to T/15. While a holder's
-//!   renewal is unanswered or has failed, the next one follows T/40 after it, so an outage may begin
-//!   at any moment (L4); later, up to T/16, if answers take longer.
+//! - A waiter's session is renewed each T/4 to T/3, a holder's each T/16 to T/15, or
+//!   sooner at the end of its lease ([`retry`]).
 //! - An agent that says that there is no such session may be a new leader that has not applied its
 //!   log. So the keys of its users are read with the majority's confirmation before it counts as
 //!   gone ([`proofs`](super::proofs)). If none holds, no key need be tied: then one more renewal tells, now that
@@ -25,6 +24,7 @@
 
 use core::time::Duration;
 
+use super::retry;
 use crate::api::{CreateSession, DestroySession, RegisterNode, RenewSession};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
@@ -45,8 +45,6 @@ pub(super) struct Session {
     sent_at: Instant,
     /// When the next renewal follows it, as a part of its span.
     spread: Spread,
-    /// How long the last renewal took.
-    took: Duration,
     /// After a failure, unless somebody holds with it.
     pause: Pause,
     /// The last request, if it has failed.
@@ -127,7 +125,6 @@ impl Session {
             under_way: Vec::new(),
             sent_at: Instant::ORIGIN,
             spread: Spread::new(rng),
-            took: Duration::ZERO,
             pause: Pause::new(settings.request_timeout()),
             failed: None,
             is_doubted: false,
@@ -148,6 +145,10 @@ impl Session {
             State::Live(_, lease) => Some(lease),
             _ => None,
         }
+    }
+
+    fn is_renewed_since(&self, sent_at: Instant) -> bool {
+        self.lease().is_some_and(|it| it.renewed_at() > sent_at)
     }
 
     pub(super) fn failed(&self) -> Option<&Failed> {
@@ -259,7 +260,7 @@ impl Session {
             State::Live(..) if need == Need::Nothing => None,
             State::Live(..) if self.is_doubted => is_waiting(),
             State::Live(..) if self.unknown_since.is_some() => None,
-            State::Live(..) => {
+            State::Live(_, lease) => {
                 let whole = settings.proved_time();
                 let need = need.slowed();
                 let Need::Belief(least) = need else {
@@ -275,12 +276,9 @@ impl Session {
                 if is_on(Defect::RenewalStoppedAfterTransient) && self.failed.is_some() {
                     return Some(self.sent_at + settings.ttl());
                 }
-                let is_unanswered = !self.under_way.is_empty() || self.failed.is_some();
-                let every = if is_unanswered {
-                    settings.hurry(self.took)
-                } else {
-                    self.spread.between(whole / 16, whole / 15)
-                };
+                let left = lease.kept_until().saturating_since(self.sent_at);
+                let every = self.spread.between(whole / 16, whole / 15);
+                let every = every.min(retry::follows_within(left, settings));
                 Some(self.sent_at + every.max(least))
             }
             State::Gone(_) | State::Ended => None,
@@ -365,7 +363,6 @@ impl Session {
             (Purpose::Renewal, State::Live(_, lease)) => {
                 let renewed = answer.and_then(RenewSession::parse);
                 renewed.map(|renewed| {
-                    self.took = now.saturating_since(sent_at);
                     self.unknown_since.take_if(|since| *since <= sent_at);
                     lease.renewed(sent_at, settings.lease(renewed));
                     None
@@ -412,6 +409,8 @@ impl Session {
             {
                 self.state = State::Ended;
             }
+            // A later one was answered.
+            Err(_) if what == Purpose::Renewal && self.is_renewed_since(sent_at) => {}
             Err(error) => {
                 if what == Purpose::Creation && settings.missing_own_node(&error).is_some() {
                     self.state = State::Registering;

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::agenda::Listed;
+use super::retry;
 use super::session::{Need, Session};
 use super::terms::FormerTerms;
 use crate::defect::{Defect, is_on};
@@ -159,6 +160,18 @@ impl Shared {
         } else {
             Need::Nothing
         }
+    }
+
+    /// How long the answer to its renewal is waited for, while somebody holds.
+    pub(super) fn waits_for(
+        &self,
+        now: Instant,
+        took: Duration,
+        settings: &SessionSettings,
+    ) -> Option<Duration> {
+        let lease = self.session.lease().filter(|_| self.is_held())?;
+        let left = lease.kept_until().saturating_since(now);
+        Some(retry::waits_for(left, took, settings))
     }
 
     pub(super) fn shown(&self) -> Shown {

@@ -15,4 +15,5 @@ mod request_limits;
 mod room_after_silence;
 mod rotated_tokens;
 mod session;
+mod silence;
 mod standing_clock;

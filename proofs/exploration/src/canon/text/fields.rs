@@ -69,6 +69,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Race.until", "due"),
     ("Seen.at", "moment"),
     ("Seen.checked_at", "nothing"),
+    ("Seen.index", "index of the prefix"),
     ("TermIndexes.create_index", "index of a key"),
     ("Ticket.since", "nothing"),
     ("Waiting.until", "due"),

@@ -29,7 +29,7 @@ use crate::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) struct Lease {
-    /// When the last renewal was sent, or the creation.
+    /// When the newest answered renewal was sent, or the creation.
     sent_at: Instant,
     /// When the newest proof was sent that the majority saw the session alive, or the creation.
     proved_at: Instant,
@@ -62,6 +62,11 @@ impl Lease {
     /// The newer one of the proofs counts.
     pub(in crate::machine) fn keep_proof(&mut self, before: &Self) {
         self.proved(before.proved_at);
+    }
+
+    /// When the newest answered renewal was sent, or the creation.
+    pub(in crate::machine) fn renewed_at(&self) -> Instant {
+        self.sent_at
     }
 
     /// Until when Consul keeps the session, as far as its renewals tell: for those who wait.

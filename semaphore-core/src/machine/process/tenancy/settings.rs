@@ -115,13 +115,6 @@ impl SessionSettings {
         self.ttl() / 10 * 9
     }
 
-    /// When a renewal or a proof follows an unanswered one. Soon, since all that is sent in a silence
-    /// may be lost (L4), but not sooner than the last answer came: a slow agent would be slower still.
-    pub(crate) fn hurry(&self, took: Duration) -> Duration {
-        let whole = self.proved_time();
-        took.clamp(whole / 40, whole / 16)
-    }
-
     /// The time for which a proof or a renewal is relied on, with its margin: lock delays last no
     /// longer.
     pub(crate) fn proved_time(&self) -> Duration {
