@@ -143,6 +143,7 @@ fn one_leader_that_changes_its_value_and_may_give_up() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_twice() {
     assert_proved(&changing(2).in_round_trips());
 }
@@ -188,6 +189,7 @@ fn one_candidate_in_a_client() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_in_a_client_that_may_give_up() {
     let scene = candidate().with_cancels().in_clients();
     assert_proved(&scene);
@@ -242,6 +244,7 @@ fn one_caller_of_a_client_who_may_give_up() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_whose_neighbour_comes_and_goes_at_any_time() {
     assert_proved(&candidate().in_round_trips().beside_neighbours());
 }

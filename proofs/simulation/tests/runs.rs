@@ -107,7 +107,7 @@ fn a_branch_that_was_never_taken_is_named_where_it_can_be_taken() {
 
 #[test]
 fn a_seed_repeats_its_run_to_the_byte() {
-    for seed in 0..10 {
+    for seed in 0..4 {
         let plan = Plan::draw(seed);
         assert_eq!(plan, Plan::draw(seed));
         let (first, second) = (run(&plan, true), run(&plan, true));
@@ -407,14 +407,14 @@ fn the_place_of_who_is_cut_off_with_a_lost_server_is_kept_until_the_lock_delay_i
 #[test]
 fn sessions_end_early_while_their_holders_and_leaders_are_cut_off_and_while_they_are_not() {
     let mut sum = Figures::default();
-    for seed in 0..300 {
+    for seed in 0..240 {
         let plan = Plan::draw(seed);
         if plan.hosts.iter().any(|it| it.server.is_some()) {
             sum.add(&run(&plan, false).figures);
         }
     }
     for whose in ["holder", "leader"] {
-        for (fate, least) in [("cut off", 10), ("told", 2)] {
+        for (fate, least) in [("cut off", 8), ("told", 1)] {
             let name = format!("session of a {whose} ended, who was {fate}");
             let struck = sum.faults.get(name.as_str()).copied().unwrap_or_default();
             assert!(struck >= least, "{name}: {struck}");
@@ -424,9 +424,11 @@ fn sessions_end_early_while_their_holders_and_leaders_are_cut_off_and_while_they
 
 #[test]
 fn an_election_without_some_of_its_pieces_is_an_election() {
+    // One with few pieces, since each is left out in turn.
     let drawn = (0..100)
         .map(Plan::draw)
-        .find(|plan| plan.has_election() && !plan.strangers.is_empty());
+        .filter(|plan| plan.has_election() && !plan.strangers.is_empty())
+        .min_by_key(|plan| Pieces::of(plan).all().len());
     let plan = drawn.expect("one of them");
     let pieces = Pieces::of(&plan);
     for piece in pieces.all() {

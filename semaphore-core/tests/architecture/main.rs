@@ -196,7 +196,7 @@ fn machines(sources: &BTreeMap<Vec<String>, Source>) -> BTreeMap<&'static str, u
 #[test]
 fn no_machine_has_more_fields_than_a_reader_keeps_in_mind() {
     println!("{}", report());
-    let machines = machines(&sources());
+    let machines = machines(sources());
     assert_eq!(machines.len(), MACHINES.len(), "a machine is not found");
     for (name, fields) in machines {
         assert!(fields <= MOST_FIELDS, "{name} has {fields} fields");
@@ -229,7 +229,7 @@ fn constants(sources: &BTreeMap<Vec<String>, Source>) -> usize {
 
 #[test]
 fn no_more_numbers_to_tune_are_kept_than_are_now() {
-    let constants = constants(&sources());
+    let constants = constants(sources());
     assert!(constants <= MOST_CONSTANTS, "{constants} numbers");
 }
 
@@ -286,13 +286,13 @@ fn each_defect_is_asked_for_in_one_place() {
 
 #[test]
 fn no_more_bools_are_kept_than_are_now() {
-    let bools = bools(&sources());
+    let bools = bools(sources());
     assert!(bools <= MOST_BOOLS, "{bools} fields are bools");
 }
 
 #[test]
 fn no_files_need_each_other_in_a_circle() {
-    let circles = circles(&needs(&sources()));
+    let circles = circles(&needs(sources()));
     assert!(circles.is_empty(), "{circles:?}");
 }
 

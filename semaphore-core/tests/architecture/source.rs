@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
@@ -37,8 +38,13 @@ pub(super) struct Source {
     pub(super) shown: BTreeMap<String, Vec<String>>,
 }
 
-/// All files by module.
-pub(super) fn sources() -> BTreeMap<Vec<String>, Source> {
+/// All files by module, read once for all tests.
+pub(super) fn sources() -> &'static BTreeMap<Vec<String>, Source> {
+    static SOURCES: LazyLock<BTreeMap<Vec<String>, Source>> = LazyLock::new(read_all);
+    &SOURCES
+}
+
+fn read_all() -> BTreeMap<Vec<String>, Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     list(&root, &mut files);

@@ -278,7 +278,7 @@ mod tests {
     use crate::world::{Actor, Client, State};
 
     /// This many states of each scene show all its fields.
-    const MOST_STATES: usize = 600;
+    const MOST_STATES: usize = 300;
 
     /// The first states of the small scenes may not show these fields.
     const RARE: &[(&str, &str)] = &[

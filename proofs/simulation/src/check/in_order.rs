@@ -74,20 +74,24 @@ impl InOrder {
         let Subject::Record { after, .. } = &change.of else {
             return;
         };
-        let filled = Filled {
-            is_free: match after {
-                Some(Ok(record)) => record.holders().len() < record.limit() as usize,
-                Some(Err(_)) => false,
-                None => true,
-            },
-            // A stranger passes whom it likes. Who sees it named takes those before it for served.
-            is_of_the_dead: change.removed.iter().any(|it| !it.is_alive)
-                || !matches!(change.by, Who::Ours(_)) && !change.added.is_empty(),
-            newest: order(at),
-            ahead: change.ahead.iter().map(|it| order(it.since)).max(),
+        let is_free = match after {
+            Some(Ok(record)) => Some(record.holders().len() < record.limit() as usize),
+            // Who does not see it goes on counting how long a slot has been free.
+            Some(Err(_)) => None,
+            None => Some(true),
         };
-        let queue = self.prefixes.entry(change.prefix).or_default();
-        queue.changed(self.pace, moment(at), filled, &change.added);
+        if let Some(is_free) = is_free {
+            let filled = Filled {
+                is_free,
+                // A stranger passes whom it likes. Who sees it named takes those before it for served.
+                is_of_the_dead: change.removed.iter().any(|it| !it.is_alive)
+                    || !matches!(change.by, Who::Ours(_)) && !change.added.is_empty(),
+                newest: order(at),
+                ahead: change.ahead.iter().map(|it| order(it.since)).max(),
+            };
+            let queue = self.prefixes.entry(change.prefix).or_default();
+            queue.changed(self.pace, moment(at), filled, &change.added);
+        }
         for removed in &change.removed {
             let place = (change.prefix, removed.session.clone());
             self.left.insert(place, at);

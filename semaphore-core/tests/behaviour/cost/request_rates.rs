@@ -12,7 +12,7 @@ use crate::support::steps::{self, Is};
 use crate::support::stranger::operate;
 use crate::support::*;
 
-const TIME: u64 = 600;
+const TIME: u64 = 240;
 
 /// Long enough for loops that run at the limit all the time.
 const BUSY_TIME: u64 = 120;

@@ -17,7 +17,7 @@ use crate::scenes;
 use crate::world::{Actor, Client, State, without_pool};
 
 /// This many states of each scene show all its fields.
-const MOST_STATES: usize = 400;
+const MOST_STATES: usize = 200;
 
 #[test]
 fn each_field_that_is_not_text_has_a_known_meaning() {
