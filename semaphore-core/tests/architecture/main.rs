@@ -142,7 +142,7 @@ fn report() -> String {
         lines_of_tests()
     )
     .expect("room");
-    for (name, fields) in machines(&sources) {
+    for (name, fields) in machines(sources) {
         writeln!(text, "{name:<12} {fields:>6} fields").expect("room");
     }
     for machine in MACHINES {
@@ -150,24 +150,24 @@ fn report() -> String {
         let count = files.filter(|it| it.of_machines.contains(machine)).count();
         writeln!(text, "{machine:<12} {count:>6} files with an impl of it").expect("room");
     }
-    let bools = bools(&sources);
+    let bools = bools(sources);
     writeln!(
         text,
         "{:<12} {bools:>6} fields in the machine folder",
         "bools"
     )
     .expect("room");
-    let constants = constants(&sources);
+    let constants = constants(sources);
     writeln!(
         text,
         "{:<12} {constants:>6} numbers in the machine folder",
         "constants"
     )
     .expect("room");
-    for (room, code) in rooms(&sources) {
+    for (room, code) in rooms(sources) {
         writeln!(text, "{room:<20} {code:>6} lines of code").expect("room");
     }
-    let needs = needs(&sources);
+    let needs = needs(sources);
     let circles = circles(&needs);
     writeln!(text, "{:<12} {:>6}", "circles", circles.len()).expect("room");
     for circle in circles {
@@ -254,7 +254,7 @@ fn a_phase_is_changed_in_the_one_file_that_draws_it() {
         let module: Vec<_> = file.split("::").map(str::to_owned).collect();
         assert!(sources.contains_key(&module), "{file}");
     }
-    for source in of_machine_folder(&sources) {
+    for source in of_machine_folder(sources) {
         let module = source.module.join("::");
         assert_eq!(source.phases_assigned, 0, "{module} replaces a phase");
     }

@@ -113,7 +113,7 @@ impl Proofs {
 
     /// What is left of the shortest lease, if every key was proven in the round before.
     pub(super) fn left(&self, now: Instant, settings: &SessionSettings) -> Duration {
-        let lasts = settings.proved_time() / 10 * 9 - self.latest;
+        let lasts = (settings.proved_time() / 10 * 9).saturating_sub(self.latest);
         (self.answered + lasts).saturating_since(now)
     }
 

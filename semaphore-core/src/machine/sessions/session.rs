@@ -263,7 +263,7 @@ impl Session {
             State::Live(_, lease) => {
                 let whole = settings.proved_time();
                 let need = need.slowed();
-                let Need::Belief(least) = need else {
+                let Need::Belief(apart) = need else {
                     let next = self.sent_at + self.spread.between(whole / 4, whole / 3);
                     return is_waiting().map(|at| match self.failed {
                         Some(_) => at,
@@ -279,7 +279,7 @@ impl Session {
                 let left = lease.kept_until().saturating_since(self.sent_at);
                 let every = self.spread.between(whole / 16, whole / 15);
                 let every = every.min(retry::follows_within(left, settings));
-                Some(self.sent_at + every.max(least))
+                Some(self.sent_at + every.max(apart))
             }
             State::Gone(_) | State::Ended => None,
         }

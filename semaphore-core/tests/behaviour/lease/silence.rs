@@ -38,13 +38,13 @@ fn few_requests_are_sent_and_fewer_are_under_way_while_nothing_is_answered() {
         let semaphore = semaphore(&world, "a", 1);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
         world.advance(secs(20));
-        let before = world.trace().to_string().len();
+        let before = world.trace().len();
         world.partition("a");
         world.advance(secs(seconds));
         world.heal("a");
-        let silent = world.trace().to_string().len();
+        let silent = world.trace().len();
         world.advance(secs(5));
-        let trace = world.trace().to_string();
+        let trace = world.trace();
         assert!(permit.is_held(), "{trace}");
         let (sent, under_way) = requests(&trace[before..silent]);
         assert!(
