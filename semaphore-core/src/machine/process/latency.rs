@@ -12,8 +12,6 @@
 
 use core::time::Duration;
 
-use crate::defect::{Defect, is_on};
-
 /// The latency of one machine's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::machine) enum Latency {
@@ -40,8 +38,8 @@ impl Latency {
     /// How long to wait for the next answer.
     pub(in crate::machine) fn patience(self, usual: Duration) -> Duration {
         match self {
-            Self::Slow if !is_on(Defect::LatencyIgnored) => usual * 2,
-            _ => usual,
+            Self::Slow => usual * 2,
+            Self::Prompt => usual,
         }
     }
 }
