@@ -8,7 +8,8 @@
 //! ```
 //! A request without an answer in time is sent again, perhaps on a better connection. If every
 //! answer took longer than that, nothing would ever succeed. So the next one is waited for twice as
-//! long. The usual time is a fifth of the TTL, so an answer may take a third of the TTL.
+//! long. The usual time is a fifth of the TTL, so an answer may take a third of the TTL. A holder's
+//! renewals and proofs have as much time as its lease leaves them (`sessions/retry`).
 
 use core::time::Duration;
 

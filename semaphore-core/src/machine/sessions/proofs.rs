@@ -3,7 +3,7 @@
 //! A renewal's answer alone proves nothing to others: a former leader may give it. So the keys of
 //! all holders of the process, and the records beside them, are read with the leader's confirmation
 //! as often as sessions are renewed, in transactions that only read. They don't wait for each
-//! other: while one is unanswered, the next follows sooner.
+//! other: [`retry`].
 //!
 //! No key is tied to an ended session. So one key that is tied to it proves that a session lives.
 //!
