@@ -48,8 +48,8 @@ pub(crate) trait Subject: Sized {
     }
 }
 
-/// The most renewals of one session that may be open, and the most proofs: one in each fortieth of the
-/// TTL. They are waited for a fifth of it, twice as long after slow answers, both ends included.
+/// The most renewals of one session that may be open, and the most proofs: at the end of a lease one in
+/// each fortieth of the TTL. After slow answers they are waited for two fifths of it, both ends included.
 pub(crate) const MOST_UNANSWERED: usize = 17;
 
 /// How many contenders were told each session. An odd server tells one session to several.

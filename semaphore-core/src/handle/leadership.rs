@@ -52,7 +52,7 @@ impl Leadership {
     /// that is left to stop. Zero if it does not lead. Like [`Self::is_leader`] it only asks the
     /// clock.
     ///
-    /// A renewal is sent after each sixteenth to twelfth of the TTL, so this shrinks and grows
+    /// A renewal is sent after each sixteenth to fifteenth of the TTL, so this shrinks and grows
     /// again. If it is much shorter, Consul does not answer. To be told of the end, await
     /// [`Self::lost`].
     pub fn remaining(&self) -> Duration {

@@ -51,7 +51,7 @@ impl Permit {
     /// How long the holder may believe that it holds, unless a renewal succeeds before: the time
     /// that is left to stop. Zero if it is not held. Like [`Self::is_held`] it only asks the clock.
     ///
-    /// A renewal is sent after each sixteenth to twelfth of the TTL, so this shrinks and grows
+    /// A renewal is sent after each sixteenth to fifteenth of the TTL, so this shrinks and grows
     /// again. If it is much shorter, Consul does not answer. To be told of the end, await
     /// [`Self::lost`].
     pub fn remaining(&self) -> Duration {

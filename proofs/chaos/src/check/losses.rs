@@ -66,8 +66,8 @@ pub(super) fn was_out(logs: &Logs, server: usize, (from, until): (Moment, Moment
 /// Consul waits some ten seconds. Half of that is certainly too short.
 const REAPED_AFTER: Duration = Duration::from_secs(5);
 
-/// Renewals begin after a twelfth of the TTL. Whatever happens to one, the next follows a twelfth
-/// later, or a thirtieth after a failure. So a tenth of the TTL within reach is enough. A loaded
+/// Renewals follow one another after a fifteenth of the TTL, whatever happens to them, and sooner at the end of a
+/// lease. So a tenth of the TTL within reach is enough. A loaded
 /// machine gets three tenths.
 fn over(logs: &Logs, ours: &Ours, reason: Reason, deadline: Moment) -> Lease {
     let ttl = logs.run.ttl_of(ours.client);
