@@ -109,18 +109,17 @@ impl<F: Sender> Requests<F> {
         service: Service,
         request: Request,
     ) -> Transmit {
-        let patience = self.latency.patience(self.usual);
-        self.send_within(now, from, service, request, patience)
+        self.send_within(now, from, service, request, None)
     }
 
-    /// Sends a request whose answer is waited for this long.
+    /// Sends a request whose answer is waited for this long, or as long as is usual.
     pub(in crate::machine) fn send_within(
         &mut self,
         now: Instant,
         from: F,
         service: Service,
         request: Request,
-        patience: Duration,
+        patience: Option<Duration>,
     ) -> Transmit {
         // A transaction that registers a node is not a step of a protocol.
         let is_transaction =
@@ -138,7 +137,8 @@ impl<F: Sender> Requests<F> {
         if from.is_step() {
             self.steps.insert(id);
         }
-        let request = request.answered_within(patience);
+        let usual = self.latency.patience(self.usual);
+        let request = request.answered_within(patience.unwrap_or(usual));
         Transmit { id, request }
     }
 

@@ -297,13 +297,13 @@ impl Pool {
             return None;
         }
         if let Some((no, request)) = self.next_proof(now) {
-            let left = self.proofs.left(now, &self.settings);
-            let patience = retry::waits_for(left, self.took, &self.settings);
-            let from = From::Proof(no);
-            return Some(
-                self.requests
-                    .send_within(now, from, Service::Reads, request, patience),
-            );
+            // If nobody holds, no lease says how long an answer may take.
+            let patience = (self.held > 0).then(|| {
+                let left = self.proofs.left(now, &self.settings);
+                retry::waits_for(left, self.took, &self.settings)
+            });
+            let (from, requests) = (From::Proof(no), &mut self.requests);
+            return Some(requests.send_within(now, from, Service::Reads, request, patience));
         }
         let no = self.next_due(now)?;
         let shared = self.sessions.get_mut(&no)?;
@@ -321,10 +321,7 @@ impl Pool {
         self.settle(now, no);
         let from = From::Session(no, part);
         let requests = &mut self.requests;
-        Some(match patience {
-            Some(time) => requests.send_within(now, from, Service::Sessions, request, time),
-            None => requests.send(now, from, Service::Sessions, request),
-        })
+        Some(requests.send_within(now, from, Service::Sessions, request, patience))
     }
 
     /// The session whose request comes next. Those that live come before new ones.

@@ -138,11 +138,7 @@ fn a_read_from_before_a_deletion_elects_nobody_in_the_next_campaign() {
     });
     bench.candidate.handle_response(bench.now, read, Ok(tied));
     assert!(!bench.candidate.is_held(bench.now, second));
-    bench.keeps = |_| false;
-    while !bench.kept.is_empty() {
-        deliver_one(&mut bench);
-    }
-    bench.run_for(1_000);
+    deliver_all(&mut bench);
     assert!(bench.candidate.is_held(bench.now, second));
 }
 
@@ -197,11 +193,7 @@ fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     let (poll, former) = take_answer(&mut bench, of_second);
     bench.candidate.handle_response(bench.now, poll, Ok(former));
     assert!(!bench.candidate.is_held(bench.now, third));
-    bench.keeps = |_| false;
-    while !bench.kept.is_empty() {
-        deliver_one(&mut bench);
-    }
-    bench.run_for(1_000);
+    deliver_all(&mut bench);
     assert!(bench.candidate.is_held(bench.now, third));
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
 }
@@ -285,6 +277,15 @@ fn break_off(bench: &mut Bench, attempt: RequestId) {
         .candidate
         .handle_response(bench.now, attempt, Err(broken));
     bench.turn();
+}
+
+/// Delivers what was kept back, and keeps nothing back any more.
+fn deliver_all(bench: &mut Bench) {
+    bench.keeps = |_| false;
+    while !bench.kept.is_empty() {
+        deliver_one(bench);
+    }
+    bench.run_for(1_000);
 }
 
 /// What a read shows after somebody else has acquired the key.
