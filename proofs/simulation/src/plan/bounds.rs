@@ -94,34 +94,24 @@ impl Plan {
     }
 
     /// The longest lease that a former leader can give, if there is such a leader.
+    ///
+    /// A session may have been renewed last a whole TTL before that leader is lost: in a silence a
+    /// proof keeps the belief. So the session may end by its TTL at once, long before the lost
+    /// server leaves the catalog.
     pub(crate) fn lease_of_yesterday(&self) -> Option<Duration> {
-        // Its sessions end by their TTL unless its server leaves the catalog before.
-        let is_reaped_late = |ttl: Duration| {
+        let is_renewed_from_memory = |server: Option<usize>| {
             self.has(|deed| match deed {
                 Deed::LoseServer {
+                    server: lost,
                     fate: Fate::Remembers,
-                    reaped_after,
                     ..
-                } => *reaped_after * 2 > ttl.mul_f64(self.lifetime),
+                } => server == Some(*lost),
                 _ => false,
             })
         };
-        let remembers = |deed: &Deed| {
-            matches!(
-                deed,
-                Deed::LoseServer {
-                    fate: Fate::Remembers,
-                    ..
-                }
-            )
-        };
-        let longest = self
-            .hosts
-            .iter()
-            .filter(|it| it.own_node || is_reaped_late(it.ttl))
-            .map(|it| it.ttl)
-            .max();
-        let longest = longest.filter(|_| self.has(remembers))?;
+        let hosts = self.hosts.iter();
+        let ttls = hosts.filter(|it| is_renewed_from_memory(it.server));
+        let longest = ttls.map(|it| it.ttl).max()?;
         Some(longest.min(MAX_LOCK_DELAY).div_f64(SLOWEST_CLOCK))
     }
 
