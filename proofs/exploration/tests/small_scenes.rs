@@ -126,6 +126,7 @@ fn one_candidate_whose_session_is_destroyed() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn two_callers_of_one_candidate() {
     assert_proved(&Scene::election(&[2]).in_round_trips());
 }
@@ -163,6 +164,7 @@ fn one_leader_that_changes_its_value_and_a_request_that_arrives_twice() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_leader_that_changes_its_value_and_crashes() {
     assert_proved(&changing(1).with_faults(1, &[Fault::Crash]).in_round_trips());
 }
@@ -203,6 +205,7 @@ fn one_candidate_in_a_client_that_leads_twice_on_one_session() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn one_candidate_in_a_client_that_crashes() {
     let scene = candidate().with_faults(1, &[Fault::Crash]).in_clients();
     assert_proved(&scene);

@@ -49,7 +49,7 @@ fn holders_are_evicted_limits_changed_and_slots_kept_while_things_go_wrong() {
         let keeps = plan.hosts.iter().any(|it| it.keeps_lost.is_some());
         keeps || plan.deeds.iter().any(|(_, deed)| evicts(deed))
     };
-    let faults = faults_of(is_managed, 60);
+    let faults = faults_of(is_managed, 30);
     for name in [
         "eviction: it left",
         "resize: done",
@@ -75,7 +75,7 @@ fn commits_are_slow_and_strangers_of_all_dialects_come() {
         let is_slow = |deed: &Deed| matches!(deed, Deed::SlowCommits { .. });
         has_all || plan.deeds.iter().any(|(_, deed)| is_slow(deed))
     };
-    let faults = faults_of(is_one, 24);
+    let faults = faults_of(is_one, 12);
     for name in [
         "write committed slowly",
         "stranger that does not understand the record",
@@ -138,7 +138,7 @@ fn servers_ask_for_longer_ttls_and_whoever_has_a_shorter_one_is_told_so() {
 #[test]
 fn a_busy_leader_is_late_for_renewals_and_for_strangers() {
     let is_busy = |deed: &Deed| matches!(deed, Deed::SlowCommits { renewals: true, .. });
-    let faults = faults_of(|plan| plan.deeds.iter().any(|(_, it)| is_busy(it)), 24);
+    let faults = faults_of(|plan| plan.deeds.iter().any(|(_, it)| is_busy(it)), 12);
     for name in [
         "renewal answered slowly",
         "stranger's request committed slowly",

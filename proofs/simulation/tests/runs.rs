@@ -14,19 +14,19 @@ use simulation::{Figures, run, shrink};
 use transport_mock::consul::Profile;
 
 #[test]
-fn eighty_seeds_violate_nothing() {
+fn forty_seeds_violate_nothing() {
     let mut sum = Figures::default();
-    for seed in 0..80 {
+    for seed in 0..40 {
         let outcome = run(&Plan::draw(seed), false);
         assert_eq!(outcome.violation, None, "seed {seed}");
         sum.add(&outcome.figures);
     }
-    assert!(sum.grants > 300, "{sum}");
+    assert!(sum.grants > 150, "{sum}");
     assert!(sum.faults.len() > 20, "most kinds of faults occur: {sum}");
     assert!(sum.losses.len() > 2, "some of it costs slots: {sum}");
     assert!(sum.grants_to_strangers > 0, "{sum}");
-    assert!(sum.elected > 100 && sum.grants - sum.elected > 100, "{sum}");
-    assert!(sum.values_set > 50, "{sum}");
+    assert!(sum.elected > 50 && sum.grants - sum.elected > 50, "{sum}");
+    assert!(sum.values_set > 25, "{sum}");
     assert!(sum.consuls.len() > 4, "most releases of Consul: {sum}");
     // Most of the rare branches must be taken, too. A thousand seeds must take all of them.
     assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");

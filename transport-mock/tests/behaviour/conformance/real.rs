@@ -18,7 +18,7 @@ use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
 
 /// The pause between two checks whether the agent holds a query.
-const LOOK: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
