@@ -16,7 +16,7 @@ fn no_target_that_is_left_out_of_the_tests_has_any() {
         };
         for target in text.split("\n[").filter(is_left_out) {
             for source in sources(package, target) {
-                let has_tests = read(&source).contains("#[test]");
+                let has_tests = read(&source).contains("#[cfg(test)]");
                 assert!(!has_tests, "{}", source.display());
             }
             left_out += 1;
