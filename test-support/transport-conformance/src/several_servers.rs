@@ -63,18 +63,31 @@ fn frozen(connection: &mut Connection) {
 
 /// An address where no connection is refused, and none is accepted.
 struct Silent {
-    _listener: TcpListener,
+    listener: TcpListener,
     _waiting: Vec<TcpStream>,
 }
 
 impl Silent {
+    /// Its port is chosen here first: most programs of this machine talk from this address, and one
+    /// of them may use the port that was free on another.
+    fn first() -> Self {
+        Self::at(SocketAddr::new(FIRST, 0))
+    }
+
+    /// This address with the port of this one.
+    fn beside(&self, ip: IpAddr) -> SocketAddr {
+        let address = self.listener.local_addr().unwrap();
+        SocketAddr::new(ip, address.port())
+    }
+
     fn at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
         let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(100));
         // The system accepts connections until the listener's queue is full. Then it is silent.
         let waiting = std::iter::from_fn(|| connect().ok()).collect();
         Self {
-            _listener: listener,
+            listener,
             _waiting: waiting,
         }
     }
@@ -97,8 +110,9 @@ fn served(adapter: &(impl Transport + BlockOn), request: &Request) -> Response {
 }
 
 pub fn the_one_server_that_serves_is_found(backend: &impl Backend) {
-    let third = Server::start_at("127.0.0.3:0", one_by_one("third"));
-    let _silent = Silent::at(beside(&third, FIRST));
+    let silent = Silent::first();
+    let third = silent.beside(THIRD).to_string();
+    let third = Server::start_at(&third, one_by_one("third"));
     let addresses = [FIRST, SECOND, THIRD];
     for request in [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()] {
         let adapter = named(backend, &third, addresses);
@@ -109,8 +123,10 @@ pub fn the_one_server_that_serves_is_found(backend: &impl Backend) {
 /// A request may run out of time before it reaches a server that serves. The next request then goes
 /// on from there.
 pub fn several_silent_servers_are_passed_by(backend: &impl Backend) {
-    let third = Server::start_at("127.0.0.3:0", one_by_one("third"));
-    let _silent = [FIRST, SECOND].map(|ip| Silent::at(beside(&third, ip)));
+    let silent = Silent::first();
+    let _silent_too = Silent::at(silent.beside(SECOND));
+    let third = silent.beside(THIRD).to_string();
+    let third = Server::start_at(&third, one_by_one("third"));
     let adapter = named(backend, &third, [FIRST, SECOND, THIRD]);
     let request = put("/v1/kv/a", "").with_timeout(SHORT * 3 / 2);
     assert_eq!(served(&adapter, &request).body(), b"third");

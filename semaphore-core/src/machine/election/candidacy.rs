@@ -140,6 +140,13 @@ pub(super) enum Part {
     Read,
 }
 
+/// The answer to one of them.
+#[derive(Debug)]
+pub(super) enum Answer<'a> {
+    Written(Result<&'a Response, RequestError>),
+    Read(Result<View, RequestError>),
+}
+
 /// News for the candidate.
 #[derive(Debug)]
 pub(super) enum CandidacyEvent {
@@ -339,16 +346,15 @@ impl Candidacy {
         &mut self,
         now: Instant,
         asked: Asked,
-        part: Part,
-        answer: Result<&Response, RequestError>,
+        answer: Answer<'_>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        let event = match part {
-            Part::Write => self.handle_write(now, asked, answer, settings, rng),
-            Part::Read => {
+        let event = match answer {
+            Answer::Written(answer) => self.handle_write(now, asked, answer, settings, rng),
+            Answer::Read(answer) => {
                 self.is_reading = false;
-                match answer.and_then(View::parse) {
+                match answer {
                     Ok(view) => {
                         self.rest.reset();
                         self.observe(now, view, asked, settings, rng)

@@ -4,11 +4,11 @@
 use crate::defect::{Defect, is_on};
 use crate::error::{Conflict, Error, Lost, RequestError};
 use crate::http::Response;
-use crate::id::{CommandId, RequestId};
+use crate::id::{CommandId, Index, RequestId};
 use crate::machine::callers::{Caller, Patience};
 use crate::machine::election::between::Acquaintance;
 use crate::machine::election::candidacy::{
-    Asked, Candidacy, CandidacyEvent, Part, Term, View, Way,
+    Answer, Asked, Candidacy, CandidacyEvent, Part, Term, View, Way,
 };
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::failed::Failed;
@@ -91,9 +91,30 @@ impl Candidate {
         answer: Result<&Response, RequestError>,
     ) -> Option<CandidacyEvent> {
         let asked = self.asked(id, sent_at);
+        let answer = match part {
+            Part::Write => Answer::Written(answer),
+            Part::Read => {
+                let read = answer.and_then(View::parse);
+                if let Ok(view) = &read {
+                    self.leave_poll_ahead(now, id, view.as_of);
+                }
+                Answer::Read(read)
+            }
+        };
         let (settings, rng) = (&self.settings, &mut self.rng);
         let candidacy = self.candidacy.as_mut()?;
-        candidacy.handle(now, asked, part, answer, settings, rng)
+        candidacy.handle(now, asked, answer, settings, rng)
+    }
+
+    /// A confirmed read that was sent after the poll shows a lower index than the poll names: a
+    /// snapshot was restored. That poll would last its whole wait, and miss what changes until then.
+    fn leave_poll_ahead(&mut self, now: Instant, read: RequestId, shown: Index) {
+        let is_later = self.requests.is_polling_since_before(read);
+        if is_later && self.watch.poller.is_ahead_of(shown) {
+            self.requests.abort(|from| from == From::Watch);
+            self.watch.poller.ended(now);
+            self.watch.poller.restart();
+        }
     }
 
     /// Takes news of a session.

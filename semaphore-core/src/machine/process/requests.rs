@@ -231,6 +231,12 @@ impl<F: Sender> Requests<F> {
         self.in_flight.values().filter(|it| is(it.from)).count()
     }
 
+    /// Whether a poll is under way that was sent before this request.
+    pub(in crate::machine) fn is_polling_since_before(&self, id: RequestId) -> bool {
+        let mut earlier = self.in_flight.range(..id);
+        self.polls > 0 && earlier.any(|(_, it)| it.from.polls())
+    }
+
     /// The answers to these are no longer needed.
     pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
         work::passed(self.in_flight.len());

@@ -142,6 +142,32 @@ fn a_read_from_before_a_deletion_elects_nobody_in_the_next_campaign() {
     assert!(bench.candidate.is_held(bench.now, second));
 }
 
+/// Seed 23007149 of the simulator found it. A snapshot was restored after the answer from which the poll
+/// continues: Consul's indexes are below the one that it names, so it would last its whole wait.
+#[test]
+fn a_poll_from_an_index_that_a_restored_snapshot_took_back_is_left() {
+    let (mut bench, _) = attempting();
+    let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
+    let (poll, shown) = take_answer(&mut bench, is_read);
+    let before =
+        String::from_utf8_lossy(shown.body()).replace("\"ModifyIndex\":", "\"ModifyIndex\":9");
+    let before = Response::new(200, before).with_header("X-Consul-Index", "9000");
+    bench.candidate.handle_response(bench.now, poll, Ok(before));
+    bench.turn();
+    assert!(bench.sent.iter().any(|it| it.contains("index=9000")));
+    let sent = bench.sent.len();
+    break_off(&mut bench, attempt);
+    let sent = &bench.sent[sent..];
+    let reads = sent
+        .iter()
+        .filter(|it| it.contains("GET") && !it.contains("index="));
+    assert_eq!(
+        reads.count(),
+        2,
+        "one for the attempt, one in place of the poll: {sent:#?}"
+    );
+}
+
 /// The attempt's answer is late. By then the poll has shown who leads now.
 #[test]
 fn an_attempt_that_was_overtaken_elects_nobody() {

@@ -199,6 +199,12 @@ impl Poller {
         };
     }
 
+    /// Whether the poll under way names an index that Consul has not reached, if it is at this one. It
+    /// would last its whole wait.
+    pub(in crate::machine) fn is_ahead_of(&self, index: Index) -> bool {
+        self.is_polling() && self.cursor.index() > index
+    }
+
     /// The next poll is a plain read.
     pub(in crate::machine) fn restart(&mut self) {
         self.cursor.restart();
