@@ -37,13 +37,15 @@ const POLL: Duration = Duration::from_secs(5);
 pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     // So many reads are allowed at once that no scene gets there.
     ("Budget.full_at: Instant", Meaning::Nothing),
-    // A slot stays for less than a second, and its key is polled after T/15.
+    // A slot stays for less than a second.
     ("Contender.slot_since: Instant", Meaning::Since(SECOND)),
     // Who came later does not fail by it.
     ("Failed.sent_at: Instant", Meaning::Since(LEASE)),
     ("Gone.not_before: Instant", Meaning::Due(AT_ONCE)),
     ("Gone.retry_at: Instant", Meaning::Due(AT_ONCE)),
     ("Gone.taken_at: Index", Meaning::Index(IndexOf::Key)),
+    // The key is polled after T/15.
+    ("Holding.since: Instant", Meaning::Since(SECOND)),
     ("InFlight.sent_at: Instant", Meaning::Since(LEASE)),
     ("Key.created: Index", Meaning::Index(IndexOf::Key)),
     ("Key.index: Index", Meaning::Index(IndexOf::Key)),
@@ -113,7 +115,8 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ("Unused: Instant", Meaning::Due(AT_ONCE)),
     ("Waiter.created: Index", Meaning::Index(IndexOf::Key)),
     ("Waiter.modified: Index", Meaning::Index(IndexOf::Key)),
-    ("Writes.asked_at: Instant", Meaning::Due(AT_ONCE)),
+    // A holder's key is polled T/15 later.
+    ("Writes.asked_at: Instant", Meaning::Over(SECOND)),
     ("Writes.ended: Moment", Meaning::Moment),
     // HURRY.
     ("Writes.step: Instant", Meaning::Due(SECOND)),

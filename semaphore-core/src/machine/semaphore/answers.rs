@@ -1,7 +1,7 @@
 //! Answers to reads, polls and proofs, and whom each of them tells something.
 
 use super::Participant;
-use super::contender::{Contender, ContenderNo, Stand};
+use super::contender::{ContenderNo, Stand};
 use super::learn::Reading;
 use super::reads::{Due, Read, Target};
 use super::record::{News, Told};
@@ -122,8 +122,8 @@ impl Participant {
                 (index >= from).then(|| self.saw_ahead(session, entry.as_ref()))
             }),
             Target::Own(session) => answer.and_then(ReadKey::parse_at).map(|(index, entry)| {
-                let entry = entry.filter(|_| index >= from)?;
-                Some(self.saw_own(session, &entry))
+                let entry = entry.filter(|_| index >= from);
+                self.saw_own(session, entry.as_ref())
             }),
         };
         match moved {
@@ -202,15 +202,21 @@ impl Participant {
         true
     }
 
-    /// The key of a holder of ours, by its poll. Whether it has changed.
-    fn saw_own(&mut self, session: &SessionId, entry: &Entry<'_>) -> bool {
-        let known = self.ours.of_session(session.as_str());
-        let known = known.and_then(|no| self.ours.get(no));
-        let has_changed = entry.modify_index() != known.map_or(Index::ZERO, Contender::index);
+    /// The key of a holder of ours, by its poll. Whether it has changed; `None` if it is not there, or
+    /// the answer is older than what is known.
+    fn saw_own(&mut self, session: &SessionId, entry: Option<&Entry<'_>>) -> Option<bool> {
+        let no = self.ours.of_session(session.as_str());
+        let no = no.filter(|no| !self.is_under_way(*no));
+        let holder = no.and_then(|no| self.ours.get(no));
+        let Some(holder) = holder.filter(|it| it.stand() == Stand::Holding) else {
+            // A write of ours has ended the hold.
+            return Some(true);
+        };
+        let has_changed = entry?.modify_index() != holder.index();
         if has_changed {
             self.reads.require(Due::List);
         }
-        has_changed
+        Some(has_changed)
     }
 
     /// Takes what a proof has shown of the record and of the key of one of ours.

@@ -73,7 +73,7 @@ pub(super) enum Course {
     /// It wants a slot, or has one that no caller uses.
     Here,
     /// A caller holds its slot.
-    Holding { acquire: CommandId },
+    Holding { acquire: CommandId, since: Instant },
     /// It leaves, and may have been believed in until then.
     Leaving {
         /// Since when its parked key keeps late entries off, on a session that lives on.
@@ -156,8 +156,11 @@ impl Contender {
     }
 
     /// A caller has its slot from now on.
-    pub(super) fn serve(&mut self, acquire: CommandId) {
-        self.course = Course::Holding { acquire };
+    pub(super) fn serve(&mut self, acquire: CommandId, now: Instant) {
+        self.course = Course::Holding {
+            acquire,
+            since: now,
+        };
     }
 
     /// Its caller has given the slot back.
@@ -172,7 +175,15 @@ impl Contender {
     /// The caller that has its slot.
     pub(super) fn held_for(&self) -> Option<CommandId> {
         match self.course {
-            Course::Holding { acquire } => Some(acquire),
+            Course::Holding { acquire, .. } => Some(acquire),
+            Course::Here | Course::Leaving { .. } | Course::Left => None,
+        }
+    }
+
+    /// Since when that caller has it.
+    pub(super) fn held_since(&self) -> Option<Instant> {
+        match self.course {
+            Course::Holding { since, .. } => Some(since),
             Course::Here | Course::Leaving { .. } | Course::Left => None,
         }
     }

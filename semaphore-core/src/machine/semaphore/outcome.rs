@@ -216,7 +216,7 @@ impl Participant {
             for no in group {
                 let prefix = &self.settings.prefix;
                 let sequencer = self.ours.change(*no, |it| {
-                    it.serve(ticket.id);
+                    it.serve(ticket.id, now);
                     // Once named, its slots are like any others.
                     it.group = (*no, 1);
                     it.loan.hold();

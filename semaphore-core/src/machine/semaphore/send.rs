@@ -146,11 +146,13 @@ impl Participant {
         Some((Target::Own(holder.session()?.clone()), holder.index()))
     }
 
-    /// When a holder's key is first polled.
+    /// When a holder's key is first polled: not for a short hold, nor while callers come, who may need
+    /// the poll.
     pub(super) fn watched_from(&self) -> Option<Instant> {
         self.lone.as_ref()?;
         let (_, holder) = self.ours.those(Stand::Holding).next()?;
-        Some(holder.slot_since + self.settings.session.ttl() / 15)
+        let quiet_since = holder.held_since()?.max(self.writes.asked_at);
+        Some(quiet_since + self.settings.session.ttl() / 15)
     }
 
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
@@ -194,8 +196,13 @@ impl Participant {
     /// answer is what the next poll begins from.
     fn transmit_poll(&mut self, now: Instant, reads_record: bool) -> Option<Transmit> {
         let wanted = self.watched(now);
-        let target = wanted.as_ref().map(|(target, _)| target);
-        if self.reads.polled().is_some() && self.reads.polled() != target {
+        // An agent counts the connection of a poll that is given up until its wait is over
+        // (docs/CONSUL.md, "Limits and timeouts"). So one that nobody needs any more is left to its
+        // end, unless a waiter needs another. The write that ends a hold ends the poll of its key.
+        if let Some((target, _)) = &wanted
+            && !matches!(target, Target::Own(_))
+            && self.reads.polled().is_some_and(|it| it != target)
+        {
             self.reads.drop_poll();
             self.requests.abort(|from| from.polls());
         }

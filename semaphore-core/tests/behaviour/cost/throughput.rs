@@ -21,7 +21,7 @@ struct Crowd {
     hold: u64,
 }
 
-/// The results of half a second.
+/// The results of a while.
 #[derive(Debug)]
 struct Figures {
     /// The turns as a percentage of those that would be possible if handovers took no time.
@@ -43,6 +43,10 @@ impl Crowd {
     }
 
     fn run_on(&self, world: &MockConsul) -> Figures {
+        self.run_for(world, TIME)
+    }
+
+    fn run_for(&self, world: &MockConsul, time: u64) -> Figures {
         let tally = Arc::new(Mutex::new((0_u64, 0_u32, 0_u32)));
         let handles: Vec<_> = (0..self.processes)
             .map(|number| semaphore(world, &format!("process-{number}"), self.limit))
@@ -75,7 +79,7 @@ impl Crowd {
             sessions(),
             world.stats().bytes_down,
         );
-        world.advance(millis(TIME));
+        world.advance(millis(time));
         let after = (
             tally.lock().expect("a tally").0,
             world.stats().total_requests(),
@@ -89,7 +93,7 @@ impl Crowd {
         let slots = (self.limit as usize).min(self.callers) as u64;
         let most_held = tally.lock().expect("a tally").2;
         Figures {
-            percent: turns * 100 * self.hold / (slots * TIME),
+            percent: turns * 100 * self.hold / (slots * time),
             requests: (after.1 - before.1) * 100 / turns.max(1),
             kilobytes: (after.3 - before.3) / 1_000 / turns.max(1),
             sessions: after.2 - before.2,
@@ -164,6 +168,27 @@ fn many_slots_are_used_well_by_many_processes_where_each_write_takes_long() {
         assert!(figures.percent >= percent, "{callers}: {figures:?}");
         assert!(figures.requests <= requests, "{callers}: {figures:?}");
         assert!(figures.kilobytes <= kilobytes, "{callers}: {figures:?}");
+    }
+}
+
+/// An agent counts a poll that was given up until its wait is over. Waiters come and go with each turn, and
+/// one holder of many is polled: if each of them gave a poll up, no connection would be left after seconds.
+#[test]
+fn nearly_as_many_callers_as_slots_give_up_no_poll() {
+    for (callers, hold, time) in [(80, 50, 4_000), (20, 1_500, 20_000)] {
+        let crowd = Crowd {
+            limit: 100,
+            callers,
+            processes: 1,
+            hold,
+        };
+        let world = MockConsul::new(3);
+        let figures = crowd.run_for(&world, time);
+        assert!(figures.percent >= 90, "{callers}: {figures:?}");
+        let is_given_up = |line: &&str| line.contains("given up");
+        let polls = world.trace().lines().filter(is_given_up).count();
+        assert_eq!(polls, 0, "{callers}");
+        assert_eq!(world.stats().failures, 0, "{callers}");
     }
 }
 
