@@ -10,7 +10,7 @@ fn what_was_shown_before_the_key_was_there_is_no_loss() {
     let mut bench = Bench::new(1, 3);
     let before = bench.read();
     let holder = bench.acquire();
-    bench.run_for(secs(1));
+    bench.run_for(secs(2));
     let poll = bench.lose_poll();
     let second = bench.acquire();
     bench.run_for(millis(1));

@@ -25,7 +25,7 @@ fn scene() -> Scene {
     bench.run_for(secs(1));
     let long_ago = bench.read();
     bench.participant.release(bench.now, first);
-    bench.run_for(secs(1));
+    bench.run_for(secs(2));
 
     bench.keep(claims);
     let holder = bench.acquire();
@@ -126,7 +126,7 @@ fn an_older_view_is_no_newer_for_an_index_that_was_too_low_meanwhile() {
 fn a_try_is_not_judged_by_a_view_from_before_a_release_of_ours() {
     let mut bench = Bench::new(1, 2);
     let [first, second] = [bench.acquire(), bench.acquire()];
-    bench.run_for(secs(1));
+    bench.run_for(secs(2));
     let poll = bench.lose_poll();
     bench.keep(is_read);
     bench.participant.release(bench.now, first);
