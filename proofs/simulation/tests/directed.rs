@@ -188,7 +188,8 @@ fn a_renewal_that_counts_without_a_proof_outlasts_its_session() {
     );
 }
 
-/// Polls are begun and given up. The agent counts the connection of each on.
+/// Handles are made and dropped, and the polls of their waiters with them. The agent counts the
+/// connection of each on.
 fn waiters_that_give_up_again_and_again() -> Result<(), Broken> {
     let world = MockConsul::new(1);
     let pool = world.client("a").pooled(MOST_CONNECTIONS);
@@ -196,12 +197,13 @@ fn waiters_that_give_up_again_and_again() -> Result<(), Broken> {
     let _permit = held(&world, "b");
     let waiters: Vec<_> = (0..40)
         .map(|_| {
-            let builder = Semaphore::builder("service/db", 1);
-            let runtime = Arc::new(world.client("a"));
-            let semaphore = builder.connect_parts(Arc::new(pool.clone()), runtime);
-            let semaphore = semaphore.expect("valid settings");
+            let (world_of_it, pool) = (world.clone(), pool.clone());
             world.start(async move {
                 loop {
+                    let builder = Semaphore::builder("service/db", 1);
+                    let runtime = Arc::new(world_of_it.client("a"));
+                    let semaphore = builder.connect_parts(Arc::new(pool.clone()), runtime);
+                    let semaphore = semaphore.expect("valid settings");
                     let _ = semaphore.acquire_timeout(Duration::from_millis(300)).await;
                 }
             })
