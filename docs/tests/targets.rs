@@ -25,35 +25,24 @@ fn no_target_that_is_left_out_of_the_tests_has_any() {
     assert!(left_out > 20, "{left_out}");
 }
 
-/// The files of this target: a program's are its file, or its folder if that is its own.
+/// The files of this target: a library's are all but the programs', a program's are its file, or its
+/// folder if that is its own.
 fn sources(package: &Path, target: &str) -> Vec<PathBuf> {
     let src = package.join("src");
-    let quoted = |key: &str| {
-        target
-            .split_once(&format!("\n{key} = \""))?
-            .1
-            .split('"')
-            .next()
-    };
-    let path = match (quoted("path"), quoted("name")) {
-        (Some(path), _) => package.join(path),
-        (None, Some(name)) if target.starts_with("[bin]]") => [
-            src.join("bin").join(name).with_extension("rs"),
-            src.join("main.rs"),
-        ]
-        .into_iter()
-        .find(|it| it.exists())
-        .expect("its file"),
-        _ => src.join("lib.rs"),
-    };
-    let is_of_library = path.ends_with("src/lib.rs");
-    let is_of_program = |it: &Path| it.ends_with("src/main.rs") || it.starts_with(src.join("bin"));
-    if is_of_library {
+    let path = target.split_once("\npath = \"");
+    let path = path.and_then(|(_, path)| path.split('"').next());
+    let Some(path) = path.map(|path| package.join(path)) else {
+        assert!(
+            target.starts_with("lib]"),
+            "a program without a path: {target}"
+        );
+        let is_of_program =
+            |it: &Path| it.ends_with("src/main.rs") || it.starts_with(src.join("bin"));
         return found(&src, &|it| has_code(it) && !is_of_program(it));
-    }
-    let has_folder =
-        path.ends_with("main.rs") && (path.parent() != Some(&src) || !src.join("lib.rs").exists());
-    let folder = path.parent().filter(|_| has_folder);
+    };
+    let folder = path.parent().filter(|folder| {
+        path.ends_with("main.rs") && (*folder != src || !src.join("lib.rs").exists())
+    });
     folder.map_or_else(|| vec![path.clone()], |it| found(it, &has_code))
 }
 
