@@ -2,7 +2,7 @@
 
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Error, InvalidInput, Refusal};
-use transport_mock::{MockConsul, MockProcess, RequestKind};
+use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
 use crate::election::unknown::ACQUISITION;
 use crate::support::election::*;
@@ -32,6 +32,20 @@ fn whoever_campaigns_alone_makes_a_session_reads_once_and_attempts_once() {
     assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
     assert_eq!(stats.requests_of(ACQUISITION), 1);
     assert_eq!(stats.requests_of(RequestKind::KvRead), 1);
+}
+
+#[test]
+fn whoever_campaigns_alone_reads_once_also_if_the_session_comes_after_the_first_poll() {
+    for seed in 1..=20 {
+        let world = MockConsul::new(seed);
+        let late = Rule::new(Fault::DelayAnswer(millis(5))).kind(RequestKind::SessionCreate);
+        world.inject(late);
+        let (_election, leadership) = leader(&world);
+        world.advance(secs(1));
+        assert!(leadership.is_leader());
+        let reads = world.stats().requests_of(RequestKind::KvRead);
+        assert_eq!(reads, 1, "seed {seed}: {}", world.trace());
+    }
 }
 
 #[test]

@@ -196,17 +196,17 @@ impl Candidacy {
     }
 
     /// Whether it shows our session from before it was lent. Then another candidacy led with it,
-    /// and has given the key back. It is not if it is later than what was seen since.
+    /// and has given the key back. It is not if it is no older than what was seen since.
     fn is_of_former_term(&self, shown: Option<&ElectionKey>, sent: Moment) -> bool {
         let Some(shown) = shown else {
             return false;
         };
         let seen = self.seen.as_ref().filter(|it| it.at > self.known_since);
-        let is_later = seen.is_some_and(|it| shown.modify_index > it.index);
+        let is_as_new = seen.is_some_and(|it| shown.modify_index >= it.index);
         shown.session.is_some()
             && shown.session.as_ref() == self.session.id()
             && sent <= self.known_since
-            && !is_later
+            && !is_as_new
             && !is_former_forgotten()
     }
 
