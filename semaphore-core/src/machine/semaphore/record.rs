@@ -168,6 +168,9 @@ impl KnownRecord {
         lock: Option<Lock>,
         as_of: Index,
     ) -> Content {
+        // Rule 7. Others may have come and gone since the last one was seen.
+        let seen_at = self.seen_at;
+        self.room.take_if(|room| seen_at + room.patience < now);
         self.index = index_of(lock.as_ref());
         self.as_of = as_of.max(self.index);
         self.seen_at = now;

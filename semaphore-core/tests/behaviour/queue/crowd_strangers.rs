@@ -2,8 +2,8 @@
 
 use semaphore_core::Prefix;
 use semaphore_core::sans_io::{Method, Record};
-use transport_mock::MockConsul;
 use transport_mock::consul::Entry;
+use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::queue::crowd_members::*;
 use crate::queue::foreign_clients::{Foreigner, Gauge, Make};
@@ -58,6 +58,42 @@ fn passes_a_stuck_stranger(seed: u64) {
     stuck.leaves(&world);
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+#[test]
+fn room_that_was_seen_before_a_silence_does_not_count_after_it() {
+    for seed in 1..=20 {
+        let world = MockConsul::new(seed);
+        let log = Log::default();
+        let first = in_crowd(&world, "first", 1);
+        let permit = world.run(first.acquire()).expect("a free slot");
+        let ahead = Stranger::enters(&world);
+        let task = turn(&world, in_crowd(&world, "behind", 1), &log);
+        world.advance(secs(1));
+        world.run(permit.release()).expect("released");
+        world.advance(millis(100));
+        world.break_connections();
+        world.inject(Rule::new(Fault::Refuse).host("behind").always());
+        world.advance(secs(2));
+        let session = ahead.session.as_str();
+        let added = write_record(&world, &ahead, |record| record.add(session));
+        assert!(added, "{}", world.trace());
+        world.advance(secs(2));
+        let removed = write_record(&world, &ahead, |record| record.retain(|it| it != session));
+        assert!(removed, "{}", world.trace());
+        let freed = world.now();
+        world.clear_faults();
+        let end = freed + secs(10);
+        while log.lock().expect("a log").is_empty() {
+            assert!(world.step(end), "nobody got in\n{}", world.trace());
+        }
+        let took = world.now().saturating_since(freed);
+        assert!(took >= millis(500), "{seed}: {took:?}\n{}", world.trace());
+        run_all(&world, vec![task]);
+        ahead.leaves(&world);
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
 }
 
 #[test]
