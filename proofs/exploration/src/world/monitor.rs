@@ -81,6 +81,12 @@ impl Monitor {
         self.show();
     }
 
+    /// Whether the slot to which a session was admitted has had a user. If the answer to its claim was lost, the
+    /// one for whom it claimed gets it by a handover.
+    pub(super) fn has_served(&self, session: &str) -> bool {
+        !self.admitted.iter().any(|(it, _)| it == session)
+    }
+
     pub(super) fn slot_since(&self, session: &str) -> Option<Moment> {
         let found = self.slots.iter().find(|(it, _)| it == session);
         found.map(|(_, since)| *since)

@@ -146,7 +146,8 @@ impl<A: Actor> State<A> {
         let now = self.moment();
         let may_stay = |session: &String| {
             let since = self.monitor.slot_since(session);
-            since.is_none_or(|since| now.0 <= since.0 + STAYS_FOR)
+            let is_short = since.is_none_or(|since| now.0 <= since.0 + STAYS_FOR);
+            is_short || !self.monitor.has_served(session)
         };
         if sessions.iter().all(may_stay) {
             return Vec::new();

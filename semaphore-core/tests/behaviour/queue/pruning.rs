@@ -292,6 +292,28 @@ fn a_try_is_refused_at_once_where_the_slots_of_the_dead_are_not_enough() {
     world.run(permit.release()).expect("released");
 }
 
+/// Twenty slots and the dead in them don't fit into the 64 operations of one transaction.
+#[test]
+fn the_names_of_more_dead_holders_than_one_write_takes_are_removed_before_the_claim() {
+    let world = MockConsul::new(4);
+    let dead = (0..31).map(|it| format!(r#""00000000-0000-0000-0000-0000000000{it:02}":true"#));
+    let dead: Vec<_> = dead.collect();
+    let record = format!(r#"{{"Limit":31,"Holders":{{{}}}}}"#, dead.join(","));
+    operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+    let semaphore = semaphore(&world, "a", 31);
+    let before = world.now();
+    let permit = world.run(semaphore.acquire_many(20)).expect("their slots");
+    assert_eq!(permit.sequencers().len(), 20);
+    assert!(world.now().saturating_since(before) < secs(1));
+    let writes = world.stats().requests_of(RequestKind::Txn);
+    assert_eq!(
+        writes,
+        3,
+        "one enters, one prunes, one claims:\n{}",
+        world.trace()
+    );
+}
+
 #[test]
 fn who_does_not_see_its_own_key_any_more_prunes_nobody() {
     let world = MockConsul::new(4);
