@@ -15,7 +15,7 @@
 //! | `contender`, `contenders` | one session that waits, owns a slot or leaves; all of ours |
 //! | `record`, `line`, `missing` | what Consul last said; who waits ahead; holders without a key |
 //! | `rules` | who may enter, claim, hand over, pass out of turn or prune |
-//! | `step`, `outcome` | one transaction; what its answer means |
+//! | `step`, `outcome`, `capacity` | one transaction; what its answer means; how much fits into it |
 //! | `reads` | what is read, and whom the poll watches |
 //! | `send` | what is sent next, and in which order |
 //! | `answers`, `learn` | what reads, polls and proofs say; what is known then |
@@ -27,6 +27,7 @@
 
 mod answers;
 mod availability;
+mod capacity;
 mod contender;
 mod contenders;
 mod contract;

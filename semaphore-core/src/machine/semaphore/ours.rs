@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Participant;
+use super::capacity::Capacity;
 use super::contender::{Contender, ContenderNo, KeyState, Stand};
 use super::reads::Due;
-use super::step::Room;
 use crate::defect::{Defect, is_on};
 use crate::machine::callers::Patience;
 use crate::machine::process::tenancy::loan::Rest;
@@ -206,7 +206,7 @@ impl Participant {
 
     /// The most permits of one acquisition.
     pub(super) fn most_permits(&self) -> u32 {
-        Room::most_permits(&self.settings)
+        Capacity::most_permits(&self.settings)
     }
 
     /// Rule 2. A try ends as soon as fresh knowledge shows that there is no room for it, and lists

@@ -4,12 +4,13 @@
 use core::time::Duration;
 
 use super::Settings;
+use super::capacity::Capacity;
 use super::contender::{Contender, ContenderNo, Course, Entry, KeyState, Stand};
 use super::contenders::{Contenders, Group};
 use super::line::Line;
 use super::missing::Missing;
 use super::record::{Content, KnownRecord};
-use super::step::{Exit, Plan, Room, Step};
+use super::step::{Exit, Plan, Step};
 use crate::defect::{Defect, is_on};
 use crate::machine::callers::{Patience, Queue, Ticket};
 use crate::machine::process::moment::Moment;
@@ -179,7 +180,7 @@ impl Situation<'_> {
         if self.has_others() {
             return FEW_WAITING;
         }
-        FEW_WAITING.max(self.free().min(Room::most_handed_over()))
+        FEW_WAITING.max(self.free().min(Capacity::most_handed_over()))
     }
 
     /// Rule 2. A try enters only to claim at once: it needs more room than all in the line.
@@ -235,16 +236,16 @@ impl Situation<'_> {
     /// order. What doesn't fit into a transaction waits for the next one.
     pub(super) fn plan(&self, served: usize) -> Plan {
         let mut plan = Plan::default();
-        let mut room = Room::beside(self.record.get(), self.settings);
+        let mut left = Capacity::beside(self.record.get(), self.settings);
         let is_readable = matches!(self.record.content(), Content::Missing | Content::Record(_));
         let mut names = self.names();
         for (no, contender) in self.ours.leaving() {
-            if room.operations() == 0 {
+            if left.operations() == 0 {
                 break;
             }
             if !self.is_under_way(no)
                 && let Some(exit) = exit(contender, self.now, is_readable)
-                && room.take(exit.operations(), 0)
+                && left.take(exit.operations(), 0)
             {
                 names -= usize::from(exit.removes_name()).min(names);
                 plan.exits.push((no, exit));
@@ -256,14 +257,14 @@ impl Situation<'_> {
             plan.limit = Some(self.settings.limit);
         }
         let is_writable = is_readable && (!self.is_conflict() || plan.limit.is_some());
-        self.plan_claims(&mut plan, &mut room, (names, is_writable), served);
+        self.plan_claims(&mut plan, &mut left, (names, is_writable), served);
         plan
     }
 
     fn plan_claims(
         &self,
         plan: &mut Plan,
-        room: &mut Room,
+        left: &mut Capacity,
         (mut names, is_writable): (usize, bool),
         served: usize,
     ) {
@@ -318,11 +319,11 @@ impl Situation<'_> {
                 // The first claim under our own limit leaves no other name.
                 prunes = names;
             }
-            if claims && !room.take(operations + 2 * prunes, size) {
+            if claims && !left.take(operations + 2 * prunes, size) {
                 // The names that don't fit are pruned by a write before it.
                 claims = false;
-                prunes = prunes.min(room.operations() / 2);
-                room.take(2 * prunes, 0);
+                prunes = prunes.min(left.operations() / 2);
+                left.take(2 * prunes, 0);
             }
             let dead = self.missing.prunable(self.now).take(prunes);
             plan.prunes.extend(dead);
@@ -339,7 +340,7 @@ impl Situation<'_> {
                 plan.claims.push(group.members.clone());
             } else {
                 is_blocked = true;
-                if is_newcomer && take(&mut waits, size) && room.take(operations, size) {
+                if is_newcomer && take(&mut waits, size) && left.take(operations, size) {
                     plan.entries.push(group.members.clone());
                 }
             }

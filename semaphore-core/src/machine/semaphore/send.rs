@@ -1,8 +1,9 @@
 //! What is sent next: one write, composed from what is known at that moment, one read, and one poll.
 
+use super::capacity::Capacity;
 use super::contender::{ContenderNo, Stand};
 use super::reads::{Due, Target};
-use super::step::{Act, Along, Part, Plan, Room, Step};
+use super::step::{Act, Along, Part, Plan, Step};
 use super::{From, Participant, step};
 use crate::defect::{Defect, is_on};
 use crate::id::Index;
@@ -58,7 +59,7 @@ impl Participant {
     fn compose_handover(&mut self, groups: Vec<Vec<ContenderNo>>) -> Step {
         let all: Vec<ContenderNo> = groups.iter().flatten().copied().collect();
         // Each takes a check and a lock, beside the record that is read along.
-        let most = Room::most_handed_over();
+        let most = Capacity::most_handed_over();
         let mut served = Vec::new();
         let mut count = 0;
         for group in groups {

@@ -1,9 +1,10 @@
 //! The callers' side: who asks, gives back or loses, and whose wait fails.
 
+use super::capacity::Capacity;
 use super::contender::{Contender, ContenderNo, Course, Stand};
 use super::reads::Due;
 use super::record::Content;
-use super::step::{Act, Exit, Room, Step};
+use super::step::{Act, Exit, Step};
 use super::{Participant, Slots};
 use crate::api::Txn;
 use crate::defect::{Defect, is_on};
@@ -371,8 +372,8 @@ impl Participant {
     /// it so large.
     fn lacks_room(&self, record: &Record) -> Option<InvalidInput> {
         let permits = self.callers.queue().head()?.permits as usize;
-        let mut room = Room::beside(Some(record), &self.settings);
-        let fits = room.take(2 * permits, permits);
+        let mut left = Capacity::beside(Some(record), &self.settings);
+        let fits = left.take(2 * permits, permits);
         (!fits).then(|| InvalidInput::RecordTooLarge {
             holders: record.holders().len(),
             len: record.encode().len(),
