@@ -5,7 +5,7 @@
 //! - there are slots for all who wait before it,
 //! - a slot was left unused for half a second; who saw it may be passed for 5 s,
 //! - the slot was a dead holder's, and who waited then may be passed for 5 s,
-//! - a slot passes among the callers of one process, for 0.3 s.
+//! - a slot passes among the callers of one process, for 0.3 s; the first one, for whom it was claimed, may get it later.
 
 use std::sync::Arc;
 

@@ -292,15 +292,21 @@ fn a_try_is_refused_at_once_where_the_slots_of_the_dead_are_not_enough() {
     world.run(permit.release()).expect("released");
 }
 
+/// Writes a record of this limit that names as many dead holders.
+fn hold_dead(world: &MockConsul, limit: u32, dead: u32) {
+    let dead = (0..dead).map(|it| format!(r#""00000000-0000-0000-0000-{it:012}":true"#));
+    let dead: Vec<_> = dead.collect();
+    let dead = dead.join(",");
+    let record = format!(r#"{{"Limit":{limit},"Holders":{{{dead}}}}}"#);
+    operate(world, Method::Put, "/v1/kv/service/db/.lock", &record);
+}
+
 /// As after a limit was lowered under its holders. A transaction takes 64 operations.
 #[test]
 fn more_dead_holders_than_one_write_takes_are_removed_by_several_beside_who_enters() {
     for after in 0..10 {
         let world = MockConsul::new(4);
-        let dead = (0..99).map(|it| format!(r#""00000000-0000-0000-0000-0000000000{it:02}":true"#));
-        let dead: Vec<_> = dead.collect();
-        let record = format!(r#"{{"Limit":3,"Holders":{{{}}}}}"#, dead.join(","));
-        operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+        hold_dead(&world, 3, 99);
         let semaphore = semaphore(&world, "a", 3);
         let other = semaphore.clone();
         let before = world.now();
@@ -317,10 +323,7 @@ fn more_dead_holders_than_one_write_takes_are_removed_by_several_beside_who_ente
 #[test]
 fn the_names_of_more_dead_holders_than_fit_beside_a_claim_are_removed_before_it() {
     let world = MockConsul::new(4);
-    let dead = (0..31).map(|it| format!(r#""00000000-0000-0000-0000-0000000000{it:02}":true"#));
-    let dead: Vec<_> = dead.collect();
-    let record = format!(r#"{{"Limit":31,"Holders":{{{}}}}}"#, dead.join(","));
-    operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+    hold_dead(&world, 31, 31);
     let semaphore = semaphore(&world, "a", 31);
     let before = world.now();
     let permit = world.run(semaphore.acquire_many(20)).expect("their slots");
