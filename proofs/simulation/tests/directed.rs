@@ -51,8 +51,8 @@ fn what_may_come_late() -> Result<(), Broken> {
     let semaphore = client.semaphore("service/db", 3).expect("valid settings");
     let permit = world.run(semaphore.acquire()).expect("a slot");
     world.run(permit.release()).expect("released");
-    // A `Client` keeps its session for a second.
-    world.advance(secs(2));
+    // A `Client` keeps its session for two fifths of its TTL.
+    world.advance(secs(7));
     let left = world.consul(|consul, _| consul.sessions().count());
     if left == 0 {
         return Ok(());

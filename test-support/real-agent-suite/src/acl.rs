@@ -49,6 +49,7 @@ fn is_refused(backend: &impl Backend, name: &str, rules: impl FnOnce(&str) -> St
     assert!(permit.is_held());
     assert_eq!(scene.holders().len(), 1);
     scene.release(permit);
+    drop(holder);
     agent.assert_nothing_left(scene.prefix());
 }
 
@@ -67,6 +68,7 @@ pub fn a_token_with_the_permissions_does_everything(backend: &impl Backend) {
     scene.release(permit);
     scene.run(semaphore.resize(2)).unwrap();
     scene.run(semaphore.destroy()).unwrap();
+    drop(semaphore);
     agent.assert_nothing_left(scene.prefix());
 }
 
@@ -165,6 +167,7 @@ pub fn a_prefix_that_may_not_be_listed_is_refused_at_once(backend: &impl Backend
     scene.run(restricted.shutdown());
     assert!(permit.is_held());
     scene.release(permit);
+    drop((holder, restricted));
     agent.assert_nothing_left(scene.prefix());
 }
 
@@ -191,6 +194,7 @@ pub fn a_holder_that_may_not_be_seen_is_not_evicted(backend: &impl Backend) {
     assert!(permit.is_held());
     scene.release(permit);
     scene.run(restricted.shutdown());
+    drop((holder, restricted));
     agent.assert_nothing_left(scene.prefix());
 }
 
@@ -260,5 +264,6 @@ pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backen
     scene.release(scene.finish(waiting).unwrap());
     scene.run(leadership.resign()).unwrap();
     scene.run(election.shutdown());
+    drop((holder, waiter));
     agent.assert_nothing_left(scene.prefix());
 }

@@ -16,6 +16,7 @@ pub fn a_slot_is_acquired_and_given_back(backend: &impl Backend) {
     assert!(permit.remaining() > Duration::ZERO);
     assert_eq!(scene.holders().len(), 1);
     scene.release(permit);
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 
@@ -27,7 +28,7 @@ pub fn a_slot_is_acquired_again_and_again(backend: &impl Backend) {
         scene.release(permit);
         assert!(scene.holders().is_empty());
     }
-    // The handle keeps the session for a moment, for the next turn.
+    drop(semaphore);
     scene.assert_nothing_left_soon();
 }
 
@@ -41,6 +42,7 @@ pub fn a_waiter_is_admitted_when_a_slot_is_given_back(backend: &impl Backend) {
     scene.release(permit);
     let permit = scene.finish(waiting).unwrap();
     scene.release(permit);
+    drop((one, other));
     scene.assert_nothing_left();
 }
 
@@ -61,6 +63,7 @@ pub fn waiters_are_admitted_in_the_order_in_which_they_came(backend: &impl Backe
         last = permit.fencing_token();
         scene.release(permit);
     }
+    drop(holder);
     scene.assert_nothing_left();
 }
 
@@ -78,7 +81,7 @@ pub fn fencing_tokens_rise_from_grant_to_grant(backend: &impl Backend) {
             scene.run(hosts[0].destroy()).unwrap();
         }
     }
-    // The handle keeps the session for a moment, for the next turn.
+    drop(hosts);
     scene.assert_nothing_left_soon();
 }
 
@@ -103,6 +106,7 @@ pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend
     };
     assert!(text.contains("No path to datacenter"), "{text}");
     scene.run(elsewhere.shutdown());
+    drop((semaphore, elsewhere));
     scene.assert_nothing_left();
 }
 
@@ -116,5 +120,6 @@ pub fn a_prefix_that_needs_encoding_is_used_as_it_is(backend: &impl Backend) {
     assert!(scene.run(semaphore.try_acquire()).unwrap().is_err());
     scene.release(permit);
     scene.run(semaphore.destroy()).unwrap();
+    drop(semaphore);
     scene.admin().assert_nothing_left(&prefix);
 }

@@ -16,8 +16,8 @@ const POINTS: [u64; 12] = [
 
 pub fn an_acquisition_dropped_at_any_point_leaves_nothing(backend: &impl Backend) {
     let scene = Scene::shared(backend);
-    let semaphore = scene.semaphore(1);
     for point in POINTS {
+        let semaphore = scene.semaphore(1);
         scene.run(async {
             let acquire = pin!(semaphore.acquire());
             let sleep = scene.home().sleep(Duration::from_micros(point));
@@ -26,10 +26,9 @@ pub fn an_acquisition_dropped_at_any_point_leaves_nothing(backend: &impl Backend
         // If a slot was granted at that moment, it is free again.
         let permit = scene.acquire(&semaphore);
         scene.release(permit);
+        drop(semaphore);
         scene.assert_nothing_left_soon();
     }
-    scene.run(semaphore.shutdown());
-    scene.assert_nothing_left();
 }
 
 pub fn a_waiter_that_is_dropped_leaves_the_queue(backend: &impl Backend) {
@@ -51,6 +50,6 @@ pub fn a_waiter_that_is_dropped_leaves_the_queue(backend: &impl Backend) {
     scene.release(permit);
     let permit = scene.finish(waiting).unwrap();
     scene.release(permit);
-    scene.run(other.shutdown());
+    drop((one, other, third));
     scene.assert_nothing_left();
 }

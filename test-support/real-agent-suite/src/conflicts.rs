@@ -26,6 +26,7 @@ pub fn another_limit_is_a_conflict_that_names_both(backend: &impl Backend) {
     assert!(permit.is_held());
     scene.release(permit);
     scene.run(five.shutdown());
+    drop((three, five));
     scene.assert_nothing_left();
 }
 
@@ -45,6 +46,7 @@ pub fn another_limit_is_adopted_when_asked_for(backend: &impl Backend) {
     scene.release(adopted);
     scene.release(permit);
     scene.run(other.shutdown());
+    drop((one, other));
     scene.assert_nothing_left();
 }
 
@@ -118,6 +120,7 @@ pub fn each_dialect_of_the_record_is_kept(backend: &impl Backend) {
         assert_eq!(entry["Flags"].as_u64(), Some(flags));
         let empty: Value = serde_json::from_str(empty).unwrap();
         assert_eq!(scene.record(), empty);
+        drop(semaphore);
         scene.assert_nothing_left();
     }
 }

@@ -118,6 +118,7 @@ pub fn a_hundred_tasks_share_a_handful_of_connections(backend: &impl Backend) {
     assert_eq!(gauge.most(), 3);
     let traffic = proxy.traffic();
     assert!(traffic.peak <= HANDFUL, "{traffic:?}");
+    drop(semaphore);
     agent.assert_nothing_left(scene.prefix());
 }
 

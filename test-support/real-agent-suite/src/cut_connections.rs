@@ -42,6 +42,7 @@ pub fn a_claim_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend) 
     assert!(permit.is_held());
     assert_eq!(scene.holders(), [session(&permit)]);
     scene.release(permit);
+    drop(semaphore);
     agent.assert_nothing_left(scene.prefix());
 }
 
@@ -61,6 +62,7 @@ pub fn a_release_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend
     wait_until("the release is applied", || scene.holders().is_empty());
     lose_answers(&proxy);
     scene.finish(releasing).unwrap();
+    drop(semaphore);
     agent.assert_nothing_left(scene.prefix());
 }
 

@@ -11,6 +11,7 @@ pub fn a_dropped_permit_is_given_back(backend: &impl Backend) {
     wait_until("both contend", || scene.contenders().len() == 2);
     drop(permit);
     drop(scene.finish(waiting).unwrap());
+    drop((one, other));
     scene.assert_nothing_left_soon();
 }
 

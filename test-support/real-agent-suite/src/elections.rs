@@ -106,6 +106,7 @@ pub fn a_leader_resigns_and_whoever_waits_leads_at_once(backend: &impl Backend) 
     let lost = scene.run(second.lost());
     assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
     scene.run(second.resign()).unwrap();
+    drop((one, other));
     clean_up(&scene, &key);
 }
 
@@ -121,7 +122,6 @@ pub fn a_dropped_leadership_or_campaign_leaves_nothing(backend: &impl Backend) {
         let waiting = scene.run(other.campaign_timeout(Duration::from_millis(200)));
         assert!(waiting.is_err(), "{waiting:?}");
     }
-    wait_until("one campaigns", || sessions(&scene) == 1);
     drop(first);
     let second = lead(&scene, &other);
     assert_eq!(second.term(), 2);
@@ -196,6 +196,7 @@ fn loses<B: Backend>(
     assert_eq!(value(&scene.entry(&key).unwrap()), b"other");
     assert_eq!(sessions(&scene), 1);
     scene.run(second.resign()).unwrap();
+    drop(other);
     clean_up(&scene, &key);
 }
 
@@ -304,5 +305,6 @@ pub fn a_thread_campaigns_leads_and_resigns(backend: &impl Backend) {
     assert!(matches!(second.lost(), Lost::KeyReleased { .. }));
     let resigned = second.resign();
     assert!(matches!(resigned, Err(Error::Lost(_))), "{resigned:?}");
+    drop(one);
     clean_up(&scene, &key);
 }

@@ -49,5 +49,6 @@ pub fn a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it(
     let sessions = scene.contenders();
     assert_eq!(sessions.len(), 1, "the first one has left on its own");
     scene.release(permit);
+    drop(waiter);
     agent.assert_nothing_left(scene.prefix());
 }

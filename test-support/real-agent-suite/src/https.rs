@@ -76,6 +76,7 @@ pub fn an_agent_that_demands_client_certificates_is_used_with_one(backend: &impl
     assert!(scene.run(semaphore.try_acquire()).unwrap().is_err());
     scene.release(other);
     scene.release(permit);
+    drop(semaphore);
     agent.assert_nothing_left(scene.prefix());
 
     let scene = Scene::with(backend, agent.client(), nobody);

@@ -22,6 +22,7 @@ pub fn the_contender_key_shows_value_and_flags(backend: &impl Backend) {
     assert!(flags.is_some_and(|flags| (1..512).contains(&(flags >> 23))));
     assert_eq!(entry["Session"], id.as_str());
     scene.release(permit);
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 
@@ -35,5 +36,6 @@ pub fn the_record_is_written_as_go_does(backend: &impl Backend) {
     assert_eq!(entry["Flags"].as_u64(), Some(GO_FLAGS));
     scene.release(permit);
     assert_eq!(scene.record(), json!({ "Limit": 3, "Holders": {} }));
+    drop(semaphore);
     scene.assert_nothing_left();
 }

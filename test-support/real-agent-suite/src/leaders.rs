@@ -138,6 +138,7 @@ pub fn a_semaphores_keys_are_refused_as_an_elections(backend: &impl Backend) {
         assert_eq!(conflict, Conflict::Semaphore);
     }
     scene.release(permit);
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 

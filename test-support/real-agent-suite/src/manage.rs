@@ -28,6 +28,7 @@ pub fn an_inspection_shows_holders_and_waiters_in_order(backend: &impl Backend) 
         let permit = scene.finish(task).unwrap();
         scene.release(permit);
     }
+    drop(holder);
     scene.assert_nothing_left();
 }
 
@@ -64,6 +65,7 @@ pub fn a_greater_limit_admits_those_who_wait(backend: &impl Backend) {
     // The handle that resized uses the new limit.
     let both = scene.run(one.acquire_many(2)).unwrap();
     scene.release(both);
+    drop((one, other));
     scene.assert_nothing_left();
 }
 
@@ -80,6 +82,7 @@ pub fn a_smaller_limit_evicts_nobody(backend: &impl Backend) {
     let permit = scene.acquire(&semaphore);
     assert!(scene.run(semaphore.try_acquire()).unwrap().is_err());
     scene.release(permit);
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 
@@ -106,6 +109,7 @@ pub fn only_an_unused_semaphore_is_destroyed(backend: &impl Backend) {
     scene.release(permit);
     scene.run(semaphore.destroy()).unwrap();
     assert!(scene.record().is_null());
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 
@@ -119,5 +123,6 @@ pub fn a_sequencer_is_current_for_as_long_as_its_slot_is_held(backend: &impl Bac
     scene.release(permit);
     let status = scene.run(verifier.verify(&sequencer)).unwrap();
     assert_eq!(status, SequencerStatus::Stale);
+    drop((holder, verifier));
     scene.assert_nothing_left();
 }

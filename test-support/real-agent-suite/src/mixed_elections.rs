@@ -129,5 +129,6 @@ pub fn the_guides_requests_and_our_clients_elect_one_leader_among_them(backend: 
     assert_eq!(fourth.term(), 4);
     assert!(fourth.fencing_token() > token);
     scene.run(fourth.resign()).unwrap();
+    drop((one, other));
     clean_up(&scene, &key);
 }

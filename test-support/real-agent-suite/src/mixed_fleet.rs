@@ -79,7 +79,7 @@ pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Bac
     let left = scene.admin().leftovers(scene.prefix()).unwrap();
     assert!(left.keys.is_empty() && left.holders.is_empty(), "{left}");
     // `consul lock` destroys its session in the background, and may end before that. Ours are kept for a
-    // second.
+    // while.
     let is_ours = |session: &String| {
         let info = scene.session_info(session);
         info["Name"]

@@ -51,6 +51,7 @@ pub fn a_missing_node_is_made_and_made_again_when_it_is_taken_away(backend: &imp
     let permit = scene.finish(waiting).unwrap();
     assert_eq!(scene.session_info(&session(&permit))["Node"], OWN);
     scene.release(permit);
+    drop((holder, other));
     agent.assert_nothing_left(scene.prefix());
 }
 
@@ -70,6 +71,7 @@ pub fn a_node_that_somebody_else_describes_is_left_as_it_is(backend: &impl Backe
         (&json!("10.0.0.1"), &json!("others"))
     );
     scene.release(permit);
+    drop(semaphore);
     agent.assert_nothing_left(scene.prefix());
 }
 

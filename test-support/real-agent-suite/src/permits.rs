@@ -26,6 +26,7 @@ pub fn several_permits_are_taken_and_given_back_together(backend: &impl Backend)
     scene.release(permit);
     let four = scene.run(semaphore.acquire_many(4));
     assert!(matches!(four, Err(Error::InvalidInput { .. })), "{four:?}");
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 
@@ -47,5 +48,6 @@ pub fn several_permits_are_waited_for_without_holding_any(backend: &impl Backend
     let all = scene.finish(waiting).unwrap();
     assert_eq!(scene.holders().len(), 3);
     scene.release(all);
+    drop(one);
     scene.assert_nothing_left();
 }

@@ -52,7 +52,7 @@ pub fn a_claim_with_which_the_record_outgrows_the_agents_limit_leaves_nothing(
         (permits.len(), permits.len()),
         "{left}"
     );
-    // A session without a slot is kept for a second.
+    // A session without a slot is kept for a while.
     wait_until("each session has a slot", || {
         scene.admin().sessions().unwrap().len() == permits.len()
     });

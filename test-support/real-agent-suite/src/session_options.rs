@@ -60,6 +60,7 @@ pub fn the_default_session_has_no_health_checks(backend: &impl Backend) {
     );
     assert_eq!(info["Name"], format!("semaphore {}", scene.prefix()));
     scene.release(permit);
+    drop(semaphore);
     scene.assert_nothing_left();
 }
 

@@ -14,6 +14,7 @@ pub fn a_free_slot_is_taken_at_once(backend: &impl Backend) {
     assert_eq!(scene.holders().len(), 2);
     scene.release(first);
     scene.release(second);
+    drop((one, other));
     scene.assert_nothing_left();
 }
 
@@ -31,5 +32,6 @@ pub fn a_taken_slot_is_not_waited_for(backend: &impl Backend) {
     scene.release(first);
     scene.release(second);
     scene.run(other.shutdown());
+    drop((one, other));
     scene.assert_nothing_left();
 }

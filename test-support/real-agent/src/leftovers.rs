@@ -104,13 +104,13 @@ impl Client {
     }
 
     /// Asserts that nothing of the semaphore at `prefix` is left. A session that is kept for the
-    /// next turn is gone after a second, or somewhat later on a busy machine.
+    /// next turn is gone after two fifths of its TTL, or somewhat later on a busy machine.
     ///
     /// # Panics
     /// If something is left, naming it, or if the agent can't be asked.
     #[track_caller]
     pub fn assert_nothing_left(&self, prefix: &str) {
-        self.assert_nothing_left_within(prefix, Duration::from_secs(5));
+        self.assert_nothing_left_within(prefix, Duration::from_secs(10));
     }
 
     /// Asserts that nothing of the semaphore at `prefix` is left after at most `patience`. It is

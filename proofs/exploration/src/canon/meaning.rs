@@ -112,7 +112,6 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     ),
     // How long somebody has waited only appears in errors.
     ("Ticket.since: Instant", Meaning::Nothing),
-    ("Unused: Instant", Meaning::Due(AT_ONCE)),
     ("Waiter.created: Index", Meaning::Index(IndexOf::Key)),
     ("Waiter.modified: Index", Meaning::Index(IndexOf::Key)),
     // A holder's key is polled T/15 later.

@@ -209,7 +209,7 @@ impl Local {
 
 /// The leases of the scenes' sessions have this length.
 const LONGEST_LEASE: Duration = Duration::from_secs(15);
-/// A session is kept for this long. What a transaction shows is enough for a shorter time.
+/// What a transaction shows is enough for a shorter time.
 const LONGEST_RECENT: Duration = Duration::from_secs(1);
 /// From then on, a poll that may be dead is given up.
 const LEAST_POLL: Duration = Duration::from_secs(2);

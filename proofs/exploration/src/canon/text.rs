@@ -346,7 +346,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "retry_at" | "rests_until" | "unsettled_until" | "early_from" | "ask_again_at"
         | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from" | "write_at"
         | "read_at" | "rest" | "contended_until" | "expected_until" | "due_at" | "ends_at"
-        | "timer" | "Unused" | "Ending" | "" => Token::Timer(nanos),
+        | "timer" | "Ending" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // While a watch's budget has most of its burst left, nothing depends on the amount.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),

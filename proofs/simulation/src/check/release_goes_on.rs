@@ -114,6 +114,14 @@ impl Check for ReleaseGoesOn {
             Happening::Known { host, session } => {
                 self.known.insert(session.clone(), (*host, at));
             }
+            // A waiter gets a slot. Whether a caller takes it over is told only with the grant.
+            Happening::Changed(change) => {
+                for session in &change.added {
+                    if let Some((_, since)) = self.known.get_mut(session) {
+                        *since = at;
+                    }
+                }
+            }
             // Who comes next does not wait for a release that was refused: it is given up.
             Happening::Waits { host, .. } => {
                 let refused = std::mem::take(&mut self.refused);

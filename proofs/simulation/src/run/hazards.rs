@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::adapter::{Request, Runtime as _};
+use semaphore_core::adapter::{Priority, Request, Runtime as _};
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
@@ -85,8 +85,9 @@ impl Hazards {
         let until = self.truth.now() + lasts + self.queueing.unwrap_or_default();
         let host = self.host;
         book.happenings.push(Happening::Hindered { host, until });
-        let renews = RequestKind::of(request) == RequestKind::SessionRenew;
-        let is_felt = renews || self.queueing.is_some();
+        // A renewal, or the proof that goes with it: each of them ends a belief that lacks it.
+        let is_of_hold = request.priority() == Priority::Renewal;
+        let is_felt = is_of_hold || self.queueing.is_some();
         if is_felt && !matches!(fault, Fault::Index(_)) {
             let host = Some(host);
             book.happenings.push(Happening::Trouble { host, until });

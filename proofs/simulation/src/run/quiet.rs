@@ -79,12 +79,13 @@ impl Run<'_> {
         self.judge_step()
     }
 
-    /// How long requests under way may take.
+    /// How long requests under way may take, and unused sessions are kept.
     pub(super) fn last_requests(&self) -> Duration {
+        let usual = LAST_REQUESTS + self.plan.ttl / 5 * 2;
         if self.plan.is_slow() {
-            LAST_REQUESTS + self.plan.latency * 20 + self.plan.longest_session()
+            usual + self.plan.latency * 20 + self.plan.longest_session()
         } else {
-            LAST_REQUESTS
+            usual
         }
     }
 

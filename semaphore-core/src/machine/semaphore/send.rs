@@ -196,6 +196,10 @@ impl Participant {
     /// The poll comes last. None begins while a claim of ours or a read is under way or due: its
     /// answer is what the next poll begins from.
     fn transmit_poll(&mut self, now: Instant, reads_record: bool) -> Option<Transmit> {
+        let step = self.writes.step.as_ref();
+        if reads_record || step.is_some_and(|(step, _)| step.claims()) {
+            return None;
+        }
         let wanted = self.watched(now);
         // An agent counts the connection of a poll that is given up until its wait is over
         // (docs/CONSUL.md, "Limits and timeouts"). So one that nobody needs any more is left to its
@@ -207,12 +211,7 @@ impl Participant {
             self.reads.drop_poll();
             self.requests.abort(|from| from.polls());
         }
-        let claims = self
-            .writes
-            .step
-            .as_ref()
-            .is_some_and(|(step, _)| step.claims());
-        if claims || reads_record || !self.reads.may_poll(now) {
+        if !self.reads.may_poll(now) {
             return None;
         }
         let (target, from) = wanted?;

@@ -13,7 +13,7 @@
 //! ```
 //! - A contender gets the lowest session that is free at its place. So the last ones become unused,
 //!   and end.
-//! - An unused session is kept for a moment, since another turn may come, and then ended.
+//! - An unused session is kept as long as a turn may begin with it without a renewal, and then ended.
 //! - A session that is gone takes all its users with it.
 //! - A session that came back with something left on it is *retired*: nobody new uses it, and it
 //!   ends with its last user. Its end removes what is left.
@@ -83,8 +83,8 @@ pub(in crate::machine) struct Pool {
     news: AllNews,
     /// How long the last answer took.
     took: Duration,
-    /// How long an unused session is kept.
-    kept: Duration,
+    /// Nobody comes any more.
+    is_closed: bool,
     timed_at: Instant,
     rng: fastrand::Rng,
 }
@@ -112,9 +112,6 @@ impl Sender for From {
     }
 }
 
-/// How long an unused session is kept, unless the pool is closed (KEEP).
-const KEEP: Duration = Duration::from_secs(1);
-
 /// The most requests under way: an agent serves 200 connections from one address (docs/CONSUL.md,
 /// "Limits and timeouts").
 const MOST_UNDER_WAY: usize = 64;
@@ -136,7 +133,7 @@ impl Pool {
             agenda: Agenda::default(),
             news: AllNews::default(),
             took: Duration::ZERO,
-            kept: KEEP,
+            is_closed: false,
             timed_at: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -162,7 +159,7 @@ impl Pool {
 
     /// Nothing is kept for later turns any more.
     pub(in crate::machine) fn close(&mut self, now: Instant) {
-        self.kept = Duration::ZERO;
+        self.is_closed = true;
         for no in self.agenda.ending() {
             self.settle(now, no);
         }
@@ -451,7 +448,7 @@ impl Pool {
         }
         // An ended session has no id any more, so these news come first.
         let news = shared.news();
-        shared.end_unless_used(now, self.kept);
+        shared.end_unless_used(now, self.is_closed);
         let is_over = shared.session.has_ended();
         let after = if is_over {
             Listed::default()

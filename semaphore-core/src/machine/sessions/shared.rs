@@ -49,8 +49,8 @@ pub(super) enum Stance {
 #[derive(Clone, Copy, Debug)]
 enum Usage {
     Used,
-    /// Another turn may come until then.
-    Unused(Instant),
+    /// Another turn may come.
+    Unused,
     /// It is destroyed.
     Ending,
 }
@@ -228,9 +228,9 @@ impl Shared {
         }
     }
 
-    /// An unused session is kept for a moment, if it may be used again. If its only users wait for
-    /// what may come late, its end settles that.
-    pub(super) fn end_unless_used(&mut self, now: Instant, kept: Duration) {
+    /// An unused session is kept while a turn may begin with it, if one may come. If its only users
+    /// wait for what may come late, its end settles that.
+    pub(super) fn end_unless_used(&mut self, now: Instant, is_closed: bool) {
         if matches!(self.usage, Usage::Ending) {
             return;
         }
@@ -245,17 +245,13 @@ impl Shared {
             return;
         }
         self.is_retired |= is_used;
-        let until = match self.usage {
-            Usage::Unused(until) => until.min(now + kept),
-            Usage::Used | Usage::Ending => now + kept,
-        };
-        self.usage = Usage::Unused(until);
         let is_fresh = self.session.lease().is_some_and(|it| it.is_fresh(now));
-        let is_reusable = self.session.is_sound() && is_fresh && !self.is_retired;
-        if !is_reusable || until <= now {
+        self.usage = if self.session.is_sound() && is_fresh && !self.is_retired && !is_closed {
+            Usage::Unused
+        } else {
             self.session.end();
-            self.usage = Usage::Ending;
-        }
+            Usage::Ending
+        };
     }
 
     /// What the pool must know. `held`: with how many sessions somebody holds.
@@ -271,7 +267,7 @@ impl Shared {
             request: due.filter(|_| !is_new && !is_ending),
             end: match self.usage {
                 Usage::Used | Usage::Ending => None,
-                Usage::Unused(until) => Some(until),
+                Usage::Unused => self.session.lease().map(Lease::fresh_until),
             },
             unknown: self.session.unknown_since(),
         }

@@ -50,7 +50,7 @@ fn are_made_and_dropped(semaphores: usize) {
             .run(permit.expect("a slot").release())
             .expect("released");
     }
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 0);
     let stats = world.stats();
     world.advance(secs(600));

@@ -148,7 +148,7 @@ fn whoever_is_told_that_the_view_is_incomplete_asks_anew_next_time() {
         permit.release().await.expect("released");
         others.release().await.expect("released");
     });
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 
@@ -192,7 +192,7 @@ fn a_turn_that_begins_while_the_one_before_settles_keeps_its_session() {
         world.advance(secs(60));
         assert!(again.is_held(), "after {after} ms\n{}", world.trace());
         world.run(again.release()).expect("released");
-        world.advance(secs(2));
+        world.advance(KEPT);
         assert_eq!(session_count(&world), 0, "after {after} ms");
     }
 }

@@ -40,7 +40,7 @@ fn there_are_as_many_sessions_as_slots_in_the_semaphore_with_the_most() {
         assert_ne!(sequencer.session.as_str(), sessions[0]);
     }
     world.run(further.release()).expect("released");
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 1, "those of no more use are ended");
     assert!(few.iter().all(semaphore_core::Permit::is_held));
 }
@@ -77,7 +77,7 @@ fn a_session_serves_the_next_turn_wherever_that_is() {
         world.advance(millis(500));
     }
     assert!(sessions.iter().all(|it| *it == sessions[0]), "{sessions:?}");
-    world.advance(secs(1));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
 

@@ -29,7 +29,7 @@ fn a_loop_of_a_few_lines_campaigns_leads_and_resigns() {
     bench.candidate.release(bench.now, campaign);
     let believes = bench.candidate.is_held(bench.now, campaign);
     assert!(!believes, "belief ends at once");
-    bench.run_for(1_000);
+    bench.run_for(6_010);
     let last = bench.events.last().expect("events");
     let resigned = matches!(last, Event::Done { result: Ok(()), .. });
     assert!(resigned, "{last:?}");
@@ -92,7 +92,7 @@ fn after_a_loss_there_is_nothing_to_wait_for() {
     bench.write(&delete);
     bench.run_for(10);
     assert_eq!(bench.losses().len(), 1);
-    bench.run_for(1_000);
+    bench.run_for(6_010);
     assert!(bench.candidate.is_idle());
     assert_eq!(bench.candidate.poll_timeout(), None);
     bench.candidate.release(bench.now, campaign);
@@ -203,7 +203,7 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
     bench.candidate.release(bench.now, campaign);
     let value = Value::new("late").expect("a value");
     let change = bench.candidate.set_value(bench.now, campaign, &value);
-    bench.run_for(1_000);
+    bench.run_for(6_010);
     let is_told = |event: &Event<Term>| match event {
         Event::Done {
             command: it,

@@ -21,7 +21,7 @@ fn campaign_for(flags: u64, value: &str) -> (MockConsul, Result<(), Error>) {
     let outcome = outcome.map(|leadership| {
         assert!(leadership.is_leader());
     });
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 0);
     (world, outcome)
 }

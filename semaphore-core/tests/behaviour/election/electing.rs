@@ -212,7 +212,7 @@ fn a_timeout_ends_a_campaign_and_leaves_nothing() {
     let b = election(&world, "b");
     let outcome = world.run(b.campaign_timeout(secs(20)));
     assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 1, "only the leader's");
     assert!(first.is_leader());
 }

@@ -27,7 +27,7 @@ fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
         let denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
         assert!(denied, "{kind}: {outcome:?}");
         assert!(world.now().saturating_since(before) <= millis(50), "{kind}");
-        world.advance(secs(2));
+        world.advance(KEPT);
         assert_eq!(session_count(&world), 0, "{kind}");
     }
 }

@@ -47,7 +47,7 @@ impl Leader {
     /// still works.
     #[track_caller]
     fn ends(self) {
-        self.world.advance(secs(2));
+        self.world.advance(KEPT);
         assert_eq!(session_count(&self.world), 0, "{}", self.world.trace());
         let set = self.world.run(self.leadership.set_value("late"));
         assert!(matches!(set, Err(Error::Lost(_))), "{set:?}");
@@ -140,7 +140,7 @@ fn whoever_finds_its_key_to_be_something_else_undoes_no_repair_of_it() {
     assert!(matches!(leader.loses(), Lost::KeyOverwritten { .. }));
     let repaired = format!("{target}?flags={LOCK_FLAGS}");
     operate(&leader.world, Method::Put, &repaired, "repaired");
-    leader.world.advance(secs(2));
+    leader.world.advance(KEPT);
     let key = found(&leader.world).expect("a key");
     assert_eq!((key.value.as_str(), key.flags), ("repaired", LOCK_FLAGS));
     assert_eq!(

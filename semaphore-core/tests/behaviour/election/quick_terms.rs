@@ -27,7 +27,7 @@ fn a_loop_of_short_attempts_campaigns_with_one_session() {
     }
     let made = world.stats_of("b").requests_of(RequestKind::SessionCreate) - before;
     assert!(made <= 2, "{made} sessions");
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 1, "only the leader's is left");
 }
 
@@ -160,7 +160,7 @@ fn a_session_is_not_kept_where_the_terms_of_the_key_are_counted_again() {
             hand(&world);
         }
         assert_eq!(sequencers.len(), 5, "{sequencers:?}");
-        world.advance(secs(2));
+        world.advance(KEPT);
         assert_eq!(session_count(&world), 0, "{}", world.trace());
     }
 }

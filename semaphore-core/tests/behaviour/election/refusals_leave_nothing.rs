@@ -14,7 +14,7 @@ fn world_where_the_key_is_read_only() -> MockConsul {
     let world = MockConsul::new(5);
     let (_a, leadership) = leader(&world);
     world.run(leadership.resign()).expect("resigned");
-    world.advance(secs(2));
+    world.advance(KEPT);
     world.consul(|consul, _| {
         consul.set_acl_default_deny();
         consul.add_token("all", Policy::management());

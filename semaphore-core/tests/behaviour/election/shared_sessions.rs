@@ -378,7 +378,7 @@ fn a_leader_whose_agent_begins_to_refuse_transactions_steps_down_when_they_are_s
     assert_eq!(holder(&world, 1), None, "{}", world.trace());
     assert!(terms[0].is_leader());
     world.run(terms[0].resign()).expect("resigned");
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert!(!is_alive(&world, &session), "{}", world.trace());
 }
 
@@ -394,7 +394,7 @@ fn a_loop_of_short_attempts_beside_a_leader_makes_no_sessions() {
     }
     let made = world.stats_of("b").requests_of(RequestKind::SessionCreate);
     assert!(made <= 2, "{made} sessions");
-    world.advance(secs(3));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 1, "{}", world.trace());
 }
 

@@ -141,7 +141,7 @@ fn those_who_may_are_not_held_up_by_a_refused_one() {
         let permit = world.run(other.acquire()).expect("a slot");
         assert!(world.now().saturating_since(before) < millis(100), "{what}");
         world.run(permit.release()).expect("released");
-        world.advance(secs(2));
+        world.advance(KEPT);
         assert_left(&world, what);
     }
 }

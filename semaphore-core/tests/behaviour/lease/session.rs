@@ -46,6 +46,7 @@ fn what_is_held_is_renewed_after_a_sixteenth_to_a_twelfth_of_the_ttl_and_after_f
             last = at;
         }
         world.run(permit.release()).expect("released");
+        world.advance(secs(24));
         assert_nothing_left(&world);
     }
 }
@@ -213,6 +214,7 @@ fn every_option_is_in_the_body() {
         })
     );
     world.run(permit.release()).expect("released");
+    world.advance(secs(3));
     assert_nothing_left(&world);
 }
 

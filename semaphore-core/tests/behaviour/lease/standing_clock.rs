@@ -28,8 +28,7 @@ fn a_slot_goes_from_hand_to_hand_while_the_clock_stands_still() {
     }
     assert_eq!(bench.now, start);
     assert!(bench.sent.len() <= 10 * acquires.len(), "{:#?}", bench.sent);
-    // Sessions may be kept for a second.
-    bench.run_for(secs(2));
+    bench.run_for(KEPT);
     bench.assert_nothing_left();
 }
 

@@ -25,7 +25,7 @@ fn a_loop_of_a_few_lines_acquires_holds_and_releases() {
         !bench.participant.is_held(bench.now, acquire),
         "belief ends at once"
     );
-    bench.run_for(secs(1));
+    bench.run_for(KEPT);
     assert_eq!(bench.released(acquire), 1);
     bench.assert_nothing_left();
 }
@@ -86,7 +86,7 @@ fn a_turn_that_is_repeated_changes_nothing() {
     }
     assert!(bench.is_granted(waiter));
     bench.participant.cancel(bench.now, waiter);
-    bench.run_for(secs(1));
+    bench.run_for(KEPT);
     bench.assert_nothing_left();
 }
 
@@ -131,7 +131,7 @@ fn any_order_of_calls_leads_to_the_same_end() {
         for acquire in all {
             assert_eq!(bench.released(acquire), 1, "seed {seed}\n{:#?}", bench.sent);
         }
-        bench.run_for(secs(1));
+        bench.run_for(KEPT);
         bench.assert_nothing_left();
     }
 }
@@ -343,7 +343,7 @@ fn releasing_and_cancelling_what_is_gone_is_harmless() {
         "a newer hold is not touched"
     );
     bench.participant.release(bench.now, next);
-    bench.run_for(secs(1));
+    bench.run_for(KEPT);
     bench.assert_nothing_left();
 }
 

@@ -173,7 +173,7 @@ fn a_group_of_which_a_list_shows_a_part_enters_again_as_a_whole() {
         s.pass_until(secs(5), |s| s.holds(p));
         assert_eq!((s.names(), s.keys()), (vec![P, P], vec![P, P]));
         assert!(s.sent(P, parks) >= 1 && s.sent(P, enters) <= 3);
-        s.pass(secs(2));
+        s.pass(KEPT);
         assert_eq!(s.sessions(P), 2, "the first two are destroyed");
         s.release(p);
         s.run();

@@ -286,7 +286,7 @@ fn a_thousand_waiting_tasks_can_all_be_cancelled() {
     for task in tasks {
         task.abort();
     }
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(contender_keys(&world).len(), 3);
     assert_eq!(session_count(&world), 3);
     world.run(permit.release()).expect("released");

@@ -168,7 +168,7 @@ fn acquiring_and_releasing_needs_no_poll() {
         bench.run_for(secs(1));
         assert_eq!(bench.released(acquire), 1, "{:#?}", bench.sent);
     }
-    bench.run_for(secs(2));
+    bench.run_for(KEPT);
     let reads = bench
         .sent
         .iter()

@@ -60,8 +60,7 @@ pub(crate) fn resigns(request: &Request) -> bool {
 /// Asserts that nothing of ours is left but the key, and that nobody holds it.
 #[track_caller]
 pub(crate) fn assert_only_key_left(world: &MockConsul) {
-    // An unused session is kept for a second.
-    world.advance(millis(1_100));
+    world.advance(KEPT);
     assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());
     let Some(key) = found(world) else {
         return;

@@ -37,6 +37,9 @@ pub(crate) const DEAD_SEEN_AFTER: Duration = secs(6);
 /// that confirms its hold, or with the answer of its watch.
 pub(crate) const EDIT_SEEN_AFTER: Duration = millis(1_010);
 
+/// How long an unused session is kept at most, with the default TTL: two fifths of it.
+pub(crate) const KEPT: Duration = millis(6_010);
+
 /// A builder of the usual semaphore.
 pub(crate) fn builder(limit: u32) -> Builder {
     builder_of(PREFIX, limit).value("test")
@@ -112,12 +115,12 @@ pub(crate) fn session_count(world: &MockConsul) -> usize {
 }
 
 /// Asserts that no session, contender key or holder entry of ours is left (invariant L2). A session
-/// that is kept for the next turn is gone a second later.
+/// that is kept for the next turn is gone after two fifths of the TTL.
 #[track_caller]
 pub(crate) fn assert_nothing_left(world: &MockConsul) {
     assert_eq!(holders(world), [""; 0], "holders\n{}", world.trace());
     assert_eq!(contender_keys(world), [""; 0], "keys\n{}", world.trace());
-    world.advance(millis(1_100));
+    world.advance(KEPT);
     assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());
 }
 

@@ -166,8 +166,7 @@ fn nothing_is_sent_when_nobody_waits_or_holds_any_more() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.run(permit.release()).expect("released");
-    // Its session may be kept for a second.
-    world.advance(secs(2));
+    world.advance(KEPT);
     let before = world.stats();
     assert_eq!(before.open, 0, "a poll was left open");
     world.advance(secs(600));

@@ -102,7 +102,7 @@ fn prefixes_that_look_odd_and_work() {
         assert!(world.consul(|consul, _| consul.entry(&lock_key).is_some()));
         world.run(permit.release()).expect("released");
         assert_eq!(world.consul(|consul, _| consul.entries("").count()), 1);
-        world.advance(secs(2));
+        world.advance(KEPT);
         assert_eq!(session_count(&world), 0);
     }
 }
@@ -295,5 +295,7 @@ fn assert_takes(builder: Builder) {
     let semaphore = connect(builder, &world.client("a"));
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.run(permit.release()).expect("released");
+    // With the longest lease.
+    world.advance(secs(24));
     assert_nothing_left(&world);
 }

@@ -445,6 +445,6 @@ fn semaphores_on_similar_prefixes_are_independent_of_each_other() {
     );
     assert_eq!(world.stats().requests_of(RequestKind::SessionCreate), 3);
     drop(permits);
-    world.advance(secs(2));
+    world.advance(KEPT);
     assert_eq!(session_count(&world), 0);
 }

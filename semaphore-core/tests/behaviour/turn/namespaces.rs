@@ -79,7 +79,7 @@ fn the_record_its_keys_and_the_sessions_are_in_one_namespace() {
         world.run(permit.release()).expect("released");
         let next = world.run(waiting);
         world.run(next.release()).expect("released");
-        world.advance(secs(2));
+        world.advance(KEPT);
         let left = contents(&world);
         let record = vec![format!("{PREFIX}/.lock")];
         assert_eq!(left, [(west(), record, 0)], "{}", world.trace());
@@ -129,7 +129,7 @@ fn an_election_is_in_one_namespace() {
         world.advance(secs(30));
         assert_eq!(contents(&world), [(west(), vec![KEY.to_owned()], 1)]);
         world.run(leadership.resign()).expect("resigned");
-        world.advance(secs(2));
+        world.advance(KEPT);
         let sessions: usize = contents(&world).iter().map(|(.., sessions)| sessions).sum();
         assert_eq!(sessions, 0, "{}", world.trace());
     }

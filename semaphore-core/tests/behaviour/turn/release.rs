@@ -65,8 +65,7 @@ fn a_release_whose_answers_are_lost_is_finished_all_the_same() {
             let released = world.run(permit.release());
             assert!(released.is_ok(), "{what} {fault}: {released:?}");
             assert_eq!(contender_keys(&world), [""; 0], "{what} {fault}");
-            // The session may be kept for a second.
-            world.advance(secs(10));
+            world.advance(KEPT + secs(4));
             assert_eq!(world.pending_rules(), 0, "{what} {fault}");
             assert_nothing_left(&world);
         }
@@ -184,7 +183,7 @@ fn a_release_that_is_denied_says_so_at_once() {
         let before = world.now();
         match world.run(permit.release()) {
             Err(Error::Request(RequestError::Denied { .. })) => {}
-            // The session is destroyed later, when nobody has used it for a second.
+            // The session is destroyed later, when no turn may begin with it any more.
             Ok(()) if what == "destroy" => {}
             other => panic!("{what}: {other:?}"),
         }

@@ -216,7 +216,7 @@ fn cancelling_one_that_waits_leaves_the_holder_alone() {
         let waiting = world.start(async move { waiter.acquire().await });
         world.advance(millis(wait));
         waiting.abort();
-        world.advance(secs(2));
+        world.advance(KEPT);
         assert!(permit.is_held());
         assert_eq!(contender_keys(&world).len(), 1, "after {wait} ms");
         assert_eq!(session_count(&world), 1, "after {wait} ms");

@@ -107,7 +107,12 @@ impl Lease {
     /// Whether a turn may begin with it: it lasts until a renewal is answered, even if that takes a
     /// third of it.
     pub(in crate::machine) fn is_fresh(&self, now: Instant) -> bool {
-        now <= self.sent_at + self.length / 5 * 2
+        now < self.fresh_until()
+    }
+
+    /// Until when a turn may begin with it.
+    pub(in crate::machine) fn fresh_until(&self) -> Instant {
+        self.sent_at + self.length / 5 * 2
     }
 
     /// Whether a proof was sent since then.
@@ -159,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_begins_with_it_unless_more_than_two_fifths_of_it_are_over() {
+    fn a_turn_begins_with_it_unless_two_fifths_of_it_are_over() {
         let sent = Instant::from_origin(s(100));
         let lease = Lease::new(sent, s(15));
-        assert!(lease.is_fresh(sent + s(6)));
-        assert!(!lease.is_fresh(sent + Duration::from_millis(6001)));
+        assert!(lease.is_fresh(sent + Duration::from_millis(5_999)));
+        assert!(!lease.is_fresh(sent + s(6)));
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Scene {
     pub(crate) fn assert_gone(&mut self, who: usize) {
         assert!(!self.names().contains(&who), "{:?}", self.names());
         assert!(!self.keys().contains(&who), "{:?}", self.keys());
-        self.pass(millis(1_100));
+        self.pass(KEPT);
         assert_eq!(self.sessions(who), 0, "sessions");
         assert!(self.parties[who].participant.is_idle());
     }
