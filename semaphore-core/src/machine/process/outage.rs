@@ -17,7 +17,6 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use crate::error::RequestError;
-use crate::http::Method;
 use crate::machine::notice::Notice;
 use crate::machine::process::service::Service;
 use crate::machine::status::Trouble;
@@ -53,25 +52,21 @@ pub(crate) enum Purpose {
     Read,
     Poll,
     Write,
-    /// A read of something else than what is waited for, before or after a write. It proves neither
-    /// that polls are served nor that writes are.
-    Question,
 }
 
 impl Purpose {
-    pub(in crate::machine) fn of(service: Service, method: Method, polls: bool) -> Self {
-        match (service, method) {
+    pub(in crate::machine) fn of(service: Service, polls: bool) -> Self {
+        match service {
             _ if polls => Self::Poll,
-            (Service::Reads, _) => Self::Read,
-            (_, Method::Get) => Self::Question,
-            (_, Method::Put | Method::Delete) => Self::Write,
+            Service::Reads => Self::Read,
+            _ => Self::Write,
         }
     }
 
     fn forgotten(self) -> Duration {
         match self {
             Self::Poll => POLL_FORGOTTEN,
-            Self::Read | Self::Write | Self::Question => FORGOTTEN,
+            Self::Read | Self::Write => FORGOTTEN,
         }
     }
 }
@@ -143,7 +138,6 @@ impl Outage {
         let served = match end.purpose {
             Purpose::Read | Purpose::Poll => &mut self.read_at,
             Purpose::Write => &mut self.write_at,
-            Purpose::Question => &mut None,
         };
         match &end.failure {
             Some((since, _)) if served.is_some_and(|at| *since < at) => {}
@@ -189,9 +183,7 @@ impl Outage {
             return;
         };
         failing.last_at = now;
-        if purpose != Purpose::Question {
-            *failing.last_of(purpose) = None;
-        }
+        *failing.last_of(purpose) = None;
         for last in [&mut failing.read, &mut failing.write] {
             *last = last.filter(|(at, purpose)| now.saturating_since(*at) < purpose.forgotten());
         }
@@ -241,7 +233,7 @@ impl Failing {
     fn last_of(&mut self, purpose: Purpose) -> &mut Option<(Instant, Purpose)> {
         match purpose {
             Purpose::Read | Purpose::Poll => &mut self.read,
-            Purpose::Write | Purpose::Question => &mut self.write,
+            Purpose::Write => &mut self.write,
         }
     }
 }

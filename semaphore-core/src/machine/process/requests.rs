@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::api::{lacks_index, trouble};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::latency::Latency;
@@ -56,7 +56,6 @@ struct InFlight<F> {
     is_transaction: bool,
     sent_at: Instant,
     service: Service,
-    method: Method,
 }
 
 /// The outcome of a request.
@@ -129,7 +128,6 @@ impl<F: Sender> Requests<F> {
             is_transaction,
             sent_at: now,
             service,
-            method: request.method(),
         };
         let id = RequestId(self.number());
         self.in_flight.insert(id, in_flight);
@@ -155,7 +153,6 @@ impl<F: Sender> Requests<F> {
             is_transaction,
             sent_at,
             service,
-            method,
         } = self.in_flight.remove(&id)?;
         self.steps.remove(&id);
         self.polls -= usize::from(from.polls());
@@ -179,7 +176,7 @@ impl<F: Sender> Requests<F> {
             }),
             Err(error) => Some(error.clone()),
         };
-        let purpose = Purpose::of(service, method, from.polls());
+        let purpose = Purpose::of(service, from.polls());
         let end = match failure {
             None => Some(RequestEnd::served(now, purpose)),
             Some(error) if error.is_permanent() => None,
@@ -259,6 +256,7 @@ impl<F: Sender> Requests<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Method;
     use crate::machine::fixture::at;
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ impl Participant {
             ..
         } = received;
         match from {
-            From::Step(_) => self.take_outcome(now, sent_at, answer),
+            From::Step => self.take_outcome(now, sent_at, answer),
             From::Read => self.take_read(now, answer),
             From::Poll => self.take_poll(now, Moment::of(id), sent_at, answer),
         }
@@ -157,7 +157,7 @@ impl Machine for Participant {
         self.warn(now);
         let is_late = |(_, sent_at): &(Step, Instant)| *sent_at + HURRY <= now;
         if self.is_in_a_hurry() && self.writes.step.as_ref().is_some_and(is_late) {
-            self.requests.abort(|from| matches!(from, From::Step(_)));
+            self.requests.abort(|from| from == From::Step);
             self.outcome_unknown(now);
         }
         if self.reads.poll_late_at().is_some_and(|at| at <= now) {

@@ -59,7 +59,7 @@ use self::record::KnownRecord;
 use self::rules::Situation;
 pub use self::settings::Settings;
 use self::step::Step;
-use crate::error::{Error, Holder, RequestError, Seen};
+use crate::error::{Error, Holder, Seen};
 use crate::id::{CommandId, FencingToken};
 use crate::input::InvalidInput;
 use crate::machine::callers::{Callers, Patience};
@@ -67,7 +67,6 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::jitter;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::requests::{Requests, Sender};
-use crate::machine::process::service::Service;
 use crate::machine::sessions::lone::Lone;
 use crate::record::Record;
 use crate::sequencer::Sequencer;
@@ -143,14 +142,12 @@ struct Slots {
     contenders: Vec<ContenderNo>,
     /// Those of them that are not given back yet.
     owed: Vec<ContenderNo>,
-    /// Why one of them could not leave properly.
-    failure: Option<RequestError>,
 }
 
 /// Which part of a participant sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
-    Step(Service),
+    Step,
     Read,
     Poll,
 }
@@ -158,18 +155,6 @@ enum From {
 impl Sender for From {
     fn polls(&self) -> bool {
         matches!(self, Self::Poll)
-    }
-}
-
-impl From {
-    /// The permission that the request needs, so that a refusal of one says nothing about another
-    /// (L4).
-    fn service(self) -> Service {
-        match self {
-            Self::Step(service) => service,
-            Self::Poll => Service::Inquiries,
-            Self::Read => Service::Reads,
-        }
     }
 }
 

@@ -143,9 +143,6 @@ impl Participant {
                 (_, Some(shown)) => {
                     it.saw(shown);
                     it.loan.lived(sent_at);
-                    if part.act.enters() && it.entry == Entry::Refused {
-                        it.entry = Entry::Settled;
-                    }
                 }
             });
             if part.act.claims() {
@@ -179,15 +176,10 @@ impl Participant {
         for group in &step.serves {
             let mut is_whole = true;
             for no in group {
-                let Some(contender) = self.ours.get(*no) else {
-                    is_whole = false;
-                    continue;
-                };
-                if !contender.is_named || contender.stand() != Stand::Idle {
-                    is_whole = false;
-                    // An operator has removed the name meanwhile.
-                    self.ours.change(*no, Contender::leave);
-                } else if !contender.may_be_granted(now, sent_at) {
+                // An operator may have removed the name meanwhile.
+                let is_idle = |it: &Contender| it.stand() == Stand::Idle;
+                let contender = self.ours.get(*no).filter(|it| is_idle(it));
+                if !contender.is_some_and(|it| it.may_be_granted(now, sent_at)) {
                     is_whole = false;
                     self.ours.change(*no, Contender::leave);
                 }
@@ -232,7 +224,6 @@ impl Participant {
             let slots = Slots {
                 contenders: group.clone(),
                 owed: group.clone(),
-                failure: None,
             };
             let grant = Grant { token, sequencers };
             self.callers.granted(now, &ticket, (token, grant), slots);
@@ -254,7 +245,6 @@ impl Participant {
     }
 
     fn refused(&mut self, now: Instant, step: &Step, refused: &Refused) {
-        let only_delayed = !refused.delayed.is_empty() && !refused.record && !refused.other;
         let retry_at = now + super::patience(&mut self.rng);
         for session in &refused.delayed {
             tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
@@ -322,8 +312,6 @@ impl Participant {
                 let wait = jitter(wait / 2, wait / 2, &mut self.rng);
                 self.writes.pause.hold_until(now + wait);
             }
-        } else if !only_delayed {
-            self.reads.require(Due::List);
         }
     }
 

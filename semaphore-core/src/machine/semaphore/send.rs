@@ -190,7 +190,7 @@ impl Participant {
         self.writes.was_handover = step.is_handover();
         self.writes.step = Some((step, now));
         self.requests
-            .send(now, From::Step(service), service, request)
+            .send(now, From::Step, service, request)
     }
 
     /// The poll comes last. None begins while a claim of ours or a read is under way or due: its
@@ -220,7 +220,7 @@ impl Participant {
             _ => self.ahead().unwrap_or(u32::MAX),
         };
         let request = target.request(from, ahead, &self.settings);
-        let service = From::Poll.service();
+        let service = Service::Inquiries;
         let transmit = self.requests.send(now, From::Poll, service, request);
         self.reads.poll_sent(now, target, from);
         Some(transmit)

@@ -122,17 +122,10 @@ impl Participant {
         if hold.caller == Caller::Present || hold.of.owed.iter().any(is_owed) {
             return;
         }
-        let Some(hold) = self.callers.forget(acquire) else {
-            return;
-        };
-        if hold.caller == Caller::Released {
-            let Slots { failure, .. } = hold.of;
-            let result = match (hold.lost, failure) {
-                (Some(lost), _) => Err(Error::Lost(lost)),
-                (None, Some(failure)) => Err(Error::Request(failure)),
-                (None, None) => Ok(()),
-            };
-            self.callers.done(acquire, result);
+        let is_awaited = hold.caller == Caller::Released;
+        self.callers.forget(acquire);
+        if is_awaited {
+            self.callers.done(acquire, Ok(()));
         }
     }
 

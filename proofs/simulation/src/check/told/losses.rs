@@ -56,6 +56,9 @@ struct Trouble {
     until: Instant,
 }
 
+/// The end of what lasts on.
+const FOR_EVER: Instant = Instant::from_origin(Duration::MAX);
+
 /// How long a claiming contender may not know that something was taken from it, since messages may
 /// be late: after that, or after the last trouble of its host.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
@@ -93,6 +96,18 @@ impl Losses {
                     from: at,
                     until: *until,
                 });
+            }
+            // While a token may not read what its holds depend on, nothing proves that they last.
+            Happening::Blinded { host } => self.trouble.push(Trouble {
+                host: Some(*host),
+                from: at,
+                until: FOR_EVER,
+            }),
+            Happening::Served { host } => {
+                let lasts = |it: &&mut Trouble| it.host == Some(*host) && it.until == FOR_EVER;
+                for trouble in self.trouble.iter_mut().filter(lasts) {
+                    trouble.until = at;
+                }
             }
             // By the time until now, the lease is that much shorter. That adds to the trouble that the
             // host has now, as while its machine was suspended.
@@ -172,12 +187,6 @@ impl Losses {
 
     fn lost(&self, at: Instant, belief: &Belief, reason: &Lost) -> Event {
         let (was_taken, lease) = match (reason, belief.who) {
-            // A proof of the lease reads the key, which it may not see.
-            (Lost::LeaseExpired { .. }, Who::Ours(host))
-                if self.clouded.is_blinded_at(host, belief.prefix) =>
-            {
-                (true, Lease::Lasts)
-            }
             // Whatever else was taken away, the lease could still be renewed.
             (Lost::LeaseExpired { .. }, Who::Ours(host)) => {
                 (false, self.lease(at, host, belief.no))
