@@ -189,8 +189,7 @@ impl Participant {
         let request = step.request(&self.settings);
         self.writes.was_handover = step.is_handover();
         self.writes.step = Some((step, now));
-        self.requests
-            .send(now, From::Step, service, request)
+        self.requests.send(now, From::Step, service, request)
     }
 
     /// The poll comes last. None begins while a claim of ours or a read is under way or due: its

@@ -29,7 +29,6 @@ pub(super) struct Shared {
     pub(super) terms: FormerTerms,
     /// The last proof, if it has failed.
     pub(super) unproved: Option<Failed>,
-    usage: Usage,
     /// What its users know.
     told: Shown,
     pub(super) listed: Listed,
@@ -46,15 +45,6 @@ pub(super) enum Stance {
     Settles,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Usage {
-    Used,
-    /// Another turn may come.
-    Unused,
-    /// It is destroyed.
-    Ending,
-}
-
 impl Shared {
     pub(super) fn new(settings: &SessionSettings, rng: &mut fastrand::Rng) -> Self {
         Self {
@@ -65,7 +55,6 @@ impl Shared {
             is_retired: false,
             terms: FormerTerms::default(),
             unproved: None,
-            usage: Usage::Used,
             told: Shown {
                 lock_delay: settings.lock_delay(),
                 ..Shown::default()
@@ -231,27 +220,24 @@ impl Shared {
     /// An unused session is kept while a turn may begin with it, if one may come. If its only users
     /// wait for what may come late, its end settles that.
     pub(super) fn end_unless_used(&mut self, now: Instant, is_closed: bool) {
-        if matches!(self.usage, Usage::Ending) {
+        if self.is_used() || self.session.is_ending() {
             return;
         }
-        let is_used = !self.users.is_empty();
-        let is_settling = self.count(Stance::Settles) == self.users.len();
-        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && is_used {
-            self.usage = Usage::Used;
-            return;
-        }
-        // It must be there before it can be destroyed.
-        if self.session.is_being_created() {
-            return;
-        }
-        self.is_retired |= is_used;
+        self.is_retired |= !self.users.is_empty();
         let is_fresh = self.session.lease().is_some_and(|it| it.is_fresh(now));
-        self.usage = if self.session.is_sound() && is_fresh && !self.is_retired && !is_closed {
-            Usage::Unused
-        } else {
+        if !self.session.is_sound() || !is_fresh || self.is_retired || is_closed {
             self.session.end();
-            Usage::Ending
+        }
+    }
+
+    /// Whether it must not end yet. It must be there before it can be destroyed.
+    fn is_used(&self) -> bool {
+        let settling = if is_on(Defect::SessionKeptForLateKeys) {
+            0
+        } else {
+            self.count(Stance::Settles)
         };
+        self.users.len() > settling || self.session.is_being_created()
     }
 
     /// What the pool must know. `held`: with how many sessions somebody holds.
@@ -265,10 +251,11 @@ impl Shared {
             creation: due.filter(|_| is_new),
             destruction: due.filter(|_| !is_new && is_ending),
             request: due.filter(|_| !is_new && !is_ending),
-            end: match self.usage {
-                Usage::Used | Usage::Ending => None,
-                Usage::Unused => self.session.lease().map(Lease::fresh_until),
-            },
+            end: self
+                .session
+                .lease()
+                .filter(|_| !self.is_used())
+                .map(Lease::fresh_until),
             unknown: self.session.unknown_since(),
         }
     }
