@@ -84,6 +84,19 @@ fn the_session_of_whoever_came_back_soon_is_kept_and_used_again() {
 }
 
 #[test]
+fn a_hold_that_begins_with_a_kept_session_has_half_of_its_ttl_left() {
+    for pause in [0, 3_000, 5_980].map(millis) {
+        let world = MockConsul::new(1);
+        let semaphore = with_a_kept_session(&world);
+        world.advance(pause);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        world.partition("a");
+        world.advance(millis(7_480));
+        assert!(permit.is_held(), "{pause:?}\n{}", world.trace());
+    }
+}
+
+#[test]
 fn a_shutdown_destroys_kept_sessions_at_once() {
     let world = MockConsul::new(1);
     let semaphore = with_a_kept_session(&world);
