@@ -34,6 +34,8 @@ pub(super) struct Losses {
     stepped_down: BTreeMap<(usize, usize), Instant>,
     /// Whose tokens hide something.
     clouded: Clouded,
+    /// How many tokens and gateways refuse each host something. It is not known which one ends.
+    refusals: BTreeMap<usize, usize>,
     trouble: Vec<Trouble>,
     /// The leases of the hosts that have the connections that they need.
     leases: BTreeMap<usize, Duration>,
@@ -76,6 +78,7 @@ impl Losses {
             evicted_at: BTreeMap::new(),
             stepped_down: BTreeMap::new(),
             clouded: Clouded::default(),
+            refusals: BTreeMap::new(),
             trouble: Vec::new(),
             leases: BTreeMap::new(),
             held_since: BTreeMap::new(),
@@ -98,15 +101,25 @@ impl Losses {
                 });
             }
             // While a token may not read what its holds depend on, nothing proves that they last.
-            Happening::Blinded { host } => self.trouble.push(Trouble {
-                host: Some(*host),
-                from: at,
-                until: FOR_EVER,
-            }),
+            Happening::Blinded { host } => {
+                self.trouble.push(Trouble {
+                    host: Some(*host),
+                    from: at,
+                    until: FOR_EVER,
+                });
+                *self.refusals.entry(*host).or_default() += 1;
+            }
+            Happening::Narrowed { host } | Happening::Denied { host } => {
+                *self.refusals.entry(*host).or_default() += 1;
+            }
             Happening::Served { host } => {
-                let lasts = |it: &&mut Trouble| it.host == Some(*host) && it.until == FOR_EVER;
-                for trouble in self.trouble.iter_mut().filter(lasts) {
-                    trouble.until = at;
+                let refusals = self.refusals.entry(*host).or_default();
+                *refusals = refusals.saturating_sub(1);
+                if *refusals == 0 {
+                    let lasts = |it: &&mut Trouble| it.host == Some(*host) && it.until == FOR_EVER;
+                    for trouble in self.trouble.iter_mut().filter(lasts) {
+                        trouble.until = at;
+                    }
                 }
             }
             // By the time until now, the lease is that much shorter. That adds to the trouble that the
