@@ -115,7 +115,7 @@ pub const LEAST_DECIDED: &[(&str, u64)] = &[
     ("loss is noticed", 50),
     ("losses by the lease", 90),
     ("losses that were taken", 80),
-    ("lost is kept", 15),
+    ("lost is kept", 6),
     ("no live holder removed", 5_000),
     ("nothing fails", 4_000),
     ("notices are true", 10_000),
