@@ -53,6 +53,7 @@ pub(crate) fn drive(
         machines,
         requests: Exchanges::default(),
         alarm: Alarm::default(),
+        farewell: Duration::ZERO,
         is_over: false,
         hub,
     };
@@ -67,6 +68,8 @@ struct Driver {
     machines: MachineSet<Arc<dyn SharedMachine>>,
     requests: Exchanges,
     alarm: Alarm,
+    /// How long the machines' farewells may take.
+    farewell: Duration,
     /// Whether nothing is left to do, or something else continues it.
     is_over: bool,
 }
@@ -185,6 +188,7 @@ impl Driver {
         let mut arrivals = self.hub.take_arrivals();
         for arrival in arrivals.joining.drain(..) {
             let (no, shares) = (arrival.no, arrival.shares);
+            self.farewell = self.farewell.max(arrival.member.farewell());
             self.machines.join(no, arrival.member, shares);
         }
         for no in arrivals.woken.drain(..) {
@@ -271,6 +275,8 @@ impl Driver {
         let now = runtime.now();
         self.way = Way::Farewell(transport);
         self.runtime = Arc::clone(&runtime);
+        // Nobody comes any more, even if handles are left.
+        self.hub.close();
         for id in asked {
             self.hub.ended(id, Reply::Missing);
             let unknown = TransportError::new(TransportErrorKind::Unknown);
@@ -294,15 +300,15 @@ impl Drop for Driver {
         self.let_in();
         let asked = self.requests.give_up();
         let mut held = Vec::new();
-        let mut farewell = Duration::ZERO;
+        // What a client keeps for later turns has no member any more.
+        let mut is_left = !self.machines.has_only_held_up();
         for (no, member) in self.machines.members_mut() {
             held.push((no, member.end()));
-            if !member.is_idle() {
-                farewell = farewell.max(member.farewell());
-            }
+            is_left |= !member.is_idle();
         }
         self.hub.end();
-        if self.is_over || farewell.is_zero() || is_on(Defect::FarewellUnsaid) {
+        let farewell = self.farewell;
+        if self.is_over || !is_left || farewell.is_zero() || is_on(Defect::FarewellUnsaid) {
             return;
         }
         let rest = Self {
@@ -312,6 +318,7 @@ impl Drop for Driver {
             machines: core::mem::replace(&mut self.machines, MachineSet::new(0)),
             requests: Exchanges::default(),
             alarm: Alarm::default(),
+            farewell,
             is_over: true,
         };
         let rest = Unfinished::new(move |transport, runtime| {

@@ -346,7 +346,7 @@ impl Hub {
     }
 
     /// No machine can join any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.with_state(|state| state.is_closed = true);
         self.ring();
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use semaphore_core::adapter::{
     BlockOn as _, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
-use semaphore_core::{Error, Lost, Permit, Semaphore};
+use semaphore_core::{Client, Error, Lost, Permit, Semaphore};
 use transport_mock::{MockClient, MockConsul, MockProcess};
 
 use crate::support::election::*;
@@ -47,6 +47,30 @@ fn what_was_dropped_in_the_last_moment_is_given_back() {
     process.exit();
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+/// Nothing is held, but the session is kept for a turn that won't come.
+#[test]
+fn what_a_client_keeps_for_later_ends_with_its_program() {
+    for keeps_handles in [true, false] {
+        let world = MockConsul::new(1);
+        let process = MockProcess::new(&world.client("a"));
+        let client = Client::builder().connect(process.clone()).expect("options");
+        let semaphore = client.semaphore(PREFIX, 1).expect("valid settings");
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        world.run(permit.release()).expect("released");
+        assert_eq!(session_count(&world), 1);
+        let handles = keeps_handles.then_some((semaphore, client));
+        process.exit();
+        world.advance(millis(100));
+        assert_eq!(
+            session_count(&world),
+            0,
+            "{keeps_handles}\n{}",
+            world.trace()
+        );
+        drop(handles);
+    }
 }
 
 #[test]
