@@ -177,8 +177,7 @@ impl Participant {
             let mut is_whole = true;
             for no in group {
                 // An operator may have removed the name meanwhile.
-                let is_idle = |it: &Contender| it.stand() == Stand::Idle;
-                let contender = self.ours.get(*no).filter(|it| is_idle(it));
+                let contender = self.ours.get(*no).filter(|it| it.stand() == Stand::Idle);
                 if !contender.is_some_and(|it| it.may_be_granted(now, sent_at)) {
                     is_whole = false;
                     self.ours.change(*no, Contender::leave);
