@@ -80,19 +80,7 @@ fn large_semaphores() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let each = |limit, callers: &[usize]| Scene::new(limit, callers).together();
     let trips = |limit, callers: &[usize]| each(limit, callers).in_round_trips();
-    let of_two = [
-        trips(1, &[1, 1]).with_faults(1, &[Crash]),
-        trips(1, &[1, 1]).with_faults(1, &[Destroy]),
-        trips(1, &[1, 1]).with_faults(1, &[LoseServer]),
-        trips(1, &[1, 1]).with_faults(1, &[LoseAnswer]),
-        trips(1, &[1, 1]).with_faults(1, &[Cut]),
-        trips(1, &[1, 1]).with(Furniture::Stranger),
-        trips(1, &[2, 1]),
-        trips(1, &[1, 1, 1]),
-        trips(2, &[1, 1, 1]),
-        trips(1, &[1, 1]).with_rounds(2),
-    ];
-    let scenes = [
+    vec![
         one().with_faults(2, &[Cut, LoseAnswer, Crash]),
         one().with_faults(1, &[Pause]),
         one().with_faults(1, &[Delay]),
@@ -116,6 +104,10 @@ fn large_semaphores() -> Vec<Scene> {
         each(1, &[1, 1]).with_faults(1, &[Cut]),
         each(2, &[1, 1]).with_faults(1, &[Crash]),
         // Two participants, in round trips.
+        trips(1, &[1, 1]).with(Furniture::Stranger),
+        trips(1, &[1, 1]).with_faults(1, &[Crash]),
+        trips(1, &[1, 1]).with_faults(1, &[LoseAnswer]),
+        trips(1, &[1, 1]).with_faults(1, &[Cut]),
         trips(1, &[1, 1]).with_faults(1, &[Destroy]),
         trips(1, &[1, 1]).with_faults(1, &[LoseServer]),
         trips(1, &[1, 1]).with_faults(1, &[Repeat]),
@@ -152,8 +144,7 @@ fn large_semaphores() -> Vec<Scene> {
         trips(1, &[2]).with_rounds(2),
         trips(1, &[1, 1]).with_rounds(2),
         trips(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Destroy]),
-    ];
-    [scenes.to_vec(), of_two.to_vec()].concat()
+    ]
 }
 
 fn large_elections() -> Vec<Scene> {

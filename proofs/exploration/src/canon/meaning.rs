@@ -23,6 +23,7 @@ pub(super) enum Meaning {
     /// It only matters which of the reads under way were sent before.
     Moment,
     Index(IndexOf),
+    Position(IndexOf),
     /// It is worked out together with others: [`crate::world`] says how.
     Together,
 }
@@ -52,7 +53,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     // Only tries ask for it, and no scene has one.
     ("Known.listed: Moment", Meaning::Nothing),
     ("Known.shown: Moment", Meaning::Together),
-    ("KnownRecord.as_of: Index", Meaning::Index(IndexOf::Lock)),
+    ("KnownRecord.as_of: Index", Meaning::Position(IndexOf::Lock)),
     ("KnownRecord.index: Index", Meaning::Index(IndexOf::Lock)),
     ("KnownRecord.seen: Moment", Meaning::Moment),
     ("KnownRecord.seen_at: Instant", Meaning::Together),
@@ -83,7 +84,7 @@ pub(super) const MEANINGS: &[(&str, Meaning)] = &[
     // The time of the last look at the timers is only compared with past timers.
     ("Participant.timed_at: Instant", Meaning::Nothing),
     ("Pause.until: Instant", Meaning::Over(AT_ONCE)),
-    ("Poll.from: Index", Meaning::Index(IndexOf::Any)),
+    ("Poll.from: Index", Meaning::Together),
     ("Poll.sent_at: Instant", Meaning::Together),
     ("Pool.timed_at: Instant", Meaning::Nothing),
     ("Proof.sent_at: Instant", Meaning::Since(LEASE)),
@@ -261,6 +262,7 @@ fn special(tree: &Tree<'_>, place: Place<'_>) -> Option<Token> {
         Some(Meaning::Since(longest)) => Token::Since(number, as_nanos(longest)),
         Some(Meaning::Moment) => Token::Moment(number),
         Some(Meaning::Index(of)) => Token::Index(of, number),
+        Some(Meaning::Position(of)) => Token::Position(of, number),
     })
 }
 

@@ -36,8 +36,9 @@ use crate::clock::Clock;
 /// The tokens of one state, participant by participant.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
-    /// Whether the record is read separately. Then its index is compared with those of lists.
     pub(crate) is_semaphore: bool,
+    /// Whether a semaphore has its record. From then on it always has.
+    pub(crate) has_record: bool,
     /// Tokens that belong to no participant.
     pub(crate) common: Vec<&'a [Token]>,
     /// More common tokens, whose order does not matter.
@@ -126,6 +127,7 @@ impl Names {
 /// Tokens that are ranked in the whole state.
 struct Ranks {
     is_semaphore: bool,
+    has_record: bool,
     locks: Vec<u64>,
     keys: Vec<u64>,
     prefixes: Vec<u64>,
@@ -137,6 +139,7 @@ impl Ranks {
         // Zero stands for no index, and stays zero.
         let mut ranks = Self {
             is_semaphore: parts.is_semaphore,
+            has_record: parts.has_record,
             locks: vec![0],
             keys: vec![0],
             prefixes: vec![0],
@@ -145,9 +148,8 @@ impl Ranks {
         let common = parts.common.iter().copied().flatten();
         for token in common.chain(parts.nodes.iter().flat_map(NodeParts::all)) {
             if let Token::Index(of, index) = *token {
-                let is_semaphore = ranks.is_semaphore;
                 for (kind, indexes) in ranks.indexes_mut() {
-                    if kind.holds(of, is_semaphore) {
+                    if kind.holds(of) {
                         indexes.push(index);
                     }
                 }
@@ -230,10 +232,28 @@ impl Written {
             match *token {
                 Token::Text(hash) => self.word(1, hash),
                 Token::Index(of, index) => {
-                    for (kind, indexes) in scale.ranks.indexes() {
-                        if kind.holds(of, scale.ranks.is_semaphore) {
+                    let ranks = scale.ranks;
+                    for (kind, indexes) in ranks.indexes() {
+                        if kind.holds(of) {
                             self.word(2, rank(indexes, &index));
                         }
+                    }
+                    // A list has the record and the keys.
+                    if of == IndexOf::Prefix && ranks.is_semaphore {
+                        self.word(11, position(&ranks.locks, index));
+                        self.word(11, position(&ranks.keys, index));
+                    }
+                }
+                Token::Position(of, index) => {
+                    let ranks = scale.ranks;
+                    for (kind, indexes) in ranks.indexes() {
+                        if kind == of {
+                            self.word(11, position(indexes, index));
+                        }
+                    }
+                    // While there is no record, all writes move the index of its absence.
+                    if of == IndexOf::Lock && !ranks.has_record {
+                        self.word(11, position(&ranks.prefixes, index));
                     }
                 }
                 Token::Session(session) => self.word(3, name(session)),
@@ -311,6 +331,14 @@ impl Written {
 fn settle<T: Ord>(numbers: &mut Vec<T>) {
     numbers.sort_unstable();
     numbers.dedup();
+}
+
+/// How many of them are not after this one. Zero stands for no index.
+fn position(numbers: &[u64], number: u64) -> u64 {
+    if number == 0 {
+        return 0;
+    }
+    numbers.partition_point(|other| *other <= number) as u64
 }
 
 fn rank<T: Ord>(numbers: &[T], number: &T) -> u64 {

@@ -15,6 +15,9 @@ pub(crate) enum Token {
     Text(u64),
     /// An index of Consul's.
     Index(IndexOf, u64),
+    /// The index of an answer in a semaphore, from which a poll goes on. It is only compared with the indexes of
+    /// entries.
+    Position(IndexOf, u64),
     /// A session, by its number in the order of creation.
     Session(u64),
     /// A number that its participant counts up.
@@ -54,9 +57,8 @@ pub(crate) enum IndexOf {
 
 impl IndexOf {
     /// Whether indexes of the other kind are ranked among those of this kind.
-    pub(super) fn holds(self, other: Self, is_semaphore: bool) -> bool {
-        let is_one_of_all = other != Self::Term && is_semaphore && self == Self::Prefix;
-        self == other || other == Self::Any && self != Self::Term || is_one_of_all
+    pub(super) fn holds(self, other: Self) -> bool {
+        self == other || other == Self::Any && self != Self::Term
     }
 }
 
@@ -96,6 +98,7 @@ const MARKS: &[(&str, Mark)] = &[
     ("\"Index\":", Mark::Modified),
     ("cas=", Mark::Checked),
     ("index=", Mark::IndexOf(IndexOf::Prefix)),
+    ("as_of=", Mark::AsOf),
     ("\"Value\":\"", Mark::Value),
 ];
 
@@ -122,6 +125,8 @@ enum Mark {
     /// An index whose kind depends on its field.
     Index,
     IndexOf(IndexOf),
+    /// The index of an answer that shows the record.
+    AsOf,
     /// The index of an entry.
     Created,
     Modified,
@@ -232,7 +237,19 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'L' | b'S' | b'n' | b'l' | b'"' | b'c' | b'i'
+        b'I' | b'M'
+            | b'F'
+            | b'R'
+            | b'A'
+            | b'C'
+            | b'L'
+            | b'S'
+            | b'n'
+            | b'l'
+            | b'"'
+            | b'a'
+            | b'c'
+            | b'i'
     ) {
         return None;
     }
@@ -275,15 +292,15 @@ fn number_token(mark: Mark, before: &str, number: u64, tokens: &mut Vec<Token>) 
         Mark::IndexOf(IndexOf::Term) => tokens.push(Token::Index(IndexOf::Term, number)),
         // A poll of one key.
         Mark::IndexOf(_) if before.contains("/v1/kv/") && !before.ends_with("?recurse&") => {
-            let of = match before.rsplit("/v1/kv/").next() {
-                Some(after) if after.starts_with(LOCK) => IndexOf::Lock,
+            tokens.push(match before.rsplit("/v1/kv/").next() {
+                Some(after) if after.starts_with(LOCK) => Token::Position(IndexOf::Lock, number),
                 // There is no other key below its prefix.
-                Some(after) if after.starts_with(LEADER) => IndexOf::Prefix,
-                _ => IndexOf::Key,
-            };
-            tokens.push(Token::Index(of, number));
+                Some(after) if after.starts_with(LEADER) => Token::Index(IndexOf::Prefix, number),
+                _ => Token::Position(IndexOf::Key, number),
+            });
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
+        Mark::AsOf => tokens.push(Token::Position(IndexOf::Lock, number)),
         // Nothing depends on when a session was created.
         Mark::Created | Mark::Modified if is_sessions(before) => {}
         // Nothing depends on when the record was created.

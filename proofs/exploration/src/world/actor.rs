@@ -11,7 +11,7 @@ use semaphore_core::{Error, LockKey, Prefix};
 
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;
-use super::{candidate, values};
+use super::{candidate, participant, values};
 use crate::scene::Scene;
 
 /// A machine that takes commands and can be cloned and shown.
@@ -26,8 +26,8 @@ pub(crate) trait Actor: Machine + Clone + fmt::Debug {
     fn reseed(&mut self, seed: u64);
     /// The content of a grant.
     fn won(grant: &Self::Grant) -> Won;
-    /// What decides what it does next.
-    fn shown(&self) -> Shown;
+    /// What decides what it does next. `may_wait`: whether a caller waits, or will.
+    fn shown(&self, may_wait: bool) -> Shown;
     /// The texts that show all its parts.
     #[cfg(test)]
     fn texts(&self) -> Vec<String> {
@@ -112,14 +112,9 @@ impl Actor for Participant {
         }
     }
 
-    fn shown(&self) -> Shown {
-        participant_in(&format!("{self:?}"))
+    fn shown(&self, may_wait: bool) -> Shown {
+        participant::shown(&format!("{self:?}"), may_wait)
     }
-}
-
-/// What decides what a participant does next, according to its text.
-pub(super) fn participant_in(text: &str) -> Shown {
-    super::participant::shown(text)
 }
 
 impl Actor for Candidate {
@@ -150,7 +145,7 @@ impl Actor for Candidate {
         }
     }
 
-    fn shown(&self) -> Shown {
+    fn shown(&self, _: bool) -> Shown {
         candidate::shown(&format!("{self:?}"))
     }
 }

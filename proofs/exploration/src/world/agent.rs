@@ -27,7 +27,7 @@ pub(crate) struct Agent {
     stranger: Option<String>,
     holders: Vec<String>,
     tokens: Vec<Token>,
-    delays: Vec<Vec<Token>>,
+    delays: Vec<(String, Vec<Token>)>,
 }
 
 impl Agent {
@@ -73,9 +73,16 @@ impl Agent {
         &self.tokens
     }
 
-    /// The keys with a lock delay.
-    pub(crate) fn delays(&self) -> impl Iterator<Item = &[Token]> {
-        self.delays.iter().map(Vec::as_slice)
+    /// The lock delays that matter: those of an election's key, and of holders. Nobody else's name is removed, and
+    /// the record names no ended session anew. `is_asked`: whether a request under way prunes the holder with this key.
+    pub(crate) fn delays(&self, is_asked: impl Fn(&str) -> bool) -> impl Iterator<Item = &[Token]> {
+        let matters = move |key: &str| {
+            let session = key.strip_prefix(PREFIX).and_then(|it| it.strip_prefix('/'));
+            let is_holders = session.is_some_and(|it| self.holders.iter().any(|held| held == it));
+            self.contest == Contest::Election || is_holders || is_asked(key)
+        };
+        let delays = self.delays.iter().filter(move |(key, _)| matters(key));
+        delays.map(|(_, tokens)| tokens.as_slice())
     }
 
     /// The entry that says who holds.
@@ -263,8 +270,9 @@ impl Agent {
         let delays = self.consul.lock_delays();
         let delays = delays.filter(|(key, _)| key.starts_with(PREFIX.as_bytes()));
         let delays = delays.map(|(key, until)| {
-            let key = String::from_utf8_lossy(key);
-            tokens(&format!("{key} until: {until:?}"))
+            let key = String::from_utf8_lossy(key).into_owned();
+            let tokens = tokens(&format!("{key} until: {until:?}"));
+            (key, tokens)
         });
         self.delays = delays.collect();
     }

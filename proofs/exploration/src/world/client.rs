@@ -19,10 +19,10 @@ use semaphore_core::sans_io::{
     Transmit, TransportError,
 };
 
-use super::actor::{Actor, Won, candidacy, participant_in, participation};
+use super::actor::{Actor, Won, candidacy, participation};
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;
-use super::{candidate, machine_set};
+use super::{candidate, machine_set, participant};
 use crate::scene::Scene;
 
 /// A contender and its neighbour in a machine set.
@@ -54,7 +54,7 @@ pub(crate) trait Contender: Actor {
     /// The prefix or key of the scene.
     fn of_scene() -> &'static str;
     /// What decides what it does next, according to its text.
-    fn shown_in(text: &str) -> Shown;
+    fn shown_in(text: &str, may_wait: bool) -> Shown;
 }
 
 impl Contender for Participant {
@@ -74,8 +74,8 @@ impl Contender for Participant {
         PREFIX
     }
 
-    fn shown_in(text: &str) -> Shown {
-        participant_in(text)
+    fn shown_in(text: &str, may_wait: bool) -> Shown {
+        participant::shown(text, may_wait)
     }
 }
 
@@ -96,7 +96,7 @@ impl Contender for Candidate {
         LEADER
     }
 
-    fn shown_in(text: &str) -> Shown {
+    fn shown_in(text: &str, _: bool) -> Shown {
         candidate::shown(text)
     }
 }
@@ -257,8 +257,8 @@ impl<A: Contender> Actor for Client<A> {
         A::won(grant)
     }
 
-    fn shown(&self) -> Shown {
-        let contender = A::shown_in(&self.contender_text());
+    fn shown(&self, may_wait: bool) -> Shown {
+        let contender = A::shown_in(&self.contender_text(), may_wait);
         machine_set::shown(&format!("{:?}", self.machines), contender)
     }
 

@@ -8,6 +8,7 @@ use transport_mock::consul::Exchange;
 
 use super::LOCK;
 use super::client::NEIGHBOURS;
+use super::transaction::Transaction;
 use super::turns::Waiter;
 use crate::canon::{Token, timer, tokens};
 
@@ -26,12 +27,21 @@ pub(crate) struct Message {
     pub(crate) lost_at: Option<Instant>,
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
-    /// Whether the recipient ignores the answer's index.
-    ignores_index: bool,
+    /// What the recipient compares the answer's index with.
+    index: ComparedWith,
     /// The waiters that it must not pass, if it is a claim.
     known_ahead: Vec<String>,
     tokens: Arc<[Token]>,
     due: [Token; 1],
+}
+
+/// What the index of an answer is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ComparedWith {
+    Nothing,
+    /// The indexes of a semaphore's record.
+    Record,
+    All,
 }
 
 #[derive(Debug)]
@@ -47,8 +57,8 @@ pub(crate) struct Parked {
     pub(crate) id: RequestId,
     pub(crate) exchange: Exchange,
     pub(crate) deadline: Instant,
-    /// Whether the sender ignores the answer's index.
-    pub(crate) ignores_index: bool,
+    /// What the sender compares the answer's index with.
+    pub(crate) index: ComparedWith,
     /// Whether its end is not explored.
     pub(crate) is_endless: bool,
     tokens: Arc<[Token]>,
@@ -65,20 +75,18 @@ impl Message {
         id: RequestId,
         answer: Result<Response, TransportErrorKind>,
         deadline: Instant,
-        ignores_index: bool,
+        index: ComparedWith,
     ) -> Self {
         let message = Self::new(node, Some(id), Content::Answer(answer), deadline);
-        Self {
-            ignores_index,
-            ..message
-        }
-        .refreshed()
+        Self { index, ..message }.refreshed()
     }
 
     /// The same message, but nobody waits for its answer. A read without a recipient becomes
     /// `None`.
     pub(crate) fn into_ghost(self, lost_at: Option<Instant>) -> Option<Self> {
-        let is_write = self.as_request()?.method() != Method::Get;
+        let request = self.as_request()?;
+        let only_reads = Transaction::of(request).is_some_and(|it| it.only_reads());
+        let is_write = request.method() != Method::Get && !only_reads;
         is_write
             .then_some(Self {
                 id: None,
@@ -154,7 +162,7 @@ impl Message {
             deadline,
             lost_at: None,
             is_slow: false,
-            ignores_index: false,
+            index: ComparedWith::Nothing,
             known_ahead: Vec::new(),
             tokens: Arc::new([]),
             due: [timer(deadline)],
@@ -174,11 +182,15 @@ impl Message {
                 }
             }
             Content::Answer(Ok(response)) => {
-                let index = response.header("X-Consul-Index");
-                let index = index.filter(|_| !self.ignores_index).unwrap_or("0");
+                let index = response.header("X-Consul-Index").unwrap_or("0");
+                let index = match self.index {
+                    ComparedWith::Nothing => String::new(),
+                    ComparedWith::Record => format!("as_of={index}"),
+                    ComparedWith::All => format!("index={index}"),
+                };
                 let body = String::from_utf8_lossy(response.body());
                 let body = in_order(&without_neighbours(&body));
-                let _ = write!(text, "{} index={index} {body}", response.status());
+                let _ = write!(text, "{} {index} {body}", response.status());
             }
             Content::Answer(Err(kind)) => {
                 let _ = write!(text, "{kind:?}");
@@ -196,7 +208,7 @@ impl Parked {
         id: RequestId,
         exchange: Exchange,
         request: &Request,
-        ignores_index: bool,
+        index: ComparedWith,
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
@@ -211,7 +223,7 @@ impl Parked {
             id,
             exchange,
             deadline,
-            ignores_index,
+            index,
             is_endless,
             tokens: tokens(&text).into(),
         }

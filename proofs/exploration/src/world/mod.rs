@@ -48,6 +48,7 @@ pub(crate) use self::client::Client;
 use self::message::{Message, Parked};
 use self::monitor::Monitor;
 use self::node::Node;
+use self::transaction::Transaction;
 use crate::canon::{NodeParts, Parts, Token, fingerprint};
 use crate::scene::{Arrivals, Contest, Fault, Scene};
 use crate::violation::Violation;
@@ -236,11 +237,16 @@ impl<A: Actor> State<A> {
                 tokens
             })
             .collect();
+        let is_asked = |key: &str| {
+            let mut requests = self.messages.iter().filter_map(Message::as_request);
+            requests.any(|it| Transaction::of(it).is_some_and(|it| it.prunes(key)))
+        };
         let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
             is_semaphore: scene.contest == Contest::Semaphore,
+            has_record: self.agent.subject().is_some(),
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
-            loose: self.agent.delays().map(|delay| [delay]).collect(),
+            loose: self.agent.delays(is_asked).map(|it| [it]).collect(),
             nodes: nodes
                 .map(|(node, owned)| NodeParts {
                     own: vec![owned, node.tokens()],

@@ -118,6 +118,16 @@ impl<A: Actor> Node<A> {
         self.known.sort_by_key(|(_, came)| *came);
     }
 
+    /// Whether a caller waits here, or will.
+    pub(super) fn may_wait(&self) -> bool {
+        let may_wait = |it: &Caller| match it.step {
+            Step::Away | Step::Waits => true,
+            Step::Done => false,
+            Step::Holds | Step::Lost | Step::Releases => it.rounds_left > 1,
+        };
+        self.actor.is_some() && self.callers.iter().any(may_wait)
+    }
+
     /// Whether a caller waits here.
     pub(super) fn waits(&self) -> bool {
         self.actor.is_some() && self.callers.iter().any(|it| it.step == Step::Waits)
@@ -182,6 +192,10 @@ impl<A: Actor> Node<A> {
     pub(crate) fn show(&mut self) {
         let mut callers = String::new();
         for caller in &self.callers {
+            if caller.step == Step::Done && caller.changes.is_empty() {
+                callers.push_str("served;");
+                continue;
+            }
             // The command of a finished caller does not matter any more.
             let command = caller.command.filter(|_| caller.step != Step::Done);
             let _ = write!(
@@ -198,7 +212,7 @@ impl<A: Actor> Node<A> {
             let _ = write!(callers, " released_at: {since:?}");
         }
         self.shown = match &self.actor {
-            Some(actor) if !self.is_done() => actor.shown(),
+            Some(actor) if !self.is_done() => actor.shown(self.may_wait()),
             // It has no effect any more.
             Some(_) => Shown::new("done", core::iter::empty()),
             None => Shown::new("", core::iter::empty()),

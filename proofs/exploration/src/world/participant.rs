@@ -6,16 +6,18 @@
 //! - numbers that only count up. Whatever the next one is, it is higher than all before. How often a
 //!   key was touched only makes its flags differ from those before,
 //! - when the majority last saw a session alive, unless somebody holds with it: the next grant brings
-//!   a newer proof.
+//!   a newer proof,
+//! - what Consul has served before: no scene's Consul refuses what it has served,
+//! - what only tells whose turn it is, if no caller waits any more.
 
 use super::pool;
 use super::shown::Shown;
 use crate::canon::{IndexOf, Item, Token, Tree, fingerprinted, nanos_of, read, untouched};
 
-/// A participant.
-pub(super) fn shown(text: &str) -> Shown {
+/// A participant. `may_wait`: whether a caller of it waits, or will.
+pub(super) fn shown(text: &str, may_wait: bool) -> Shown {
     let mut tree = Tree::read(text);
-    let waiting = simplify(&mut tree);
+    let waiting = simplify(&mut tree, may_wait);
     Shown {
         tokens: fingerprinted(&tree),
         waiting,
@@ -23,7 +25,7 @@ pub(super) fn shown(text: &str) -> Shown {
 }
 
 /// Leaves only what decides. Returns who waits for the answer to each request.
-fn simplify(tree: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
+fn simplify(tree: &mut Tree<'_>, may_wait: bool) -> Vec<(u64, Vec<Token>)> {
     tree.cut(&["settings", "rng", "timed_at"]);
     let mut waiting: Vec<_> = requests(tree)
         .into_iter()
@@ -38,6 +40,9 @@ fn simplify(tree: &mut Tree<'_>) -> Vec<(u64, Vec<Token>)> {
         .collect();
     contenders(tree);
     by_first_mention(tree);
+    if !may_wait {
+        turns(tree);
+    }
     knowledge(tree);
     step(tree);
     tree.each("Pause", &mut backoff);
@@ -59,9 +64,37 @@ pub(super) fn requests<'t>(tree: &mut Tree<'t>) -> Vec<(u64, Tree<'t>)> {
     let Tree::Group(in_flight) = requests.take(&["in_flight"]) else {
         return Vec::new();
     };
+    if let Some(services) = requests.field_mut("services") {
+        served(services);
+    }
     let entries = in_flight.items.into_iter();
     let entries = entries.filter_map(|it| Some((it.key?.number()?, it.value)));
-    entries.collect()
+    let mut entries: Vec<_> = entries.collect();
+    for (_, entry) in &mut entries {
+        // The poll itself says when it was sent.
+        if entry.field("from").map(Tree::name) == Some("Poll") {
+            entry.cut(&["sent_at"]);
+        }
+    }
+    entries
+}
+
+/// Only a refusal makes it matter what was served before.
+fn served(services: &mut Tree<'_>) {
+    let known = services.field("known").map_or(&[][..], Tree::items);
+    if known.iter().all(|it| it.value.name() == "Served") {
+        services.cut(&["known"]);
+    }
+}
+
+/// Leaves out what only tells whose turn it is.
+fn turns(tree: &mut Tree<'_>) {
+    if let Some(record) = tree.at_mut(&["known", "record"]) {
+        record.cut(&["room"]);
+    }
+    if let Some(line) = tree.at_mut(&["known", "line"]) {
+        line.cut(&["listed_at", "others_at"]);
+    }
 }
 
 fn contenders(tree: &mut Tree<'_>) {
@@ -152,14 +185,20 @@ fn knowledge(tree: &mut Tree<'_>) {
                 *pair = index.map_or(Tree::NOTHING, Tree::Token);
             }
         }
-        let listed_at = line.field_mut("listed_at").and_then(Tree::inner_mut);
-        if let Some(listed_at) = listed_at
-            && let Some(at) = nanos_of(listed_at)
-        {
-            *listed_at = Tree::Token(Token::Since(at, longest));
-        }
+        // If there was none, that is as if it were too old.
+        let listed_at = line.at(&["listed_at"]).and_then(Tree::inner);
+        let old_at = listed_at.and_then(nanos_of).map_or(0, |at| at + longest);
+        line.put("listed_at", Tree::Token(Token::Timer(old_at)));
     }
     tree.each("Poll", &mut |poll| {
+        let target = poll.field("target").map(Tree::name);
+        let from = poll.field("from").and_then(Tree::number).unwrap_or(0);
+        let from = match target {
+            Some("Record") => Token::Position(IndexOf::Lock, from),
+            Some("Prefix") => Token::Index(IndexOf::Prefix, from),
+            _ => Token::Position(IndexOf::Key, from),
+        };
+        poll.put("from", Tree::Token(from));
         let target = poll.field("target").map(Tree::name);
         let sent_at = poll.field("sent_at").and_then(nanos_of).unwrap_or(0);
         let sent_at = match target {

@@ -72,6 +72,11 @@ fn session(shared: &mut Tree<'_>) {
         let number = asked.field("no").and_then(Tree::number).unwrap_or(0);
         asked.put("no", Tree::Token(Token::Id(IdOf::Asked, number)));
     });
+    // Each grant brings a newer proof.
+    let users = shared.field("users").map_or(&[][..], Tree::items);
+    if !users.iter().any(|it| it.value.name() == "Holds") {
+        shared.each("Lease", &mut |lease| lease.cut(&["proved_at"]));
+    }
     // What its users know of the lease is what there is, or comes with the next news.
     if let Some(told) = shared.field_mut("told") {
         told.each("Lease", &mut |lease| *lease = Tree::NOTHING);

@@ -11,7 +11,7 @@ use transport_mock::consul::Exchange;
 use super::State;
 use super::actor::Actor;
 use super::agent::Agent;
-use super::message::{Content, Message, Parked};
+use super::message::{ComparedWith, Content, Message, Parked};
 use super::monitor::{Monitor, Sent};
 use super::node::{Change, Node, Step};
 use super::values;
@@ -221,13 +221,13 @@ impl<A: Actor> State<A> {
             match message.id {
                 Some(id) => {
                     let deadline = message.deadline;
-                    let ignores_index = ignores_index(scene, request);
+                    let index = compared_with(scene, request);
                     let parked = Parked::new(
                         message.node,
                         id,
                         exchange,
                         request,
-                        ignores_index,
+                        index,
                         ends_at,
                         deadline,
                     );
@@ -301,10 +301,10 @@ impl<A: Actor> State<A> {
             node.call(|actor| actor.handle_response(now, id, response));
             return self.pump(scene, at);
         }
-        let ignores_index = request
+        let index = request
             .as_request()
-            .is_some_and(|it| ignores_index(scene, it));
-        let answer = Message::answer(at, id, Ok(response), request.deadline, ignores_index);
+            .map_or(ComparedWith::Nothing, |it| compared_with(scene, it));
+        let answer = Message::answer(at, id, Ok(response), request.deadline, index);
         let answer = if request.is_slow {
             answer.slowed()
         } else {
@@ -411,7 +411,13 @@ impl<A: Actor> State<A> {
     fn fail(&mut self, message: &Message) {
         if let Some(id) = message.id {
             let answer = Err(TransportErrorKind::Unknown);
-            let failure = Message::answer(message.node, id, answer, message.deadline, false);
+            let failure = Message::answer(
+                message.node,
+                id,
+                answer,
+                message.deadline,
+                ComparedWith::Nothing,
+            );
             self.messages.push(failure);
         }
     }
@@ -537,7 +543,7 @@ impl<A: Actor> State<A> {
                 node,
                 id,
                 deadline,
-                ignores_index,
+                index,
                 ..
             } = parked;
             // A poll without an end is taken for one that began a while ago.
@@ -546,7 +552,7 @@ impl<A: Actor> State<A> {
             } else {
                 deadline
             };
-            let message = Message::answer(node, id, answer, deadline, ignores_index);
+            let message = Message::answer(node, id, answer, deadline, index);
             self.messages.push(message);
         }
     }
@@ -574,13 +580,17 @@ fn without_end(request: &Request) -> Option<Request> {
     is_holders.then(|| Request::new(Method::Get, target.replace("wait=60s", "wait=600s")))
 }
 
-/// Whether a request's sender ignores the index of the answer: it asks for a session, or reads one
-/// key. Only an election's poll uses that index, and reads of the record.
-fn ignores_index(scene: &Scene, request: &Request) -> bool {
+/// What a request's sender compares the index of the answer with. Who asks for a session, or reads a contender
+/// key, ignores it.
+fn compared_with(scene: &Scene, request: &Request) -> ComparedWith {
     let target = request.target();
-    if target.starts_with("/v1/kv/p/.lock") {
-        return false;
-    }
     let is_of_key = request.method() == Method::Get && !target.contains("?recurse");
-    is_of_key && (scene.contest == Contest::Semaphore || target.starts_with("/v1/session/"))
+    let is_semaphores = scene.contest == Contest::Semaphore;
+    if target.starts_with("/v1/kv/p/.lock") {
+        ComparedWith::Record
+    } else if is_of_key && (is_semaphores || target.starts_with("/v1/session/")) {
+        ComparedWith::Nothing
+    } else {
+        ComparedWith::All
+    }
 }

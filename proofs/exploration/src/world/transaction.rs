@@ -21,11 +21,16 @@ impl Transaction {
         Some(Self(keys.collect()))
     }
 
+    /// Whether it changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        self.0.iter().all(|it| is_read(&it["Verb"]))
+    }
+
     /// Whether it changes this key with a verb that is not in `bound`.
     pub(super) fn writes_plainly(&self, key: &str, bound: &[&str]) -> bool {
         let is_bound = |it: &&Value| {
             let verb = it["Verb"].as_str().unwrap_or_default();
-            bound.contains(&verb) || verb.starts_with("get") || verb.starts_with("check")
+            bound.contains(&verb) || is_read(&it["Verb"])
         };
         let mut of_key = self.0.iter().filter(|it| it["Key"] == *key);
         !of_key.all(|it| is_bound(&it))
@@ -38,6 +43,13 @@ impl Transaction {
         let value = STANDARD.decode(write["Value"].as_str()?).ok()?;
         let record = Record::read(&value, write["Flags"].as_u64().unwrap_or_default())?;
         Some(record.holders().map(str::to_owned).collect())
+    }
+
+    /// Whether it acquires this contender key with another session, as whoever removes a dead holder does.
+    pub(super) fn prunes(&self, key: &str) -> bool {
+        let is_own = |it: &Value| it["Session"].as_str().is_some_and(|id| key.ends_with(id));
+        let mut locks = self.0.iter().filter(|it| it["Verb"] == "lock");
+        locks.any(|it| it["Key"] == *key && !is_own(it))
     }
 
     /// Whether it releases a key.
@@ -53,4 +65,9 @@ impl Transaction {
             .filter_map(|it| it["Session"].as_str())
             .filter(|session| !session.is_empty())
     }
+}
+
+fn is_read(verb: &Value) -> bool {
+    let verb = verb.as_str().unwrap_or_default();
+    verb.starts_with("get") || verb.starts_with("check")
 }

@@ -114,6 +114,12 @@ impl<A: Actor> State<A> {
         }
         let waits = self.agent.waiters();
         for node in &mut self.nodes {
+            // Who never claims any more passes nobody.
+            if !node.may_wait() && (node.room_since.is_some() || !node.known.is_empty()) {
+                let node = Arc::make_mut(node);
+                node.room_since = None;
+                node.known.clear();
+            }
             if node.known.iter().any(|it| !waits.contains(it)) {
                 let node = Arc::make_mut(node);
                 node.known.retain(|it| waits.contains(it));
