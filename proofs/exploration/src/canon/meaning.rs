@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::text::{IdOf, IndexOf, append, nanos};
+use super::text::{IdOf, IndexOf, append, nanos, session};
 use super::{Token, Tree};
 
 /// What a value means for what follows.
@@ -173,6 +173,12 @@ impl Writer {
     fn value<'t>(&mut self, tree: &'t Tree<'t>, place: Place<'t>) {
         match tree {
             Tree::Token(token) => self.token(*token),
+            Tree::Atom(text) if (place.group, place.field) == ("Holder", "session") => {
+                let Token::Session(number) = session(text.trim_matches('"')) else {
+                    return;
+                };
+                self.token(Token::Holder(number));
+            }
             // Sessions may be inside of it.
             Tree::Atom(text) if text.starts_with('"') => {
                 self.flush();

@@ -22,6 +22,7 @@ mod text;
 mod tree;
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_128;
@@ -37,6 +38,8 @@ use crate::clock::Clock;
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
     pub(crate) is_semaphore: bool,
+    /// The contenders of a semaphore, in the order in which they came.
+    pub(crate) line: Vec<Token>,
     /// Whether a semaphore has its record. From then on it always has.
     pub(crate) has_record: bool,
     /// Tokens that belong to no participant.
@@ -61,6 +64,7 @@ pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u1
     let scale = Scale {
         clock: Clock::new(now, tick),
         ranks: &ranks,
+        line: &parts.line,
     };
     let mut nodes: Vec<_> = {
         let name = |node: &NodeParts<'_>| node.name(parts, &scale);
@@ -183,6 +187,43 @@ impl Ranks {
 struct Scale<'a> {
     clock: Clock,
     ranks: &'a Ranks,
+    line: &'a [Token],
+}
+
+impl Scale<'_> {
+    /// The holders that these tokens name, list by list, each in the order in which they came.
+    fn holders(&self, tokens: &[Token]) -> VecDeque<u64> {
+        let named = |token: &Token| match token {
+            Token::Holder(session) => Some(*session),
+            _ => None,
+        };
+        let came = |session: &u64| {
+            let place = self
+                .line
+                .iter()
+                .position(|it| *it == Token::Session(*session));
+            place.unwrap_or(usize::MAX)
+        };
+        let mut holders = VecDeque::new();
+        let mut list = Vec::new();
+        let mut before = 0;
+        for (at, session) in tokens
+            .iter()
+            .enumerate()
+            .filter_map(|(at, it)| Some((at, named(it)?)))
+        {
+            // Only one text is between two of a list.
+            if at > before + 2 {
+                list.sort_by_key(came);
+                holders.extend(list.drain(..));
+            }
+            list.push(session);
+            before = at;
+        }
+        list.sort_by_key(came);
+        holders.extend(list);
+        holders
+    }
 }
 
 /// Tokens that are ranked within one participant.
@@ -228,6 +269,7 @@ impl Written {
         mut name: impl FnMut(u64) -> u64,
     ) {
         self.word(0, tokens.len() as u64);
+        let mut holders = scale.holders(tokens);
         for token in tokens {
             match *token {
                 Token::Text(hash) => self.word(1, hash),
@@ -257,6 +299,10 @@ impl Written {
                     }
                 }
                 Token::Session(session) => self.word(3, name(session)),
+                Token::Holder(session) => {
+                    let session = holders.pop_front().unwrap_or(session);
+                    self.word(3, name(session));
+                }
                 Token::Id(of, id) => {
                     let first = rank(&local.ids, &(of, 0));
                     self.word(4, rank(&local.ids, &(of, id)) - first);

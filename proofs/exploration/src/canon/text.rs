@@ -20,6 +20,8 @@ pub(crate) enum Token {
     Position(IndexOf, u64),
     /// A session, by its number in the order of creation.
     Session(u64),
+    /// A session in a record's list of holders, whose order has no meaning.
+    Holder(u64),
     /// A number that its participant counts up.
     Id(IdOf, u64),
     /// The moment when its participant learned something. It only matters which reads were sent
@@ -172,7 +174,11 @@ pub(super) fn append(text: &str, tokens: &mut Vec<Token>) {
         let rest = &text[begin..];
         let length = match mark {
             None => {
-                tokens.push(session(rest));
+                let session = session(rest);
+                tokens.push(match session {
+                    Token::Session(number) if is_holder(&text[..begin]) => Token::Holder(number),
+                    _ => session,
+                });
                 SESSION.len() + 12
             }
             Some(Mark::Instant) => {
@@ -200,6 +206,11 @@ pub(super) fn append(text: &str, tokens: &mut Vec<Token>) {
         start = at;
     }
     tokens.push(Token::Text(xxh3_64(&bytes[start..])));
+}
+
+/// Whether the session that begins after this text is one of a record's holders.
+fn is_holder(before: &str) -> bool {
+    before.ends_with(r#""Holders":{""#) || before.ends_with(r#"":true,""#)
 }
 
 /// Whether an entry whose `LockIndex` begins here is a contender's. How often it was acquired has no

@@ -174,6 +174,14 @@ impl Agent {
         waiters
     }
 
+    /// All contenders in the order in which they came.
+    pub(crate) fn line(&self) -> Vec<Token> {
+        let came = |entry: &Entry| Some((entry.create_index(), canon::session(entry.session()?)));
+        let mut line: Vec<_> = self.consul.entries(PREFIX).filter_map(came).collect();
+        line.sort_by_key(|(created, _)| *created);
+        line.into_iter().map(|(_, session)| session).collect()
+    }
+
     /// The index of the creation of a session's contender key.
     pub(super) fn came(&self, session: &str) -> Option<u64> {
         let key = self.consul.entry(&format!("{PREFIX}/{session}"))?;

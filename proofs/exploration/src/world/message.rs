@@ -253,15 +253,19 @@ fn without_neighbours(body: &str) -> String {
 /// First the record, then the keys in the order of their creation. The order of their names has no
 /// meaning.
 fn in_order(body: &str) -> String {
-    let Some(list) = body.strip_prefix('[').and_then(|it| it.strip_suffix(']')) else {
+    // A transaction's results have one bracket more.
+    let within = |start, end| body.strip_prefix(start).and_then(|it| it.strip_suffix(end));
+    let list = within("[", "]").map(|it| (it, "},{"));
+    let results = || within("{\"Results\":[", "],\"Errors\":null}").map(|it| (it, "}},{"));
+    let Some((list, between)) = list.or_else(results) else {
         return body.to_owned();
     };
-    let mut entries: Vec<_> = list.trim_matches(['{', '}']).split("},{").collect();
+    let mut entries: Vec<_> = list.trim_matches(['{', '}']).split(between).collect();
     let record = format!("\"Key\":\"{LOCK}\"");
     let created = |entry: &str| {
         let created = entry.split("\"CreateIndex\":").nth(1)?;
         created.split(',').next()?.parse::<u64>().ok()
     };
     entries.sort_by_key(|entry| (!entry.contains(&record), created(entry)));
-    entries.join("},{")
+    entries.join(between)
 }

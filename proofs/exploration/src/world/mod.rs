@@ -244,6 +244,7 @@ impl<A: Actor> State<A> {
         let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
             is_semaphore: scene.contest == Contest::Semaphore,
+            line: self.agent.line(),
             has_record: self.agent.subject().is_some(),
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
             loose: self.agent.delays(is_asked).map(|it| [it]).collect(),

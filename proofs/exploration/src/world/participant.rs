@@ -47,7 +47,7 @@ fn simplify(tree: &mut Tree<'_>, may_wait: bool) -> Vec<(u64, Vec<Token>)> {
     step(tree);
     tree.each("Pause", &mut backoff);
     // It repeats the order of the sessions' names.
-    tree.each("Record", &mut |record| record.cut(&["sorted"]));
+    tree.each("Holders", &mut |holders| holders.cut(&["sorted"]));
     if let Some(lone) = tree.at_mut(&["lone"]).and_then(Tree::inner_mut) {
         waiting.extend(pool::own(lone));
     }
