@@ -390,3 +390,30 @@ fn position(numbers: &[u64], number: u64) -> u64 {
 fn rank<T: Ord>(numbers: &[T], number: &T) -> u64 {
     numbers.partition_point(|other| other < number) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_list_of_holders_has_the_order_in_which_they_came() {
+        let parts = Parts::default();
+        let scale = Scale {
+            clock: Clock::new(Instant::ORIGIN, Duration::from_secs(1)),
+            ranks: &Ranks::new(&parts),
+            line: &[Token::Session(7), Token::Session(2), Token::Session(5)],
+        };
+        let text = Token::Text(0);
+        let holder = Token::Holder;
+        let first = [holder(2), text, holder(9), text, holder(7)];
+        let second = [text, Token::Session(1), holder(5), text, holder(2)];
+        let holders = scale.holders(&[&first[..], &second].concat());
+        assert_eq!(holders, [7, 2, 9, 2, 5]);
+    }
+
+    #[test]
+    fn a_position_tells_which_indexes_are_not_after_it() {
+        let at = |number| position(&[0, 4, 8], number);
+        assert_eq!([0, 3, 4, 7, 8, 9].map(at), [0, 1, 2, 2, 3, 3]);
+    }
+}

@@ -492,7 +492,10 @@ mod tests {
         let entry = format!(r#"{{"Key":"p/x","CreateIndex":3,"Value":"{value}"}}"#);
         assert_eq!(
             found(&entry),
-            [Token::Index(IndexOf::Key, 3), Token::Session(31)]
+            [Token::Index(IndexOf::Key, 3), Token::Holder(31)]
         );
+        let polled = "/v1/kv/p/.lock?index=12&wait=5s";
+        assert_eq!(found(polled), [Token::Position(IndexOf::Lock, 12)]);
+        assert_eq!(found("200 as_of=7"), [Token::Position(IndexOf::Lock, 7)]);
     }
 }
