@@ -72,6 +72,7 @@
 //!   the watch's reads matters.
 //! - Participants are interchangeable, and so are the callers of each. So are session ids: of two
 //!   dead holders, the one with the older session is checked first.
+//! - Consul refuses nothing for want of permission, so it does not matter what it has served before.
 //! - A process ends when all its callers are served and it has nothing left to do.
 //! - In a client, a neighbour's requests are answered before anything else happens, and while it
 //!   holds, it sends none. Nobody else wants what it holds. It is there from the start, and gives back

@@ -322,7 +322,16 @@ fn states_with_broken_connections_that_are_taken_for_one_lead_to_the_same_ones()
 #[test]
 #[ignore = "long: scripts/nightly runs it"]
 fn states_of_two_that_are_taken_for_one_lead_to_the_same_ones() {
-    assert_same(&[Scene::new(1, &[2]).in_round_trips(), two()]);
+    let scenes = [
+        two_callers(),
+        two(),
+        two().rolling(),
+        two().with(Furniture::Stranger),
+        two().with_rounds(2),
+        two().with_faults(1, &[Fault::Crash]),
+        two().with_faults(1, &[Fault::Destroy]),
+    ];
+    assert_same(&scenes);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! have a meaning relative to others. They are replaced by their position among those:
 //! - indexes of Consul by their rank among the indexes that they are compared with, in the whole
 //!   state: those of the record, those of other keys, those of the prefix, those of acquisitions,
-//! - sessions by their first occurrence, with a participant's own part first,
+//! - sessions by their first occurrence, with a participant's own part first; the holders of a record in the order in
+//!   which they came, since it lists them by name,
 //! - requests by their sender, and other ids of a participant by their rank among those of their
 //!   kind,
 //! - times at which a participant learned something by which of its reads under way were sent
@@ -193,25 +194,17 @@ struct Scale<'a> {
 impl Scale<'_> {
     /// The holders that these tokens name, list by list, each in the order in which they came.
     fn holders(&self, tokens: &[Token]) -> VecDeque<u64> {
-        let named = |token: &Token| match token {
-            Token::Holder(session) => Some(*session),
-            _ => None,
-        };
         let came = |session: &u64| {
-            let place = self
-                .line
-                .iter()
-                .position(|it| *it == Token::Session(*session));
+            let mut line = self.line.iter();
+            let place = line.position(|it| *it == Token::Session(*session));
             place.unwrap_or(usize::MAX)
         };
-        let mut holders = VecDeque::new();
-        let mut list = Vec::new();
+        let (mut holders, mut list) = (VecDeque::new(), Vec::new());
         let mut before = 0;
-        for (at, session) in tokens
-            .iter()
-            .enumerate()
-            .filter_map(|(at, it)| Some((at, named(it)?)))
-        {
+        for (at, token) in tokens.iter().enumerate() {
+            let Token::Holder(session) = *token else {
+                continue;
+            };
             // Only one text is between two of a list.
             if at > before + 2 {
                 list.sort_by_key(came);

@@ -73,8 +73,9 @@ impl Agent {
         &self.tokens
     }
 
-    /// The lock delays that matter: those of an election's key, and of holders. Nobody else's name is removed, and
-    /// the record names no ended session anew. `is_asked`: whether a request under way prunes the holder with this key.
+    /// The lock delays that matter: those of an election's key, and of holders. Nobody else's name
+    /// is removed, and the record names no ended session anew. `is_asked`: whether a request under
+    /// way prunes the holder with this key.
     pub(crate) fn delays(&self, is_asked: impl Fn(&str) -> bool) -> impl Iterator<Item = &[Token]> {
         let matters = move |key: &str| {
             let session = key.strip_prefix(PREFIX).and_then(|it| it.strip_prefix('/'));

@@ -198,14 +198,13 @@ fn knowledge(tree: &mut Tree<'_>) {
             Some("Prefix") => Token::Index(IndexOf::Prefix, from),
             _ => Token::Position(IndexOf::Key, from),
         };
-        poll.put("from", Tree::Token(from));
-        let target = poll.field("target").map(Tree::name);
         let sent_at = poll.field("sent_at").and_then(nanos_of).unwrap_or(0);
         let sent_at = match target {
             // A holder's poll lasts longer than anything else in a scene.
             Some("Own") => Tree::NOTHING,
             _ => Tree::Token(Token::Since(sent_at, POLL)),
         };
+        poll.put("from", Tree::Token(from));
         poll.put("sent_at", sent_at);
     });
 }
