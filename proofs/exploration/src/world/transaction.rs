@@ -45,7 +45,7 @@ impl Transaction {
         Some(record.holders().map(str::to_owned).collect())
     }
 
-    /// Whether it acquires this contender key with another session, as whoever removes a dead
+    /// Whether it acquires this contender key with another session, to remove a dead
     /// holder does.
     pub(super) fn prunes(&self, key: &str) -> bool {
         let is_own = |it: &Value| it["Session"].as_str().is_some_and(|id| key.ends_with(id));
