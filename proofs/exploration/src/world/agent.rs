@@ -74,7 +74,7 @@ impl Agent {
     }
 
     /// The lock delays that matter: those of an election's key, and of holders. Nobody else's name
-    /// is removed, and `is_asked`: whether a request under
+    /// is removed, and no later write names an ended session. `is_asked`: whether a request under
     /// way prunes the holder with this key.
     pub(crate) fn delays(&self, is_asked: impl Fn(&str) -> bool) -> impl Iterator<Item = &[Token]> {
         let matters = move |key: &str| {

@@ -45,8 +45,7 @@ impl Transaction {
         Some(record.holders().map(str::to_owned).collect())
     }
 
-    /// Whether it acquires this contender key with another session, to remove a dead
-    /// holder does.
+    /// Whether it acquires this contender key with another session, to remove a dead holder.
     pub(super) fn prunes(&self, key: &str) -> bool {
         let is_own = |it: &Value| it["Session"].as_str().is_some_and(|id| key.ends_with(id));
         let mut locks = self.0.iter().filter(|it| it["Verb"] == "lock");
