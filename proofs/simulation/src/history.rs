@@ -9,7 +9,7 @@ use std::time::Duration;
 use semaphore_core::sans_io::Instant;
 use semaphore_core::{Error, FencingToken, Lost};
 
-pub use change::{Change, Foreign, Found, KeyState, Removed, Subject, Waiting};
+pub use change::{Change, Foreign, Found, KeyState, Removed, ShownTerm, Subject, Waiting};
 pub(crate) use change::{holders, leader};
 
 use crate::plan::{HostBounds, Place};

@@ -71,7 +71,25 @@ pub struct KeyState {
     pub lock_index: u64,
 }
 
+/// What a key shows of a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownTerm {
+    /// How often the key was acquired.
+    pub lock_index: u64,
+    /// The flags, which show whose kind of key it is.
+    pub flags: u64,
+}
+
 impl KeyState {
+    /// The session that holds it, and what it shows of that one's term.
+    fn shown_term(&self) -> Option<(&str, ShownTerm)> {
+        let term = ShownTerm {
+            lock_index: self.lock_index,
+            flags: self.flags,
+        };
+        Some((self.session.as_deref()?, term))
+    }
+
     /// Whether the key can elect a leader: it is an election's, or unused.
     pub fn is_elections(&self) -> bool {
         let is_blank = self.session.is_none() && self.value.is_empty();
@@ -113,6 +131,23 @@ impl Change {
             Subject::Record { after, .. } => holders(after),
             Subject::Key { after, .. } => leader(after.as_ref()).into_iter().collect(),
         }
+    }
+
+    /// The session that holds the election's key after it, and what the key shows of that one's term.
+    pub fn shown_term(&self) -> Option<(&str, ShownTerm)> {
+        match &self.of {
+            Subject::Key { after, .. } => after.as_ref()?.shown_term(),
+            Subject::Record { .. } => None,
+        }
+    }
+
+    /// What the election's key showed before it of this session's term.
+    pub fn term_before(&self, session: &str) -> Option<ShownTerm> {
+        let Subject::Key { before, .. } = &self.of else {
+            return None;
+        };
+        let (holder, term) = before.as_ref()?.shown_term()?;
+        (holder == session).then_some(term)
     }
 
     /// The sessions from which this change took something, if an operator made it: those that it

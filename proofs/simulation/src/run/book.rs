@@ -10,7 +10,7 @@ use transport_mock::{Fault, RequestKind};
 
 use super::contest::Held;
 use crate::branches::Taken;
-use crate::history::{Belief, BeliefNo, Happening, Who};
+use crate::history::{Belief, BeliefNo, Happening, ShownTerm, Who};
 use crate::plan::{Deed, is_own};
 
 /// Clones share the same book.
@@ -60,6 +60,19 @@ pub(super) struct Loss {
     /// Consul's index just before.
     pub(super) before: u64,
     pub(super) kind: LossKind,
+    /// What the election's key showed of the session's term before, as far as is known.
+    pub(super) term: Option<ShownTerm>,
+}
+
+impl Loss {
+    /// The session holds nothing any more. `before`: Consul's index just before.
+    pub(super) fn removed(before: u64) -> Self {
+        Self {
+            before,
+            kind: LossKind::Removed,
+            term: None,
+        }
+    }
 }
 
 /// How something was taken.
@@ -183,8 +196,12 @@ impl Pages {
 
     /// Something was taken from this session at this prefix.
     pub(super) fn take(&mut self, prefix: usize, session: &str, loss: Loss, is_guarded: bool) {
-        self.taken.insert((prefix, session.to_owned()), loss);
         let session = session.to_owned();
+        let at = (prefix, session.clone());
+        // What is taken twice was whole before the first time.
+        let first = self.taken.get(&at).and_then(|it| it.term);
+        let term = first.or(loss.term);
+        self.taken.insert(at, Loss { term, ..loss });
         let taken = Happening::Taken {
             session,
             prefix,
@@ -212,6 +229,15 @@ impl Pages {
             let (prefix, session) = at;
             self.happenings
                 .push(Happening::Restored { session, prefix });
+        }
+    }
+
+    /// A key shows this term of a session. If that is the one that was taken from it, as after a snapshot was
+    /// restored, the session has it again.
+    pub(super) fn restore_shown(&mut self, prefix: usize, session: &str, term: ShownTerm) {
+        let loss = self.taken.get(&(prefix, session.to_owned()));
+        if loss.is_some_and(|it| it.term == Some(term)) {
+            self.restore(prefix, session);
         }
     }
 
@@ -259,10 +285,18 @@ impl Pages {
 mod tests {
     use super::*;
 
+    fn loss(kind: LossKind) -> Loss {
+        Loss {
+            before: 20,
+            kind,
+            term: None,
+        }
+    }
+
     /// Whether a leader with this token is a complete holder again.
     fn is_restored(kind: LossKind, token: u64) -> bool {
         let mut pages = Pages::default();
-        let loss = Loss { before: 20, kind };
+        let loss = loss(kind);
         pages.take(0, "s", loss, false);
         pages.restore_elected(0, &["s".to_owned()], FencingToken(token));
         let mut happenings = pages.happenings.iter();
@@ -275,5 +309,29 @@ mod tests {
         assert!(!is_restored(LossKind::Overwritten, 20), "from before");
         // Its token may be from before indexes were counted again.
         assert!(!is_restored(LossKind::Removed, 1_000_019));
+    }
+
+    /// Seed 34087173: a key was garbled and deleted, and a snapshot brought it back as it was.
+    #[test]
+    fn a_leader_is_one_again_by_a_key_that_shows_its_term_as_before() {
+        let shown = |lock_index| ShownTerm {
+            lock_index,
+            flags: 0,
+        };
+        let restored_by = |term| {
+            let mut pages = Pages::default();
+            for (kind, before) in [
+                (LossKind::Overwritten, shown(3)),
+                (LossKind::Removed, shown(0)),
+            ] {
+                let term = Some(before);
+                pages.take(0, "s", Loss { term, ..loss(kind) }, false);
+            }
+            pages.restore_shown(0, "s", term);
+            !pages.taken.contains_key(&(0, "s".to_owned()))
+        };
+        assert!(restored_by(shown(3)));
+        assert!(!restored_by(shown(4)), "another term");
+        assert!(!restored_by(shown(0)), "as an operator left it");
     }
 }

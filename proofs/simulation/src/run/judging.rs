@@ -65,10 +65,7 @@ impl Run<'_> {
             match change {
                 Happening::SessionEnded { session, .. } => {
                     for prefix in self.seen.places_of(session) {
-                        let loss = Loss {
-                            before,
-                            kind: LossKind::Removed,
-                        };
+                        let loss = Loss::removed(before);
                         book.take(prefix, session, loss, is_guarded(session, prefix));
                     }
                 }
@@ -80,7 +77,8 @@ impl Run<'_> {
                         } else {
                             LossKind::Overwritten
                         };
-                        let loss = Loss { before, kind };
+                        let term = change.term_before(session);
+                        let loss = Loss { before, kind, term };
                         let is_guarded = is_guarded(session, change.prefix);
                         book.take(change.prefix, session, loss, is_guarded);
                     }
@@ -89,6 +87,9 @@ impl Run<'_> {
                         if !book.believes(change.prefix, session) {
                             book.restore(change.prefix, session);
                         }
+                    }
+                    if let Some((session, term)) = change.shown_term() {
+                        book.restore_shown(change.prefix, session, term);
                     }
                 }
                 _ => {}

@@ -7,7 +7,7 @@ use transport_mock::Delivered;
 use transport_mock::consul::Consul;
 
 use super::Run;
-use super::book::{Book, Loss, LossKind};
+use super::book::{Book, Loss};
 use crate::history::{Ending, Happening, Who};
 use crate::plan::{Deed, Plan};
 
@@ -97,7 +97,6 @@ impl Run<'_> {
     pub(super) fn note_taken(&self, changes: &[Happening]) {
         // An answer of this index shows all of it.
         let before = self.seen.index().saturating_sub(1);
-        let kind = LossKind::Removed;
         let mut book = self.book.lock();
         for change in changes {
             match change {
@@ -108,12 +107,17 @@ impl Run<'_> {
                     let owner = self.seen.owner(session);
                     for prefix in self.seen.places_of(session) {
                         let is_guarded = matches!(owner, Some(Who::Ours(host)) if self.plan.is_guarded(host, prefix));
-                        book.take(prefix, session, Loss { before, kind }, is_guarded);
+                        book.take(prefix, session, Loss::removed(before), is_guarded);
                     }
                 }
                 Happening::Changed(change) if change.by == Who::Operator => {
                     for session in change.taken_from() {
-                        book.take(change.prefix, session, Loss { before, kind }, false);
+                        let term = change.term_before(session);
+                        let loss = Loss {
+                            term,
+                            ..Loss::removed(before)
+                        };
+                        book.take(change.prefix, session, loss, false);
                     }
                 }
                 _ => {}

@@ -3,7 +3,7 @@
 use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Record, Request};
 
-use super::book::{Loss, LossKind};
+use super::book::Loss;
 use super::{Judged, Run};
 
 impl Run<'_> {
@@ -39,10 +39,7 @@ impl Run<'_> {
             Some(session)
         });
         if let Some(session) = deleted {
-            let loss = Loss {
-                before: self.seen.index(),
-                kind: LossKind::Removed,
-            };
+            let loss = Loss::removed(self.seen.index());
             self.book.lock().take(number, &session, loss, false);
         }
         self.judge_operation()
