@@ -327,7 +327,6 @@ fn states_of_two_that_are_taken_for_one_lead_to_the_same_ones() {
         two(),
         two().rolling(),
         two().with(Furniture::Stranger),
-        two().with_rounds(2),
         two().with_faults(1, &[Fault::Crash]),
         two().with_faults(1, &[Fault::Destroy]),
     ];
